@@ -104,9 +104,9 @@ pub use socket_options::{OptionError, PathMtuDiscovery, SocketOption, SocketOpti
 #[cfg(debug_assertions)]
 pub use stack::Complaint;
 pub use stack::Stack;
-pub use tcp::limits::{LimitedBy, SenderLimits};
-pub use tcp::reports::{ReportKind, ReportKinds, SendReport};
-pub use tcp::tcp_info::{AccurateEcnInfo, CaState, TcpInfo};
+pub use tcp::observe::limits::{LimitedBy, SenderLimits};
+pub use tcp::observe::tcp_info::{AccurateEcnInfo, CaState, TcpInfo};
+pub use tcp::rare::reports::{ReportKind, ReportKinds, SendReport};
 pub use time::Instant;
 pub use trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 pub use wire::{Addr, Capabilities, RxBatch, RxPacket, SeqNum, TxPacket};

@@ -1,7 +1,7 @@
 //! What routes tell connections: values per destination, in the words of `ip route`.
 //!
 //! ```text
-//!  a connect, a SYN ──► RouteTable::lookup(peer): the longest prefix ──► Route, kept by the connection until that changes (tcp/rerouted)
+//!  a connect, a SYN ──► RouteTable::lookup(peer): the longest prefix ──► Route, kept by the connection until that changes (tcp/rare/rerouted)
 //! ```
 //!
 //! A socket's own option comes before the route's value, that before the stack's setting. `text` reads and writes the words. Not here:

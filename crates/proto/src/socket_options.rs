@@ -4,7 +4,7 @@
 //! Ranges are Linux's. Inside, a connection that asks for nothing special keeps no copy, and the children of a listener share one
 //! ([`Options`]).
 
-use crate::tcp::nagle::Nagle;
+use crate::tcp::send::nagle::Nagle;
 use crate::{CongestionControl, Md5Keys};
 use alloc::sync::Arc;
 use core::fmt;

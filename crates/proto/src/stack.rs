@@ -1,53 +1,20 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! | part | files |
+//! | room | what it holds |
 //! |---|---|
-//! | packets in: parsing, demultiplexing, batches, ICMP, reverse path filter | `ingress`, `holders`, `gro_run`, `icmp`, `sources` |
-//! | passive opens: LISTEN and the server side of Fast Open, the SYN queue, SYN cookies | `listen`, `listener`, `fast_child`, `request`, `request_timers`, `open`, `syn_ack`, `completing` (its fast path), `stateless`, `syn_cookie`, `migration` |
-//! | calls of the application | `verbs`, `stream`, `closing`, `routes`, `repair`, `ports` |
-//! | what follows every change of a connection: timers, events, tables | `settle`, `pending_work` |
-//! | packets out, and the next deadline | `egress`, `replies` (without a connection), `refusal` (what the device could not take) |
-//! | options that act on single packets | `packet_hooks`, `signing` |
-//! | observation | `queries`, `socket_list`, `snmp`, `tracing` |
+//! | `demux` | packets in: parsing, whom each belongs to (`ingress`, `holders`), batches (`gro_run`), ICMP, where a packet may come from (`sources`), answers to strangers (`replies`) |
+//! | `listen` | passive opens: LISTEN and the server side of Fast Open, the SYN queue (`request`), SYN cookies (`stateless`, `syn_cookie`), connections made of them (`open`, `fast_child`), heirs of a listener (`migration`) |
+//! | `api` | calls of the application: `verbs`, `stream`, `closing`, `routes`, `repair`, `ports`; and what it may ask: `queries`, `socket_list`, `snmp` |
+//! | `timers` | what follows every change of a connection (`settle`, `pending_work`), time-outs of requests (`request_timers`), packets out and the next deadline (`egress`), what the device could not take (`refusal`) |
+//! | `hooks` | options that act on single packets (`packet_hooks`, `signing`), the trace, and in debug builds the watch over invariants |
 //!
 //! What becomes of a segment on its connection is in `tcp`.
 
-mod closing;
-mod completing;
-mod egress;
-mod fast_child;
-mod gro_run;
-mod holders;
-mod icmp;
-mod ingress;
+pub(crate) mod api;
+pub(crate) mod demux;
+pub(crate) mod hooks;
 mod listen;
-mod listener;
-mod migration;
-mod open;
-mod packet_hooks;
-mod pending_work;
-mod ports;
-mod queries;
-mod refusal;
-mod repair;
-mod replies;
-mod request;
-mod request_timers;
-mod routes;
-mod settle;
-mod signing;
-mod small_queues;
-mod snmp;
-mod socket_list;
-mod sources;
-mod stateless;
-mod stream;
-mod syn_ack;
-mod syn_cookie;
-mod tracing;
-mod verbs;
-#[cfg(debug_assertions)]
-mod watch;
+pub(crate) mod timers;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard, Rotation};
 use crate::isn::{IsnGenerator, TupleSecret};
@@ -57,20 +24,20 @@ use crate::rate_limit::{ChallengeLimit, PeerLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
-use crate::stack::holders::{Holder, Holders};
-use crate::stack::listener::Listener;
-use crate::stack::packet_hooks::PacketHooks;
-use crate::stack::pending_work::PendingWork;
-use crate::stack::ports::PortCounters;
-use crate::stack::replies::Replies;
-use crate::stack::request::Request;
-use crate::stack::request_timers::RequestTimers;
-use crate::stack::syn_cookie::SynCookies;
+use crate::stack::api::ports::PortCounters;
+use crate::stack::demux::holders::{Holder, Holders};
+use crate::stack::demux::replies::Replies;
+use crate::stack::hooks::packet_hooks::PacketHooks;
+use crate::stack::listen::listener::Listener;
+use crate::stack::listen::request::Request;
+use crate::stack::listen::syn_cookie::SynCookies;
+use crate::stack::timers::pending_work::PendingWork;
+use crate::stack::timers::request_timers::RequestTimers;
 use crate::tcp::connection::{Connection, Shared};
-use crate::tcp::fresh::Fresh;
-use crate::tcp::handshake::SpareHandshakes;
-use crate::tcp::receive_buffer::Spare;
-use crate::tcp::send_queue::blocks::SendBlocks;
+use crate::tcp::open::fresh::Fresh;
+use crate::tcp::open::handshake::SpareHandshakes;
+use crate::tcp::recv::receive_buffer::Spare;
+use crate::tcp::send::send_queue::blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
@@ -88,7 +55,7 @@ use core::time::Duration;
 use wire::{Addr, Capabilities, SeqNum};
 
 #[cfg(debug_assertions)]
-pub use crate::stack::watch::Complaint;
+pub use crate::stack::hooks::watch::Complaint;
 
 /// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
 const MANY: usize = if cfg!(test) { 1 } else { 4096 };

@@ -16,7 +16,7 @@ mod event;
 pub use event::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 
 use crate::tcp::connection::Connection;
-use crate::tcp::tcp_info::{CaState, ca_state};
+use crate::tcp::observe::tcp_info::{CaState, ca_state};
 use crate::tuple::FourTuple;
 use crate::{Instant, LimitedBy, State};
 use alloc::collections::{BTreeMap, VecDeque};

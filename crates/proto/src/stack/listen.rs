@@ -1,12 +1,21 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
+pub(in crate::stack) mod fast_child;
+pub(in crate::stack) mod listener;
+pub(in crate::stack) mod migration;
+pub(in crate::stack) mod open;
+pub(in crate::stack) mod request;
+pub(in crate::stack) mod stateless;
+pub(in crate::stack) mod syn_ack;
+pub(in crate::stack) mod syn_cookie;
+
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::isn::TupleSecret;
-use crate::stack::listener::Listener;
-use crate::stack::request::{CookieReply, Request, Syn};
+use crate::stack::listen::listener::Listener;
+use crate::stack::listen::request::{CookieReply, Request, Syn};
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation::Negotiated;
+use crate::tcp::open::negotiation::Negotiated;
 use crate::tuple::FourTuple;
 use crate::tuple::Name;
 use crate::{Config, ConnId, DropReason, Instant, ListenerId, SocketId, fastopen};

@@ -8,12 +8,13 @@
 //!  ECE arrives    CWR       on the next new data, and the window is reduced once per round trip as for a loss (§6.1.2)
 //! ```
 
+pub(crate) mod accurate;
 mod connection;
 
 pub(in crate::tcp) use connection::crossed;
 
 use crate::Config;
-use crate::tcp::accurate_ecn::Ace;
+use crate::tcp::ecn::accurate::Ace;
 use wire::{Ecn, Flags, SeqNum};
 
 /// ECE and CWR together, on a SYN.

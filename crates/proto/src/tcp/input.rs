@@ -1,7 +1,7 @@
 //! SEGMENT ARRIVES (RFC 9293 §3.10.7): the RFC's order, one call per check.
 //!
 //! CLOSED and LISTEN are the stack's (`stack::ingress`), TIME-WAIT has its table. The third check (security) has no meaning here
-//! and the sixth (urgent) only sets a mark in the stream (`tcp/urgent`).
+//! and the sixth (urgent) only sets a mark in the stream (`tcp/rare/urgent`).
 
 mod ack;
 mod arrives;
@@ -18,7 +18,7 @@ mod syn_sent;
 mod text;
 pub(crate) mod usual_syn_ack;
 
-use crate::tcp::payload::Payload;
+use crate::tcp::recv::payload::Payload;
 use wire::{Ecn, Flags, SeqNum, TcpHeader};
 
 /// A segment for a connection.

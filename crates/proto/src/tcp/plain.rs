@@ -1,12 +1,12 @@
 //! The bit that opens the fast paths: nothing has happened to the connection, and nobody has asked of it, what they leave to the general path.
 //!
-//! As Linux's `tcp_fast_path_check` keeps `pred_flags`, it is computed in one place after every change of a connection (`stack/settle`, and
-//! `stack/egress` for what was sent). A fast path asks for it first, and then only what the segment at hand can change; debug builds compute
+//! As Linux's `tcp_fast_path_check` keeps `pred_flags`, it is computed in one place after every change of a connection (`stack/timers/settle`, and
+//! `stack/timers/egress` for what was sent). A fast path asks for it first, and then only what the segment at hand can change; debug builds compute
 //! it again each time and compare.
 
 use super::connection::{Connection, Context};
-use crate::tcp::nagle::Nagle;
-use crate::tcp::special::Special;
+use crate::tcp::rare::special::Special;
+use crate::tcp::send::nagle::Nagle;
 
 impl Connection {
     /// To be called after a change, before a fast path may be taken.

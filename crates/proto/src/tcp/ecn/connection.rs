@@ -2,14 +2,14 @@
 
 use super::{Asked, BeforeAck, EcnMode, Marks, SETUP, asks_for_accurate, ecn_of_syn};
 use crate::Config;
-use crate::tcp::accurate_ecn::Ace;
 use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::Handshake;
+use crate::tcp::ecn::accurate::Ace;
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation::Negotiated;
-use crate::tcp::receiver::AckOwed;
-use crate::tcp::tcp_info::{CaState, ca_state};
+use crate::tcp::observe::tcp_info::{CaState, ca_state};
+use crate::tcp::open::handshake::Handshake;
+use crate::tcp::open::negotiation::Negotiated;
+use crate::tcp::recv::receiver::AckOwed;
 use wire::{Ecn, Flags, SeqNum};
 
 impl Negotiated {

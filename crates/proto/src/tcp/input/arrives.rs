@@ -2,7 +2,7 @@
 
 use super::{Reply, Segment, Stop};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::Handshake;
+use crate::tcp::open::handshake::Handshake;
 use wire::Flags;
 
 impl Connection {

@@ -7,7 +7,7 @@
 use super::predicted::Ordinary;
 use crate::Events;
 use crate::tcp::connection::{Connection, Context, ParentEvent};
-use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::open::handshake::{Handshake, PassiveOpen};
 use crate::tcp::recovery::Purpose;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;

@@ -2,9 +2,9 @@
 //! acknowledgement of ours; and what goes the one way while the other is over.
 
 use super::predicted::Ordinary;
-use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::receiver::AckOwed;
+use crate::tcp::recv::ack_delay::Came;
+use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, Events, State};
 use wire::SeqNum;

@@ -2,10 +2,10 @@
 //! and options. Of the checks of RFC 9293 §3.10.7.4 only the seventh, "process the segment text", has anything left to do.
 
 use crate::State;
-use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::payload::Payload;
-use crate::tcp::receiver::AckOwed;
+use crate::tcp::recv::ack_delay::Came;
+use crate::tcp::recv::payload::Payload;
+use crate::tcp::recv::receiver::AckOwed;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;

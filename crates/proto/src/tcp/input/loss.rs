@@ -4,11 +4,11 @@ use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::nagle::Nagle;
+use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{
     Arrived, LostTransmission, Phase, Purpose, RACK, ReoWindow, Spurious, Undo, dsack, probe_timeout,
 };
-use crate::tcp::special::Counts;
+use crate::tcp::send::nagle::Nagle;
 use crate::tcp::timers::{NEVER, Timer};
 use alloc::vec::Vec;
 use core::time::Duration;

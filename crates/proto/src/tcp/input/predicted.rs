@@ -11,13 +11,13 @@
 
 use super::ack::count_predicted;
 use crate::Events;
-use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::nagle::Nagle;
-use crate::tcp::payload::Payload;
-use crate::tcp::receiver::Receiver;
 use crate::tcp::recovery::Purpose;
-use crate::tcp::send_queue::Lone;
+use crate::tcp::recv::ack_delay::Came;
+use crate::tcp::recv::payload::Payload;
+use crate::tcp::recv::receiver::Receiver;
+use crate::tcp::send::nagle::Nagle;
+use crate::tcp::send::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use wire::{Flags, PlainSegment, SeqNum, Timestamps};
 

@@ -4,8 +4,8 @@
 use super::Segment;
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{Arrived, Phase, Timeout};
-use crate::tcp::special::Counts;
 use wire::Flags;
 
 impl Connection {

@@ -3,9 +3,9 @@
 use super::{Reply, Segment, Stop};
 use crate::State;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::Handshake;
-use crate::tcp::receiver::Outside;
-use crate::tcp::special::Special;
+use crate::tcp::open::handshake::Handshake;
+use crate::tcp::rare::special::Special;
+use crate::tcp::recv::receiver::Outside;
 use wire::Flags;
 
 impl Connection {

@@ -1,9 +1,9 @@
 //! Seventh and eighth check: the segment text, and FIN (RFC 9293 §3.10.7.4).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::receiver::AckOwed;
+use crate::tcp::recv::ack_delay::Came;
+use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, CloseReason, Config, Events, State};

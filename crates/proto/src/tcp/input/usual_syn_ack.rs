@@ -10,10 +10,10 @@
 use super::predicted::Ordinary;
 use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::fast_open_client::SynAck;
-use crate::tcp::handshake::{ActiveOpen, Handshake};
-use crate::tcp::negotiation::{Negotiated, mss_min};
-use crate::tcp::payload::Payload;
+use crate::tcp::open::fast_open_client::SynAck;
+use crate::tcp::open::handshake::{ActiveOpen, Handshake};
+use crate::tcp::open::negotiation::{Negotiated, mss_min};
+use crate::tcp::recv::payload::Payload;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, Events};

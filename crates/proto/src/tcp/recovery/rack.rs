@@ -3,7 +3,7 @@
 use super::arrived::Arrived;
 use super::marks::Marks;
 use crate::Instant;
-use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
+use crate::tcp::send::send_queue::{Kind, SendQueue, TxSegment};
 use core::time::Duration;
 use wire::SeqNum;
 

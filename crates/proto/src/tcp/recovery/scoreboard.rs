@@ -18,7 +18,7 @@ use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Probe, Spurious, Undo};
-use crate::tcp::send_queue::{Kind, Packets, SendQueue, TxSegment};
+use crate::tcp::send::send_queue::{Kind, Packets, SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
 use smallvec::SmallVec;

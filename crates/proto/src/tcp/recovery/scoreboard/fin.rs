@@ -3,7 +3,7 @@
 use super::super::rack::{Delivered, ReoWindow};
 use super::{Arrived, RACK, Scoreboard};
 use crate::Instant;
-use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send::send_queue::SendQueue;
 use core::time::Duration;
 use wire::SeqNum;
 

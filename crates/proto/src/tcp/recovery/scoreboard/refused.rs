@@ -1,7 +1,7 @@
 //! What was handed over and could not leave.
 
 use super::{Prr, Scoreboard};
-use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
+use crate::tcp::send::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 impl Scoreboard {

@@ -4,7 +4,7 @@
 use super::{Phase, Scoreboard};
 use crate::NewRenoRules;
 use crate::tcp::recovery::arrived::Arrived;
-use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
+use crate::tcp::send::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 /// Bytes that a segment counts as, and `tcp_max_reordering`.

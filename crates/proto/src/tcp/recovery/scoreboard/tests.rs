@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::NewRenoRules;
-use crate::tcp::send_queue::blocks::SendBlocks;
+use crate::tcp::send::send_queue::blocks::SendBlocks;
 use proptest::prelude::*;
 
 const MSS: u32 = 100;

@@ -5,7 +5,7 @@ use crate::Instant;
 use crate::tcp::recovery::arrived::Arrived;
 use crate::tcp::recovery::scoreboard::RACK;
 use crate::tcp::recovery::{ReoWindow, Undo};
-use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
+use crate::tcp::send::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 impl Scoreboard {

@@ -1,0 +1,154 @@
+//! Signed segments (RFC 2385): what leaves for a peer with a key is signed, and what comes from it must be. As long as no socket has a key,
+//! a packet costs one look at a null pointer, and one at a flag of its options.
+
+use crate::md5::Md5Key;
+use crate::stack::Stack;
+use crate::stack::demux::holders::Holder;
+use crate::tcp::connection::Connection;
+use crate::tcp::input::Segment;
+use crate::time_wait::TimeWaitTable;
+use crate::tuple::FourTuple;
+use crate::{ConnId, DropReason, Instant, Md5Keys, OptionError};
+use alloc::collections::BTreeMap;
+use wire::{SIGNATURE_LEN, TCP_HEADER_LEN, TxPacket, signature, signature_in};
+
+/// Keys of connections in TIME-WAIT that are kept before those are looked for that are over.
+const PARTED_MIN: usize = 64;
+
+/// What is kept of signatures.
+#[derive(Default)]
+pub(in crate::stack) struct Signing {
+    /// The fixed header of the segment that is being handled, and its length without IP.
+    header: Option<([u8; TCP_HEADER_LEN], u32)>,
+    /// Of TIME-WAIT, whose entries have no room for them. Never iterated where order matters.
+    parted: BTreeMap<FourTuple, Md5Key>,
+    /// So many are kept before the next look.
+    parted_max: usize,
+}
+
+impl Signing {
+    pub(in crate::stack) fn note(&mut self, segment: Option<&[u8]>) {
+        self.header = segment.and_then(|segment| Some((*segment.first_chunk()?, segment.len() as u32)));
+    }
+
+    /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was.
+    pub(in crate::stack) fn keep_key(&mut self, time_wait: &TimeWaitTable, tuple: FourTuple, key: Md5Key) {
+        if self.parted.len() >= self.parted_max.max(PARTED_MIN) {
+            self.parted.retain(|tuple, _| time_wait.lookup(tuple).is_some());
+            self.parted_max = 2 * self.parted.len();
+        }
+        self.parted.insert(tuple, key);
+    }
+}
+
+/// Who a segment is for.
+enum Owner {
+    Socket(Md5Keys),
+    TimeWait,
+    Nobody,
+}
+
+impl Stack {
+    /// The keys of a connection are these from now on: its next segment is signed by them, or not at all.
+    ///
+    /// # Errors
+    /// [`OptionError::NotFound`].
+    pub fn set_md5_keys(&mut self, now: Instant, id: ConnId, keys: Md5Keys) -> Result<(), OptionError> {
+        let connection = self.owned(id).ok_or(OptionError::NotFound)?;
+        connection.set_md5_keys(keys);
+        let options = connection.options.clone();
+        self.enable_hooks(&options);
+        self.settle(now, id.index);
+        Ok(())
+    }
+
+    fn owner_of(&self, hash: u64, tuple: &FourTuple) -> Owner {
+        let listener = match self.holder_at(hash, tuple) {
+            Some(Holder::Connection(index)) => {
+                let keys = self.connections.get(index).map(|connection| &connection.options.md5_keys);
+                return keys.map_or(Owner::Nobody, |keys| Owner::Socket(keys.clone()));
+            }
+            Some(Holder::Request(index)) => self.requests.get(index).map(|request| request.listener),
+            None if self.time_wait.lookup(tuple).is_some() => return Owner::TimeWait,
+            None => self.find_listener(tuple),
+        };
+        match listener.and_then(|id| self.listener(id)) {
+            Some(listener) => Owner::Socket(listener.socket.rare.md5_keys.clone()),
+            None => Owner::Nobody,
+        }
+    }
+
+    /// May this segment be looked at? Linux's `tcp_inbound_hash`: signed where a key is known, and rightly, and else not at all.
+    #[cold]
+    pub(in crate::stack) fn is_signed_as_due(
+        &mut self,
+        hash: u64,
+        tuple: &FourTuple,
+        segment: &Segment,
+    ) -> bool {
+        let signed = segment.header.options.md5;
+        let keys = match self.owner_of(hash, tuple) {
+            Owner::Socket(keys) => keys,
+            Owner::TimeWait => return true,
+            // Who signs is not reset by somebody who has no key to sign the reset with.
+            Owner::Nobody if signed => {
+                self.drops.count(DropReason::Signature);
+                return false;
+            }
+            Owner::Nobody => return true,
+        };
+        let counters = &mut self.shared.counters;
+        let wrong = match keys.for_peer(tuple.peer.to_ip()) {
+            None if !signed => return true,
+            None => &mut counters.md5_unexpected,
+            Some(_) if !signed => &mut counters.md5_not_found,
+            Some(key)
+                if self
+                    .hooks
+                    .as_deref()
+                    .is_some_and(|hooks| is_right(&hooks.signing, tuple, segment, key)) =>
+            {
+                return true;
+            }
+            Some(_) => &mut counters.md5_failure,
+        };
+        *wrong += 1;
+        self.drops.count(DropReason::Signature);
+        false
+    }
+
+    /// Signs a packet that leaves, if its socket has a key for its peer. False: it cannot be, and must not leave.
+    pub(in crate::stack) fn sign(&mut self, packet: &mut TxPacket) -> bool {
+        let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
+            return true;
+        };
+        let tuple = FourTuple { local, local_port, peer, peer_port };
+        let key = match self.owner_of(tuple.hash(&self.hash_key), &tuple) {
+            Owner::Socket(keys) => keys.for_peer(peer.to_ip()).cloned(),
+            Owner::TimeWait => {
+                self.hooks.as_deref().and_then(|hooks| hooks.signing.parted.get(&tuple)).cloned()
+            }
+            Owner::Nobody => None,
+        };
+        key.is_none_or(|key| packet.sign(&key.secret))
+    }
+}
+
+impl Connection {
+    /// Signs a packet that waits: whose it was may not be known any more when it leaves.
+    pub(in crate::stack) fn sign_ahead(&self, packet: &mut TxPacket) {
+        if let Some(key) = self.md5_key() {
+            packet.sign(&key.secret);
+        }
+    }
+}
+
+fn is_right(signing: &Signing, tuple: &FourTuple, segment: &Segment, key: &Md5Key) -> bool {
+    let Some((header, len)) = signing.header else { return false };
+    let text: &[u8] = &segment.payload;
+    let made = signature((tuple.peer, tuple.local), &header, len, [text], &key.secret);
+    // Every byte is looked at, whichever differs first.
+    let differing =
+        |found: [u8; SIGNATURE_LEN]| found.iter().zip(made).fold(0, |sum, (one, other)| sum | (one ^ other));
+    signature_in(&segment.header).is_some_and(|found| differing(found) == 0)
+}

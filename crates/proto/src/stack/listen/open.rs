@@ -1,0 +1,411 @@
+//! Half-open requests: the repetition of the SYN-ACK, and what becomes of them.
+
+use super::listener::AtTimeout;
+use super::request::{AnotherTime, Request};
+use crate::stack::Stack;
+use crate::stack::demux::holders::Holder;
+use crate::stack::demux::ingress::ResetNumbers;
+use crate::tcp::connection::Connection;
+use crate::tcp::input::Segment;
+use crate::tuple::Name;
+use crate::{ConnId, DropReason, Instant, ListenerId, State};
+use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
+
+impl Stack {
+    /// A request ends.
+    pub(in crate::stack) fn remove_request(&mut self, index: u32) -> Option<Request> {
+        let request = self.take_request(index)?;
+        self.holders.remove(request.hash, Holder::Request(index));
+        Some(request)
+    }
+
+    /// A request ends, and another takes over its tuple.
+    pub(in crate::stack) fn take_request(&mut self, index: u32) -> Option<Request> {
+        let mut request = self.requests.remove(index)?;
+        self.request_timers.clear(&mut request);
+        if let Some(listener) = self.listener_mut(request.listener) {
+            listener.requests -= 1;
+            listener.young -= u32::from(request.timeouts == 0);
+        }
+        Some(request)
+    }
+
+    /// Repeats the SYN-ACK; only the first carried a Fast Open option (RFC 7413 §4.2.2, R33). `timeouts`: one, if that is why it goes. What
+    /// it carries is decided by those before (as Linux's `reqsk_timer_handler`).
+    fn send_syn_ack_again(&mut self, now: Instant, index: u32, timeouts: u8) {
+        let Some(request) = self.requests.get(index) else { return };
+        let header = self.syn_ack_of(request, now.as_millis() as u32, None);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        self.shared.counters.retrans_segs += 1;
+        self.shared.counters.syn_retrans += 1;
+        self.shared.counters.syn_ack_retrans += 1;
+        self.shared.counters.out_segs += 1;
+        request.transmissions = request.transmissions.saturating_add(1);
+        request.timeouts = request.timeouts.saturating_add(timeouts);
+        request.sent_at = now;
+        let (tuple, listener, dscp) = (request.tuple, request.listener, request.dscp);
+        self.arm_request(now, index);
+        self.reply_for(Some((listener, dscp)), tuple.local, tuple.peer, &header);
+    }
+
+    /// The peer has sent something that shows it lacks the SYN-ACK. Many such segments are a flood, perhaps towards somebody whose
+    /// address they bear: it is repeated no more often than `tcp_invalid_ratelimit` allows.
+    fn repeat_syn_ack(&mut self, now: Instant, index: u32, segment: &Segment) {
+        let interval = self.shared.config.invalid_ratelimit();
+        let text = segment.len() > 0 && !segment.has(Flags::SYN);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if text || request.last_answer.may_answer(now, interval) {
+            return self.send_syn_ack_again(now, index, 0);
+        }
+        self.shared.counters.ack_skipped_syn_recv += 1;
+        self.drops.count(DropReason::RateLimited);
+    }
+
+    /// No answer to a SYN-ACK, or no room for the connection it would make.
+    pub(in crate::stack) fn request_timeout(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get_mut(index) else { return };
+        let (id, timeouts) = (request.listener, u32::from(request.timeouts));
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
+        self.shared.counters.timeouts += 1;
+        let fate = listener.at_timeout(&self.shared.config, timeouts, request.acked);
+        if fate == AtTimeout::Expire {
+            return self.expire_request(now, index);
+        }
+        listener.young -= u32::from(timeouts == 0);
+        match fate {
+            AtTimeout::Repeat => self.send_syn_ack_again(now, index, 1),
+            _ => {
+                request.timeouts = request.timeouts.saturating_add(1);
+                self.arm_request(now, index);
+            }
+        }
+    }
+
+    /// The time-out doubles with each that has passed.
+    fn arm_request(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get(index) else { return };
+        let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
+        self.request_timers.set(&mut self.requests, index, at);
+        self.work.deadlines.note_other(at);
+    }
+
+    fn expire_request(&mut self, now: Instant, index: u32) {
+        self.forget_request(now, index);
+    }
+
+    /// The request ends without a connection.
+    pub(in crate::stack) fn forget_request(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.remove_request(index) else { return };
+        if request.acked && self.shared.config.accept_overflow.resets_expired() {
+            self.reset_embryo(now, &request);
+        }
+    }
+
+    /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
+    pub(in crate::stack) fn reset_embryo(&mut self, now: Instant, request: &Request) {
+        self.shared.counters.embryonic_rsts += 1;
+        if let Some(listener) = self.listener_mut(request.listener) {
+            listener.drops.reset += 1;
+        }
+        self.send_reset(now, &request.tuple, ResetNumbers::behind_syn_ack(request.iss, request.irs));
+    }
+
+    /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
+    pub(in crate::stack) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
+        let Some(request) = self.requests.get(index) else { return };
+        let name = Name { tuple: request.tuple, hash: request.hash };
+        let (id, irs, iss) = (request.listener, request.irs, request.iss);
+        let counts_marks = request.agreed.ecn.is_accurate();
+        let of_another_time = request.of_another_time(segment.header.options.timestamps);
+        let flags = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST);
+        if flags == Flags::SYN && segment.seq() == irs && of_another_time != Some(AnotherTime::Earlier) {
+            self.note_repeated_syn(index, segment);
+            return self.repeat_syn_ack(now, index, segment);
+        }
+        if segment.has(Flags::ACK) && !segment.has(Flags::RST) && segment.header.ack != iss + 1 {
+            // Not of this request; a SYN cookie of the listener's, perhaps.
+            return self.for_listener(now, id, name, segment, None);
+        }
+        let in_window = segment.seq() == irs + 1 || self.is_in_window(index, segment);
+        if of_another_time.is_some() || !in_window {
+            let counters = &mut self.shared.counters;
+            counters.paws_estab_rejected += u64::from(of_another_time == Some(AnotherTime::Earlier));
+            counters.tsecr_rejected += u64::from(of_another_time == Some(AnotherTime::Foreign));
+            return self.acknowledge_request(now, index, segment);
+        }
+        if segment.has(Flags::RST) {
+            return self.reset_request(now, index, segment.seq() == irs + 1);
+        }
+        if segment.has(Flags::SYN) && segment.seq() != irs {
+            if self.shared.config.half_open_rules.syn_ends_request() {
+                return self.end_by_syn(now, index, segment);
+            }
+            return self.acknowledge_request(now, index, segment);
+        }
+        if !segment.has(Flags::ACK) {
+            return self.drops.count(DropReason::NotForListener);
+        }
+        if counts_marks && let Some(request) = self.requests.get_mut(index) {
+            let option = segment.header.options.accurate_ecn;
+            request.option_seen = request.option_seen.after(option.as_ref());
+        }
+        if self.is_deferred(index, segment) {
+            return self.drops.count(DropReason::Deferred);
+        }
+        self.promote(now, index, id, segment);
+    }
+
+    /// RFC 9293 §3.10.7.4's first check of a segment that is not the very next, against the window that the SYN-ACK told. Text may overtake
+    /// the final ACK.
+    fn is_in_window(&self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let (seq, start) = (segment.seq(), request.irs + 1);
+        let end = start + u32::from(self.syn_ack_of(request, 0, None).window);
+        segment.end().after(start) && seq.before(end) || seq == end && segment.end() == end
+    }
+
+    /// A reset in the window. Only one with the very next number is certain to be the peer's, others are challenged (RFC 5961 §3.2).
+    fn reset_request(&mut self, now: Instant, index: u32, exact: bool) {
+        if exact {
+            self.shared.counters.attempt_fails += 1;
+            self.shared.counters.embryonic_rsts += 1;
+            self.remove_request(index);
+            return;
+        }
+        let config = &self.shared.config;
+        let (interval, limit) = (config.invalid_ratelimit(), config.tcp_challenge_ack_limit);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if !request.last_answer.may_answer(now, interval) {
+            self.shared.counters.ack_skipped_challenge += 1;
+            self.drops.count(DropReason::RateLimited);
+        } else if self.shared.challenge.take(now, limit) {
+            self.shared.counters.challenge_ack += 1;
+            self.send_request_ack(now, index);
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if
+    /// so drop the segment and return)". A peer whose SYN has another number, since it has forgotten the first, resets the request by its
+    /// answer to that.
+    fn acknowledge_request(&mut self, now: Instant, index: u32, segment: &Segment) {
+        if segment.has(Flags::RST) {
+            return self.drops.count(DropReason::StrayReset);
+        }
+        let interval = self.shared.config.invalid_ratelimit();
+        let text = segment.len() > 0 && !segment.has(Flags::SYN);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if !text && !request.last_answer.may_answer(now, interval) {
+            self.shared.counters.ack_skipped_syn_recv += 1;
+            return self.drops.count(DropReason::RateLimited);
+        }
+        self.send_request_ack(now, index);
+    }
+
+    /// What the SYN-ACK has told, as an ACK.
+    fn send_request_ack(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get(index) else { return };
+        let (tuple, shift) = (request.tuple, request.rcv_wscale);
+        let listener = (request.listener, request.dscp);
+        let shift = if request.agreed.snd_wscale.is_some() { shift } else { 0 };
+        let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, None);
+        let timestamps = syn_ack.options.timestamps;
+        let header = TcpHeader {
+            seq: request.iss + 1,
+            flags: Flags::ACK,
+            window: syn_ack.window >> shift,
+            options: TcpOptions { timestamps, ..TcpOptions::default() },
+            ..syn_ack
+        };
+        self.shared.counters.out_segs += 1;
+        self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
+    }
+
+    /// A SYN in the window: "return this connection to the LISTEN state", which Linux tells its peer by a reset (`tcp_check_req`).
+    fn end_by_syn(&mut self, now: Instant, index: u32, segment: &Segment) {
+        let Some(request) = self.remove_request(index) else { return };
+        self.shared.counters.attempt_fails += 1;
+        self.shared.counters.embryonic_rsts += 1;
+        self.reset_stranger(now, &request.tuple, segment);
+    }
+
+    /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).
+    fn is_deferred(&mut self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get_mut(index) else { return false };
+        let defer = self.listeners.get(request.listener.index).map_or(0, |listener| listener.defer_timeouts);
+        let deferred = u32::from(request.timeouts) < defer && segment.end() == request.irs + 1;
+        request.acked |= deferred;
+        self.shared.counters.defer_accept_drop += u64::from(deferred);
+        deferred
+    }
+
+    /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
+    fn note_repeated_syn(&mut self, index: u32, segment: &Segment) {
+        if self.shared.config.half_open_rules.echoes_repeated_syn()
+            && let Some(request) = self.requests.get_mut(index)
+            && let Some(Timestamps { tsval, .. }) = segment.header.options.timestamps
+            && (tsval.wrapping_sub(request.ts_recent) as i32) > 0
+        {
+            request.ts_recent = tsval;
+        }
+    }
+
+    /// The final ACK: the request becomes a connection.
+    fn promote(&mut self, now: Instant, index: u32, id: ListenerId, segment: &mut Segment) {
+        if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
+            return self.no_room_for_request(now, index, segment, DropReason::AcceptQueueFull);
+        }
+        if self.too_many_connections() {
+            return self.no_room_for_request(now, index, segment, DropReason::TooManyConnections);
+        }
+        let Some(request) = self.take_request(index) else { return };
+        self.establish(now, request, Some(Holder::Request(index)), segment);
+    }
+
+    /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
+    pub(in crate::stack) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
+        while !self.too_many_connections()
+            && let Some(listener) = self.listener_mut(id)
+            && !listener.accept_queue_full()
+            && let Some((index, generation)) = listener.waiting.pop_front()
+        {
+            if self.requests.contains(index, generation)
+                && let Some(request) = self.take_request(index)
+            {
+                let index = self.open_request(now, request, Some(Holder::Request(index)), None);
+                self.settle(now, index);
+            }
+        }
+    }
+
+    /// The request becomes a connection in the place of `before`; `segment` completed its handshake.
+    pub(in crate::stack) fn establish(
+        &mut self,
+        now: Instant,
+        request: Request,
+        before: Option<Holder>,
+        segment: &mut Segment,
+    ) {
+        let option_seen = request.option_seen;
+        let index = self.open_request(now, request, before, Some(FinalAck::of(&segment.header)));
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.guess_rcv_mss(segment);
+            connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
+        }
+        self.for_connection(now, index, segment);
+    }
+
+    /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
+    pub(in crate::stack) fn open_request(
+        &mut self,
+        now: Instant,
+        request: Request,
+        before: Option<Holder>,
+        ack: Option<FinalAck>,
+    ) -> u32 {
+        let id = request.listener;
+        let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
+        self.reflect_class(&mut socket, request.dscp);
+        let route = self.route_of(&request.tuple);
+        let cx = self.shared.context(now);
+        let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
+        let id_of_connection: ConnId = self.insert_connection(connection, request.hash, before);
+        if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
+            let cx = self.shared.context(now);
+            connection.take_request(cx, &request, ack);
+            connection.keep_syn(now, request.saved_syn.map(|syn| *syn));
+            connection.unaccepted = true;
+        }
+        self.shared.counters.passive_opens += 1;
+        self.queue_acceptable(id, id_of_connection, false);
+        id_of_connection.index
+    }
+
+    /// The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a repeated SYN-ACK, may find
+    /// room.
+    fn no_room_for_request(&mut self, now: Instant, index: u32, segment: &Segment, reason: DropReason) {
+        let Some(id) = self.requests.get(index).map(|request| request.listener) else { return };
+        self.drop_at_listener(id, reason);
+        if self.shared.config.tcp_abort_on_overflow {
+            let Some(request) = self.remove_request(index) else { return };
+            self.shared.counters.embryonic_rsts += 1;
+            if let Some(listener) = self.listener_mut(request.listener) {
+                listener.drops.reset += 1;
+            }
+            return self.reset_stranger(now, &request.tuple, segment);
+        }
+        let Some(generation) = self.requests.generation(index) else { return };
+        let Some(request) = self.requests.get_mut(index) else { return };
+        request.acked = true;
+        if self.shared.config.accept_overflow.admits_waiting()
+            && !core::mem::replace(&mut request.waiting, true)
+        {
+            self.note_waiting(id, (index, generation));
+        }
+    }
+
+    /// No more wait than there are requests.
+    fn note_waiting(&mut self, id: ListenerId, handle: (u32, u32)) {
+        let requests = &self.requests;
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
+        if listener.waiting.len() >= listener.requests as usize {
+            listener.waiting.retain(|(index, generation)| requests.contains(*index, *generation));
+        }
+        listener.waiting.push_back(handle);
+    }
+}
+
+/// What the segment that completes a handshake tells beside its numbers.
+#[derive(Clone, Copy)]
+pub(in crate::stack) struct FinalAck {
+    /// SEG.WND, unscaled.
+    pub(in crate::stack) window: u16,
+    pub(in crate::stack) timestamps: Option<Timestamps>,
+}
+
+impl FinalAck {
+    fn of(header: &TcpHeader) -> FinalAck {
+        FinalAck { window: header.window, timestamps: header.options.timestamps }
+    }
+}
+
+impl Connection {
+    fn take_request(
+        &mut self,
+        cx: &mut crate::tcp::connection::Context,
+        request: &Request,
+        ack: Option<FinalAck>,
+    ) {
+        // Its SYN.
+        self.tally.came(0, 0);
+        self.rcv.wscale = request.rcv_wscale;
+        self.begin_agreed(cx, request.agreed, request.irs);
+        self.rcv.last_ack_sent = self.rcv.nxt;
+        self.ts_offset = request.ts_offset;
+        self.remember_timestamp(cx.now, request.ts_recent);
+        self.snd.una = request.iss + 1;
+        self.snd.advance_nxt(request.iss + 1);
+        // The largest window ever seen is not that of the SYN, which is not scaled (as Linux's `tcp_create_openreq_child`).
+        self.snd.wnd = ack.map_or(request.peer_window.into(), |ack| {
+            u32::from(ack.window) << request.agreed.snd_wscale.unwrap_or(0)
+        });
+        self.snd.wnd_max = self.snd.wnd;
+        self.window_grew();
+        self.snd.wl1 = request.irs;
+        self.snd.wl2 = request.iss;
+        self.moments.establish(cx.now);
+        self.early_confirmed = true;
+        self.syns_were_lost(cx, request.timeouts);
+        if request.transmissions > 1 {
+            let since_first = (cx.now.as_millis() as u32).wrapping_sub(request.first_sent_ms);
+            let retrans = u32::from(request.transmissions) - 1;
+            self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
+        }
+        match request.round_trip(cx, ack.and_then(|ack| ack.timestamps)) {
+            Some(rtt) => self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span()),
+            // Of a cookie it is not known that it was sent twice.
+            None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),
+            None => {}
+        }
+        self.recall_path(cx);
+    }
+}

@@ -1,0 +1,225 @@
+//! Writing a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
+
+use crate::Config;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::rare::urgent;
+use crate::tcp::recv::window_space::SIGNED_MOST;
+use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
+
+/// A segment that has been decided.
+pub(super) struct Outgoing {
+    pub(super) seq: SeqNum,
+    pub(super) flags: Flags,
+    /// Of the payload, which lies in the packet already.
+    pub(super) payload_len: usize,
+    pub(super) ecn: Ecn,
+    /// With [`Flags::URG`].
+    pub(super) urgent: u16,
+    /// All of it was sent before.
+    pub(super) again: bool,
+}
+
+impl Outgoing {
+    pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
+        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0, again: false }
+    }
+}
+
+impl Connection {
+    /// A segment of an open connection, with window, acknowledgement and options as they are now.
+    pub(super) fn build(&mut self, cx: &mut Context, mut out: Outgoing, packet: &mut TxPacket) {
+        if self.agreed.ecn.is_accurate() {
+            let (flags, ecn) = self.report_marks(out.payload_len == 0 && out.flags == Flags::ACK);
+            (out.flags, out.ecn) = (out.flags | flags, ecn);
+        }
+        out.flags |= self.ecn_echo();
+        let whole = !self.fragments();
+        if self.special.is_some() && !out.flags.contains(Flags::RST) {
+            self.look_at_route(cx.now);
+            let pointer = self.urgent_pointer(out.seq);
+            out.flags |= urgent::flag(pointer);
+            out.urgent = pointer.unwrap_or(0);
+        }
+        let window = self.window_to_tell(cx);
+        self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
+        packet.repeats_cwr = self.agreed.ecn.is_accurate();
+        let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
+        if !tells_more && out.urgent == 0 && whole {
+            if !packet.write_v4(&self.plain(cx, &out, window), 0, cx.capabilities.tx_checksum) {
+                self.write_v6(cx, &out, window, packet);
+            }
+            packet.gso_size = self.gso_size(cx, &out);
+            return;
+        }
+        self.finish_with_options(cx, &out, window, packet);
+    }
+
+    /// Whatever there is to be told beside.
+    #[inline(never)]
+    fn finish_with_options(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
+        let options = self.options_now(cx);
+        let blocks = if options.accurate_ecn.is_some() { options.sack.len() } else { self.sack_max() };
+        self.finish_packet(cx, out, window, options, packet);
+        self.rcv.reported(blocks);
+    }
+
+    /// As [`build`](Self::build), of an ordinary segment (see `ordinary`). The timer of what is owed is stopped already.
+    #[inline(never)]
+    pub(super) fn build_ordinary(
+        &mut self,
+        cx: &mut Context,
+        seq: SeqNum,
+        len: u32,
+        flags: Flags,
+        packet: &mut TxPacket,
+    ) {
+        let out = Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
+        let window = self.window_to_tell(cx);
+        debug_assert!(self.options.is_ordinary());
+        let hop_limit = cx.config.hop_limit();
+        let segment = PlainSegment { dscp: 0, hop_limit, ..self.plain(cx, &out, window) };
+        packet.repeats_cwr = false;
+        if !packet.write_v4(&segment, 0, cx.capabilities.tx_checksum) {
+            self.write_v6(cx, &out, window, packet);
+        }
+        cx.counters.out_segs += 1;
+        cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
+        self.tally.went(len as usize, 1);
+    }
+
+    /// The window field; what it says is told by now.
+    #[inline(always)]
+    fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
+        let window = match self.rcv.space.counts_payload() {
+            true => self.advertise(cx),
+            false => self.rcv.advertise_window(cx),
+        };
+        if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
+    }
+
+    /// For peers that read it so (`tcp_workaround_signed_windows`).
+    #[cold]
+    fn signed(&self, window: u16) -> u16 {
+        if self.rcv.wscale == 0 { window.min(SIGNED_MOST as u16) } else { window }
+    }
+
+    /// The window of a buffer that is counted by payload.
+    #[inline(always)]
+    fn advertise(&mut self, cx: &mut Context) -> u16 {
+        if self.rcv.refuses || self.rcv.wnd() >> self.rcv.wscale == 0 {
+            return self.advertise_closed(cx);
+        }
+        // What the peer was told is open, and stays so.
+        let (window, wants_zero) = self.rcv.advertise(self.advmss.into(), self.rcv.wscale);
+        debug_assert!(window > 0);
+        cx.counters.want_zero_window_adv += u64::from(wants_zero);
+        window
+    }
+
+    /// The advertised window where it is, was, or may become closed.
+    #[inline(never)]
+    fn advertise_closed(&mut self, cx: &mut Context) -> u16 {
+        let mss = u32::from(self.advmss);
+        if self.rcv.refuses {
+            self.ends_refusal(&cx.config, &cx.memory);
+        }
+        let was_closed = self.rcv.advertised_zero();
+        let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
+        cx.counters.want_zero_window_adv += u64::from(wants_zero);
+        if was_closed != (window == 0) {
+            cx.counters.from_zero_window_adv += u64::from(was_closed);
+            cx.counters.to_zero_window_adv += u64::from(!was_closed);
+        }
+        window
+    }
+
+    #[inline(never)]
+    fn write_v6(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
+        packet.write_v6(&self.plain(cx, out, window), 0, cx.capabilities.tx_checksum);
+    }
+
+    /// The segment without the options that are not timestamps.
+    #[inline(always)]
+    pub(super) fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
+        PlainSegment {
+            addresses: (self.tuple.local, self.tuple.peer),
+            ports: (self.tuple.local_port, self.tuple.peer_port),
+            seq: out.seq,
+            ack: if out.flags.contains(Flags::ACK) { self.rcv.nxt } else { SeqNum(0) },
+            flags: out.flags,
+            window,
+            timestamps: self.timestamps(cx.now),
+            ecn: out.ecn,
+            dscp: self.options.dscp,
+            hop_limit: self.hop_limit(&cx.config),
+            payload_len: out.payload_len,
+        }
+    }
+
+    fn hop_limit(&self, config: &Config) -> u8 {
+        self.options.hop_limit.unwrap_or(config.hop_limit())
+    }
+
+    /// Header bytes, checksum, and the size the device shall cut to.
+    pub(super) fn finish_packet(
+        &mut self,
+        cx: &mut Context,
+        out: &Outgoing,
+        window: u16,
+        options: TcpOptions,
+        packet: &mut TxPacket,
+    ) {
+        let partial = cx.capabilities.tx_checksum;
+        let usual = out.flags.contains(Flags::SYN) && !self.fragments();
+        if usual && packet.write_syn(&self.plain(cx, out, window), &options, partial) {
+            self.gso_size(cx, out);
+            return;
+        }
+        let header = TcpHeader {
+            src_port: self.tuple.local_port,
+            dst_port: self.tuple.peer_port,
+            seq: out.seq,
+            ack: if out.flags.contains(Flags::ACK) { self.rcv.nxt } else { SeqNum(0) },
+            flags: out.flags,
+            window,
+            urgent: out.urgent,
+            options,
+        };
+        let mut ip = IpHeader {
+            ecn: out.ecn,
+            dscp: self.options.dscp,
+            hop_limit: self.hop_limit(&cx.config),
+            ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
+        };
+        let gso_size = self.gso_size(cx, out);
+        if self.fragments() {
+            let segments = if gso_size > 0 { out.payload_len.div_ceil(gso_size.into()) } else { 1 };
+            self.let_be_cut(&mut ip, (out.flags, header.emit_len() + out.payload_len), segments);
+        }
+        packet.write_tcp(&ip, &header, gso_size, partial);
+    }
+
+    /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
+    /// by, and so is a probe of the path's MTU.
+    #[inline(always)]
+    fn gso_size(&mut self, cx: &mut Context, out: &Outgoing) -> u16 {
+        let most = self.segment_max();
+        let cut = usize::from(most) < out.payload_len
+            && !out.flags.contains(Flags::SYN)
+            && !self.is_mtu_probe(out.seq, out.payload_len as u32);
+        // A payload is far below 2³²: the division is of 32 bits.
+        let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
+        if out.again {
+            cx.counters.retrans_segs += u64::from(segments);
+            let counts = self.counts(cx.now);
+            counts.total_retrans = counts.total_retrans.wrapping_add(segments);
+        } else {
+            cx.counters.out_segs += u64::from(segments);
+            // As Linux counts, a FIN that goes alone is data.
+            let counts = out.payload_len > 0 || out.flags.contains(Flags::FIN);
+            cx.counters.orig_data_sent += u64::from(if counts { segments } else { 0 });
+        }
+        self.tally.went(out.payload_len, segments);
+        if cut { most } else { 0 }
+    }
+}

@@ -1,0 +1,353 @@
+//! The segments that are, or were, out of order: where each is found, cut and marked at a cost that does not grow with their number.
+//!
+//! They lie in blocks of up to 64, each with a bit for every [`Kind`] a segment of it is of, and the blocks have such bits again. So a peer
+//! that reports what it likes, in whatever order, costs no walk over what is in flight. What was sent more than once is also in the order in
+//! which it was last sent (as in Linux's `tsorted_sent_queue`).
+
+use super::TxSegment;
+use super::kinds::{Kind, Kinds, ROW, Row};
+use crate::Instant;
+use crate::tcp::recv::ordered::Ordered;
+use alloc::collections::{BTreeSet, VecDeque};
+use wire::SeqNum;
+
+/// Where a segment lies: its block, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) block: usize,
+    pub(super) at: usize,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Marked {
+    blocks: VecDeque<Block>,
+    index: Index,
+    len: usize,
+    resent: BTreeSet<Transmission>,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// Where its first segment begins: finding a number looks into no block but its own.
+    first: SeqNum,
+    segments: VecDeque<TxSegment>,
+    row: Row,
+    /// What the index says of it.
+    any: Kinds,
+}
+
+impl Block {
+    fn new(first: SeqNum, segments: VecDeque<TxSegment>, row: Row) -> Block {
+        Block { first, segments, row, any: Kinds::default() }
+    }
+}
+
+/// The last transmission of a segment, in the order of RFC 8985 §6.2: what was sent at the same time went in the order of its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Transmission {
+    sent_at: Instant,
+    /// The number behind it.
+    end: Ordered,
+}
+
+impl Transmission {
+    /// When it was, and the number behind it.
+    pub(super) fn value(self) -> (Instant, SeqNum) {
+        (self.sent_at, self.end.0)
+    }
+
+    pub(super) fn new(sent_at: Instant, end: SeqNum) -> Transmission {
+        Transmission { sent_at, end: Ordered(end) }
+    }
+
+    /// That of a segment that was sent more than once, and is thought in flight; time may show it to be lost.
+    fn of_resent(segment: &TxSegment) -> Option<Transmission> {
+        let resent =
+            segment.transmissions > 1 && segment.is_thought_in_flight() && segment.is_judged_by_time();
+        resent.then(|| Transmission::new(segment.sent_at, segment.end()))
+    }
+}
+
+impl Marked {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The number of blocks: that of the first which does not exist.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn front(&self) -> Option<&TxSegment> {
+        self.blocks.front()?.segments.front()
+    }
+
+    pub(super) fn back(&self) -> Option<&TxSegment> {
+        self.blocks.back()?.segments.back()
+    }
+
+    pub(super) fn last_place(&self) -> Option<Place> {
+        let block = self.blocks.len().checked_sub(1)?;
+        Some(Place { block, at: self.blocks[block].segments.len() - 1 })
+    }
+
+    pub(super) fn get(&self, place: Place) -> Option<&TxSegment> {
+        self.blocks.get(place.block)?.segments.get(place.at)
+    }
+
+    /// To change what makes it neither of another [`Kind`] nor sent at another time.
+    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut TxSegment> {
+        self.blocks.get_mut(place.block)?.segments.get_mut(place.at)
+    }
+
+    /// To change anything but its first number.
+    pub(super) fn update<R>(&mut self, place: Place, change: impl FnOnce(&mut TxSegment) -> R) -> Option<R> {
+        let block = self.blocks.get_mut(place.block)?;
+        let segment = block.segments.get_mut(place.at)?;
+        let before = Transmission::of_resent(segment);
+        let result = change(segment);
+        let after = Transmission::of_resent(segment);
+        block.row.set(place.at, Kinds::of(segment));
+        self.note_kinds(place.block);
+        if before != after {
+            if let Some(before) = before {
+                self.resent.remove(&before);
+            }
+            self.resent.extend(after);
+        }
+        Some(result)
+    }
+
+    pub(super) fn iter_from(&self, place: Place) -> impl Iterator<Item = &TxSegment> {
+        let first = self.blocks.get(place.block).into_iter();
+        let first = first.flat_map(move |block| block.segments.iter().skip(place.at));
+        let behind = (place.block + 1).min(self.blocks.len());
+        first.chain(self.blocks.range(behind..).flat_map(|block| &block.segments))
+    }
+
+    /// All of them, to change their weights.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TxSegment> {
+        self.blocks.iter_mut().flat_map(|block| &mut block.segments)
+    }
+
+    /// The index knows of the kinds in a block.
+    fn note_kinds(&mut self, at: usize) {
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        let any = block.row.any();
+        if block.any != any {
+            block.any = any;
+            self.index.set(at, any);
+        }
+    }
+
+    /// The first that ends behind `seq`, or the place behind all.
+    pub(super) fn find(&self, seq: SeqNum) -> Place {
+        let ends = |segment: &TxSegment| segment.end().before_or_eq(seq);
+        if self.front().is_some_and(|first| !ends(first)) {
+            // What is not acknowledged begins here: the place that is asked for most.
+            return Place { block: 0, at: 0 };
+        }
+        let begun = self.blocks.partition_point(|block| block.first.before_or_eq(seq));
+        let block = begun.saturating_sub(1);
+        match self.blocks.get(block).map(|block| block.segments.partition_point(ends)) {
+            Some(at) if at < self.blocks[block].segments.len() => Place { block, at },
+            _ => Place { block: begun, at: 0 },
+        }
+    }
+
+    /// The place behind this one.
+    pub(super) fn behind(&self, place: Place) -> Place {
+        match self.blocks.get(place.block) {
+            Some(block) if place.at + 1 < block.segments.len() => Place { at: place.at + 1, ..place },
+            _ => Place { block: place.block + 1, at: 0 },
+        }
+    }
+
+    /// The first of a kind, from `from` on.
+    pub(super) fn next(&self, kind: Kind, from: Place) -> Option<Place> {
+        let within = |block: usize, at| {
+            let at = self.blocks.get(block)?.row.next(kind, at)?;
+            Some(Place { block, at })
+        };
+        within(from.block, from.at).or_else(|| within(self.index.next(kind, from.block + 1)?, 0))
+    }
+
+    /// The last of a kind before `end`.
+    pub(super) fn last_before(&self, kind: Kind, end: Place) -> Option<Place> {
+        let within = |block: usize, end| {
+            let at = self.blocks.get(block)?.row.last_before(kind, end)?;
+            Some(Place { block, at })
+        };
+        within(end.block, end.at).or_else(|| within(self.index.last_before(kind, end.block)?, ROW))
+    }
+
+    /// The last that was sent once, is thought in flight, and was `overtaken`. Those were sent in the order of their numbers.
+    pub(super) fn last_overtaken(&self, overtaken: impl Fn(&TxSegment) -> bool) -> Option<&TxSegment> {
+        self.next(Kind::Fresh, Place { block: 0, at: 0 })?;
+        let is_next_overtaken = |block, at| {
+            let next = self.next(Kind::Fresh, Place { block, at });
+            next.and_then(|next| self.get(next)).is_some_and(&overtaken)
+        };
+        let block = holding(self.blocks.len(), |block| is_next_overtaken(block, 0)).checked_sub(1)?;
+        let at = holding(ROW, |at| is_next_overtaken(block, at)).checked_sub(1)?;
+        self.get(Place { block, at })
+    }
+
+    /// Of what was sent more than once and is thought in flight, the first transmission.
+    pub(super) fn first_resent(&self) -> Option<Transmission> {
+        self.resent.first().copied()
+    }
+
+    /// The last before this one.
+    pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<Transmission> {
+        self.resent.range(..transmission).next_back().copied()
+    }
+
+    pub(super) fn push_back(&mut self, segment: TxSegment) {
+        if self.blocks.back().is_none_or(|block| block.segments.len() == ROW) {
+            self.blocks.push_back(Block::new(segment.seq, VecDeque::new(), Row::default()));
+        }
+        let last = self.blocks.len() - 1;
+        let at = self.blocks[last].segments.len();
+        self.insert(Place { block: last, at }, segment);
+    }
+
+    /// Returns where the one that was at `place` lies now.
+    pub(super) fn insert_behind(&mut self, mut place: Place, segment: TxSegment) -> Place {
+        let Some(block) = self.blocks.get_mut(place.block) else { return place };
+        if block.segments.len() == ROW {
+            let half = ROW / 2;
+            let rest = block.segments.split_off(half);
+            let first = rest.front().map_or(block.first, |segment| segment.seq);
+            let rest = Block::new(first, rest, block.row.split_off(half));
+            self.index.insert(place.block + 1, rest.any);
+            self.blocks.insert(place.block + 1, rest);
+            self.note_kinds(place.block);
+            self.note_kinds(place.block + 1);
+            if place.at >= half {
+                place = Place { block: place.block + 1, at: place.at - half };
+            }
+        }
+        self.insert(Place { at: place.at + 1, ..place }, segment);
+        place
+    }
+
+    /// The block has room.
+    fn insert(&mut self, place: Place, segment: TxSegment) {
+        self.resent.extend(Transmission::of_resent(&segment));
+        let block = &mut self.blocks[place.block];
+        block.row.insert(place.at, Kinds::of(&segment));
+        block.segments.insert(place.at, segment);
+        self.note_kinds(place.block);
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<TxSegment> {
+        let block = self.blocks.get_mut(place.block)?;
+        let segment = block.segments.remove(place.at)?;
+        block.row.remove(place.at);
+        let first = block.segments.front().map(|segment| segment.seq);
+        block.first = first.unwrap_or(block.first);
+        self.note_kinds(place.block);
+        if first.is_none() {
+            self.blocks.remove(place.block);
+            self.index.remove(place.block);
+        }
+        self.len -= 1;
+        if let Some(gone) = Transmission::of_resent(&segment) {
+            self.resent.remove(&gone);
+        }
+        Some(segment)
+    }
+}
+
+/// How many of the numbers below `end` it holds for, which are the first.
+fn holding(end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut first, mut end) = (0, end);
+    while first < end {
+        let middle = first.midpoint(end);
+        match holds(middle) {
+            true => first = middle + 1,
+            false => end = middle,
+        }
+    }
+    first
+}
+
+/// The bits of all blocks.
+#[derive(Debug, Default)]
+struct Index {
+    rows: VecDeque<Row>,
+    /// Bits of the first row whose blocks are gone.
+    gone: usize,
+}
+
+impl Index {
+    fn set(&mut self, block: usize, kinds: Kinds) {
+        let bit = self.gone + block;
+        while self.rows.len() <= bit / ROW {
+            self.rows.push_back(Row::default());
+        }
+        self.rows[bit / ROW].set(bit % ROW, kinds);
+    }
+
+    fn insert(&mut self, block: usize, kinds: Kinds) {
+        let bit = self.gone + block;
+        let (mut at, mut carried) = (bit % ROW, kinds);
+        if bit / ROW == self.rows.len() {
+            self.rows.push_back(Row::default());
+        }
+        for row in self.rows.range_mut(bit / ROW..) {
+            carried = row.insert(at, carried);
+            at = 0;
+        }
+        if carried != Kinds::default() {
+            self.rows.push_back(Row::default());
+            self.rows.back_mut().into_iter().for_each(|row| row.set(0, carried));
+        }
+    }
+
+    fn remove(&mut self, block: usize) {
+        if block == 0 {
+            self.gone += 1;
+            if self.gone == ROW {
+                self.rows.pop_front();
+                self.gone = 0;
+            }
+            return;
+        }
+        let bit = self.gone + block;
+        let first = bit / ROW;
+        self.rows[first].remove(bit % ROW);
+        for row in first + 1..self.rows.len() {
+            let moved = self.rows[row].get(0);
+            self.rows[row - 1].set(ROW - 1, moved);
+            self.rows[row].remove(0);
+        }
+    }
+
+    fn next(&self, kind: Kind, from: usize) -> Option<usize> {
+        let bit = self.gone + from;
+        let (row, at) = (bit / ROW, bit % ROW);
+        self.within(row, |row| row.next(kind, at)).or_else(|| {
+            let behind = (row + 1).min(self.rows.len());
+            let rows = self.rows.range(behind..).position(|row| row.has(kind))?;
+            self.within(behind + rows, |row| row.next(kind, 0))
+        })
+    }
+
+    fn last_before(&self, kind: Kind, end: usize) -> Option<usize> {
+        let bit = self.gone + end;
+        let (row, at) = (bit / ROW, bit % ROW);
+        self.within(row, |row| row.last_before(kind, at)).or_else(|| {
+            let row = self.rows.range(..row.min(self.rows.len())).rposition(|row| row.has(kind))?;
+            self.within(row, |row| row.last_before(kind, ROW))
+        })
+    }
+
+    /// The block whose bit is `found` in a row.
+    fn within(&self, row: usize, found: impl Fn(&Row) -> Option<usize>) -> Option<usize> {
+        Some(row * ROW + found(self.rows.get(row)?)? - self.gone)
+    }
+}

@@ -1,0 +1,149 @@
+//! One segment of the send queue: its bytes, and what recovery needs to know of its transmissions.
+
+use super::Slices;
+use crate::Instant;
+use crate::tcp::send::send_queue::delivery::Snapshot;
+use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+use wire::SeqNum;
+
+/// A run of bytes that is sent, acknowledged and retransmitted as one.
+#[derive(Debug)]
+pub(crate) struct TxSegment {
+    pub(crate) seq: SeqNum,
+    pub(crate) len: u32,
+    /// Bytes it counts as for the congestion window, once sent: its own, or those of whole segments (`window_unit`).
+    pub(crate) weight: u32,
+    /// Times it was handed to the device.
+    pub(crate) transmissions: u8,
+    /// The last byte of an application's write ends here, or enough of a long one to hand it on.
+    pub(crate) push: bool,
+    /// A record ends here: what follows is never sent in the same segment.
+    pub(crate) eor: bool,
+    /// The peer holds it, though it is not acknowledged (RFC 2018).
+    pub(crate) sacked: bool,
+    /// Held to be lost, once at least.
+    pub(crate) lost: bool,
+    /// Sent again, and of that transmission nothing is known yet.
+    pub(crate) retransmitted: bool,
+    /// Times it was held to be lost since it was last sent.
+    pub(crate) losses: u8,
+    /// What is left of a packet whose first bytes were acknowledged by themselves.
+    pub(crate) begun: bool,
+    /// When it was last handed over.
+    pub(crate) sent_at: Instant,
+    /// What was delivered by then.
+    pub(in crate::tcp) snapshot: Snapshot,
+    pub(super) parts: SmallVec<[Bytes; 1]>,
+}
+
+/// Losses of one transmission that time may tell: each but the first comes of a recovery that was taken for spurious. A peer that feigns such
+/// costs no more walks than there were transmissions. (Linux's RACK tells one.)
+const LOSSES_MOST: u8 = 4;
+
+impl TxSegment {
+    pub(crate) fn end(&self) -> SeqNum {
+        self.seq + self.len
+    }
+
+    /// When it was last handed over, and the number behind it.
+    pub(crate) fn transmission(&self) -> (Instant, SeqNum) {
+        (self.sent_at, self.end())
+    }
+
+    /// Its last transmission is neither known to have arrived nor held to be lost.
+    pub(crate) fn is_thought_in_flight(&self) -> bool {
+        !self.sacked && (!self.lost || self.retransmitted)
+    }
+
+    /// Time may show its last transmission to be lost.
+    pub(super) fn is_judged_by_time(&self) -> bool {
+        self.losses < LOSSES_MOST
+    }
+
+    /// It was sent once, and of that nothing is known yet.
+    #[inline]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.transmissions == 1 && !self.sacked && !self.lost && !self.begun
+    }
+
+    /// It is the last, and what was written at its end stays as it is.
+    #[inline(never)]
+    pub(super) fn freeze(&mut self, tail: &mut BytesMut) {
+        if !tail.is_empty() {
+            self.parts.push(tail.split().freeze());
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn add_parts_to(&self, slices: &mut Slices) {
+        match &self.parts[..] {
+            [part] => slices.push(part.clone()),
+            parts => slices.extend(parts.iter().cloned()),
+        }
+    }
+
+    pub(super) fn new(seq: SeqNum) -> TxSegment {
+        TxSegment::of(seq, 0, SmallVec::new())
+    }
+
+    /// Not sent yet; `parts` are `len` bytes.
+    #[inline(always)]
+    pub(super) fn of(seq: SeqNum, len: u32, parts: SmallVec<[Bytes; 1]>) -> TxSegment {
+        TxSegment {
+            seq,
+            len,
+            weight: 0,
+            transmissions: 0,
+            push: false,
+            eor: false,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            losses: 0,
+            begun: false,
+            sent_at: Instant::ZERO,
+            snapshot: Snapshot::default(),
+            parts,
+        }
+    }
+
+    /// Takes over the bytes of the next one. They must be frozen.
+    pub(super) fn absorb(&mut self, next: TxSegment) {
+        self.len += next.len;
+        self.weight += next.weight;
+        (self.push, self.eor) = (next.push, next.eor);
+        self.parts.extend(next.parts);
+    }
+
+    /// Cuts off everything from `at` bytes on. All bytes must be frozen.
+    pub(super) fn split_off(&mut self, at: u32) -> TxSegment {
+        let mut rest = TxSegment {
+            seq: self.seq + at,
+            len: self.len - at,
+            push: self.push,
+            eor: self.eor,
+            parts: SmallVec::new(),
+            ..*self
+        };
+        let mut keep = at as usize;
+        let mut kept = SmallVec::new();
+        for mut part in self.parts.drain(..) {
+            if keep == 0 {
+                rest.parts.push(part);
+            } else if part.len() <= keep {
+                keep -= part.len();
+                kept.push(part);
+            } else {
+                rest.parts.push(part.split_off(keep));
+                keep = 0;
+                kept.push(part);
+            }
+        }
+        self.parts = kept;
+        self.len = at;
+        self.push = false;
+        self.eor = false;
+        rest
+    }
+}
