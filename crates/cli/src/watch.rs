@@ -88,7 +88,7 @@ fn watch(
             let begun = Instant::now();
             match series.next()? {
                 Some(sample) => state.take(sample),
-                None => state.pause(),
+                None => state.end(),
             }
             next_at = Instant::now() + series::pause(args.interval, begun.elapsed());
         } else if state.is_paused() {

@@ -90,6 +90,10 @@ pub(super) struct State {
     paused: bool,
     pub(super) replayed: bool,
     pub(super) windows: u64,
+    /// When the first sample was read, seconds since boot.
+    began: f64,
+    /// Nothing follows.
+    over: bool,
 }
 
 /// Moments that are kept of a connection: a minute or two.
@@ -104,6 +108,8 @@ impl State {
         let mut state = State {
             before: None,
             report: Report::of(&Window::since_boot(&first)),
+            began: first.uptime,
+            over: false,
             now: first,
             gone: Vec::new(),
             new: Vec::new(),
@@ -135,8 +141,20 @@ impl State {
         self.paused
     }
 
-    pub(super) fn pause(&mut self) {
-        self.paused = true;
+    /// The series is at its end.
+    pub(super) fn end(&mut self) {
+        (self.paused, self.over) = (true, true);
+    }
+
+    /// Where it stands, in a few words.
+    pub(super) fn stands(&self) -> String {
+        let at = format!("at {:.1} s", (self.now.uptime - self.began).max(0.0));
+        match () {
+            () if self.over => format!("{at}, the end"),
+            () if self.paused => format!("{at}, stopped"),
+            () if self.replayed => format!("{at}, replayed"),
+            () => at,
+        }
     }
 
     /// The next sample.

@@ -43,23 +43,19 @@ fn colour(severity: Severity) -> Style {
 
 fn title(state: &State) -> Paragraph<'static> {
     let count = |severity| state.count(severity);
-    let stands = match () {
-        () if state.is_paused() => "  stopped",
-        () if state.replayed => "  replay",
-        () => "",
-    };
-    let windows = if state.windows == 0 {
-        "first window".to_owned()
-    } else {
-        format!("{:.1} s", state.window().seconds())
-    };
+    // 6.18.44 of 6.18.44-generic.
+    let version = state.now.kernel.split('-').next().unwrap_or_default();
+    let warnings = count(Severity::Warning);
     let line = Line::from(vec![
-        Span::styled(format!("firstbyte  Linux {}", short(&state.now.kernel, 14)), bold()),
-        Span::raw(format!("  {windows}  {} connections  ", state.rows.len())),
+        Span::styled(format!("Linux {}", short(version, 10)), bold()),
+        Span::raw(format!("  {} connections  ", state.rows.len())),
         Span::styled(format!("{} critical", count(Severity::Critical)), colour(Severity::Critical)),
-        Span::raw(" "),
-        Span::styled(format!("{} warnings", count(Severity::Warning)), colour(Severity::Warning)),
-        Span::raw(stands),
+        Span::raw("  "),
+        Span::styled(
+            format!("{warnings} warning{}", if warnings == 1 { "" } else { "s" }),
+            colour(Severity::Warning),
+        ),
+        Span::raw(format!("  {}", state.stands())),
     ]);
     Paragraph::new(line)
 }
@@ -69,6 +65,9 @@ fn help(state: &State) -> Paragraph<'static> {
         _ if state.is_typing => format!("/{}_   Enter keeps, Esc clears", state.filter),
         Page::Connections if !state.filter.is_empty() => {
             format!("filter: {}  /  Enter detail  s sort  f findings  c counters  q end", state.filter)
+        }
+        Page::Connections if state.replayed => {
+            "→ next  Space stop  ↑↓ Enter detail  s sort  / filter  f findings  q end".to_owned()
         }
         Page::Connections => {
             "↑↓ Enter detail  s sort  r reverse  / filter  f findings  c counters  q end".to_owned()
@@ -201,7 +200,8 @@ fn moving_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
             .filter(|(_, grown)| *grown > 0)
             .collect(),
     };
-    moved.retain(|(name, _)| name.starts_with("Tcp"));
+    // TcpCurrEstab is no counter.
+    moved.retain(|(name, _)| name.starts_with("Tcp") && name != "TcpCurrEstab");
     moved.sort_by_key(|(_, grown)| std::cmp::Reverse(*grown));
     let seconds = window.seconds();
     let counters: Vec<Line<'static>> = moved
@@ -293,7 +293,10 @@ fn all_findings(frame: &mut Frame<'_>, area: Rect, state: &State) {
 
 fn all_counters(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let text = counters::text(&counters::View::default(), &state.window());
-    frame.render_widget(Paragraph::new(text), area);
+    let (head, list) = (format!("{:<32}{:<21}a second", "Counter", "added"), Paragraph::new(text));
+    let [first, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    frame.render_widget(Paragraph::new(Line::styled(head, bold())), first);
+    frame.render_widget(list, rest);
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn watched() -> State {
 fn connections_findings_and_counters_fit_80_by_24() {
     let state = watched();
     let lines = screen(&state);
-    assert_eq!(lines[0], "firstbyte  Linux 6.18.0  2.0 s  2 connections  0 critical 1 warnings");
+    assert_eq!(lines[0], "Linux 6.18.0  2 connections  0 critical  1 warning  at 2.0 s");
     assert_eq!(lines[1], "+ WIN-12 SACK or timestamps off  [namespace]");
     assert_eq!(lines[5], "State       Recv-Q  Send-Q          Rate  rtt ms retr limit Peer");
     // The faster one first.
