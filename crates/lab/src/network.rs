@@ -71,16 +71,16 @@ use core::any::Any;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use host::Host;
-use path::{Outcome, Path};
+use path::{Outcome, Outcomes, Path};
 use proto::{Instant, Stack, TraceMask};
 use qdisc::{LinkStats, Packet};
 use queue::Traveller;
 use schedule::{Party, Schedule};
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::rc::Rc;
-use wire::{Addr, IpHeader, RxPacket};
+use wire::{Addr, IpHeader, RxBatch, RxPacket};
 
 /// A path of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,12 +97,14 @@ pub struct Network {
     paths: Vec<Path>,
     /// Of each host: its paths, in the order in which they were joined.
     attached: Vec<Vec<usize>>,
-    /// Of a host, and an address of others: paths that lead to a holder, one for each.
-    ways_to: BTreeMap<(HostId, Addr), SmallVec<[usize; 1]>>,
+    /// Of each host, and an address of others: paths that lead to a holder, one for each.
+    ways_to: Vec<HashMap<Addr, SmallVec<[usize; 1]>>>,
     schedule: Schedule,
     records: bool,
     capture: Capture,
     packets: Rc<Cell<u64>>,
+    /// Memory for packets that arrive together.
+    room: RxBatch,
 }
 
 impl Network {
@@ -114,11 +116,12 @@ impl Network {
             hosts: Vec::new(),
             paths: Vec::new(),
             attached: Vec::new(),
-            ways_to: BTreeMap::new(),
+            ways_to: Vec::new(),
             schedule: Schedule::default(),
             records: true,
             capture: Capture::new(),
             packets: Rc::default(),
+            room: RxBatch::default(),
         }
     }
 
@@ -134,8 +137,9 @@ impl Network {
     pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
-        self.hosts.push(Host::new(plan, Box::new(app), &self.packets, seed));
+        self.hosts.push(Host::new(plan, Box::new(app), &self.packets, self.records, seed));
         self.attached.push(Vec::new());
+        self.ways_to.push(HashMap::new());
         if self.records {
             self.hosts[id.0].stack.set_trace(TraceMask::all());
         }
@@ -157,11 +161,11 @@ impl Network {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         let path = self.paths.len();
         let devices = [first, second].map(|end| self.attached[end.0].len());
-        self.paths.push(Path::new(path, [first, second], devices, route, seed));
+        self.paths.push(Path::new(path, [first, second], devices, route, self.records, seed));
         for (host, peer) in [(first, second), (second, first)] {
             self.attached[host.0].push(path);
             for address in &self.hosts[peer.0].addresses {
-                let ways = self.ways_to.entry((host, Addr::from(*address))).or_default();
+                let ways = self.ways_to[host.0].entry(Addr::from(*address)).or_default();
                 if !ways.iter().any(|way| self.paths[*way].peer_of(host) == Some(peer)) {
                     ways.push(path);
                 }
@@ -277,7 +281,7 @@ impl Network {
     /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.
     pub fn inject(&mut self, by: &'static str, path: PathId, direction: Direction, packet: Bytes) {
         let id = self.new_packet();
-        self.record(id, Place::Injected { by }, packet.clone());
+        self.record(id, Place::Injected { by }, &packet);
         let outcomes = self.paths[path.0].inject(self.now, direction, id, packet);
         self.finish(path.0, outcomes);
     }
@@ -321,7 +325,7 @@ impl Network {
         self.schedule.is_quiet()
     }
 
-    fn next_event(&self) -> Option<Instant> {
+    fn next_event(&mut self) -> Option<Instant> {
         self.schedule.next().map(|next| next.max(self.now))
     }
 
@@ -351,11 +355,11 @@ impl Network {
     fn settle(&mut self, host: HostId) {
         loop {
             for packet in self.hosts[host.0].take_packets(self.now) {
-                let packet = Traveller { packet: self.new_packet(), bytes: packet };
-                self.record(packet.packet, Place::Left(host), packet.bytes.clone());
+                let packet = Traveller::new(self.new_packet(), packet);
+                self.record(packet.packet, Place::Left(host), &packet.bytes);
                 self.transmit(host, packet);
             }
-            let in_card = self.hosts[host.0].run_card(self.now);
+            let in_card = self.hosts[host.0].run_card(self.now, &mut self.room);
             let rests = in_card.is_empty();
             in_card.into_iter().for_each(|event| self.note_card(host, event));
             if !rests {
@@ -379,32 +383,31 @@ impl Network {
         self.schedule.put(self.now, Party::Path(path), at, at.is_some());
     }
 
-    fn record(&mut self, packet: PacketId, place: Place, bytes: Bytes) {
+    fn record(&mut self, packet: PacketId, place: Place, bytes: &Bytes) {
         if self.records {
-            self.capture.push(self.now, packet, place, bytes);
+            self.capture.push(self.now, packet, place, bytes.clone());
         }
     }
 
     /// Puts a packet on the path that leads to its destination.
     fn transmit(&mut self, host: HostId, traveller: Traveller) {
         let path = self.route(host, &traveller);
-        let Traveller { packet, bytes } = traveller;
         let Some(path) = path else {
-            self.record(packet, Place::Lost { by: "no route".into() }, bytes);
+            self.record(traveller.packet, Place::Lost { by: "no route".into() }, &traveller.bytes);
             return;
         };
-        let outcomes = self.paths[path].send(self.now, host, packet, bytes);
+        let outcomes = self.paths[path].send(self.now, host, traveller);
         self.finish(path, outcomes);
     }
 
     fn note_card(&mut self, host: HostId, event: CardEvent) {
-        let (Traveller { packet, bytes }, place) = match event {
+        let (Traveller { packet, bytes, .. }, place) = match event {
             CardEvent::OnLine(frame) => return self.transmit(host, frame),
             CardEvent::Left(frame) => (frame, Place::Left(host)),
             CardEvent::Arrived(frame) => (frame, Place::Arrived(host)),
             CardEvent::Lost(frame, by) => (frame, Place::Lost { by: by.into() }),
         };
-        self.record(packet, place, bytes);
+        self.record(packet, place, &bytes);
     }
 
     /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
@@ -415,7 +418,10 @@ impl Network {
         if let Some(ways) = &self.hosts[host.0].ways {
             return attached.get(ways.device_for(destination.to_ip())?).copied();
         }
-        match self.ways_to.get(&(host, destination)).map(SmallVec::as_slice) {
+        if let [only] = attached[..] {
+            return Some(only);
+        }
+        match self.ways_to[host.0].get(&destination).map(SmallVec::as_slice) {
             None | Some([]) => attached.first().copied(),
             Some([only]) => Some(*only),
             Some(several) => several.get(packet.flow_hash() as usize % several.len()).copied(),
@@ -429,54 +435,55 @@ impl Network {
     }
 
     /// A router has a packet for others.
-    fn forward(&mut self, router: HostId, packet: PacketId, bytes: Bytes) {
-        match router::passed_on(&bytes) {
-            Some(bytes) => self.transmit(router, Traveller { packet, bytes }),
-            None => self.record(packet, Place::Lost { by: "time to live has run out".into() }, bytes),
+    fn forward(&mut self, router: HostId, traveller: Traveller) {
+        match router::passed_on(&traveller.bytes) {
+            Some(bytes) => self.transmit(router, Traveller { bytes, ..traveller }),
+            None => {
+                let place = Place::Lost { by: "time to live has run out".into() };
+                self.record(traveller.packet, place, &traveller.bytes);
+            }
         }
     }
 
     /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
-    fn finish(&mut self, path: usize, outcomes: Vec<Outcome>) {
-        let samples = self.paths[path].take_samples();
+    fn finish(&mut self, path: usize, outcomes: Outcomes) {
         if self.records {
-            self.capture.note_queues(samples);
+            self.capture.note_queues(self.paths[path].take_samples());
         }
         self.note_path(path);
-        let mut arrivals = Vec::new();
-        for Outcome { packet, bytes, place } in outcomes {
+        let mut arrivals: SmallVec<[(HostId, Option<RxPacket>); 1]> = SmallVec::new();
+        for Outcome { traveller, place } in outcomes {
             if let Place::Arrived(host) = place {
-                if !self.admits(host, path, &bytes) {
+                if !self.admits(host, path, &traveller.bytes) {
                     let by = "reverse path filter".into();
-                    self.record(packet, Place::Lost { by }, bytes);
+                    self.record(traveller.packet, Place::Lost { by }, &traveller.bytes);
                     continue;
                 }
                 let entry = &self.hosts[host.0];
-                if entry.forwards && router::is_for_others(&bytes, &entry.addresses) {
-                    self.forward(host, packet, bytes);
+                if entry.forwards && router::is_for_others(&traveller.bytes, &entry.addresses) {
+                    self.forward(host, traveller);
                     continue;
                 }
-                let frame = Traveller { packet, bytes };
-                let Some(Traveller { packet, bytes }) = self.hosts[host.0].receive(self.now, frame) else {
+                let Some(traveller) = self.hosts[host.0].receive(self.now, traveller) else {
                     arrivals.push((host, None));
                     continue;
                 };
-                arrivals.push((host, Some(RxPacket::new(bytes.clone()))));
-                self.record(packet, place, bytes);
+                self.record(traveller.packet, place, &traveller.bytes);
+                arrivals.push((host, Some(traveller.into_received())));
             } else {
-                self.record(packet, place, bytes);
+                self.record(traveller.packet, place, &traveller.bytes);
             }
         }
         arrivals.sort_by_key(|(host, _)| *host);
-        for batch in arrivals.chunk_by(|a, b| a.0 == b.0) {
+        for batch in arrivals.chunk_by_mut(|a, b| a.0 == b.0) {
             let host = batch[0].0;
-            let packets: Vec<RxPacket> = batch.iter().filter_map(|(_, packet)| packet.clone()).collect();
+            let mut packets = batch.iter_mut().filter_map(|(_, packet)| packet.take()).peekable();
             match self.hosts[host.0].calls() {
-                _ if packets.is_empty() => {}
-                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets),
+                _ if packets.peek().is_none() => {}
+                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets, &mut self.room),
                 Calls::OneByOne => {
                     for packet in packets {
-                        self.hosts[host.0].handle_packets(self.now, vec![packet]);
+                        self.hosts[host.0].handle_packets(self.now, [packet], &mut self.room);
                         self.settle(host);
                     }
                 }
@@ -488,6 +495,14 @@ impl Network {
     fn new_packet(&mut self) -> PacketId {
         self.packets.set(self.packets.get() + 1);
         PacketId(self.packets.get())
+    }
+}
+
+/// The earlier of two moments that may come.
+fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

@@ -9,7 +9,7 @@
 //! hands on, and another takes packets from there. Linux's names: the ring's losses are `rx_missed_errors`, the backlog is
 //! `netdev_max_backlog` and its losses are the second column of `/proc/net/softnet_stat`.
 
-use crate::Nanos;
+use crate::{Nanos, earlier};
 use alloc::collections::VecDeque;
 
 /// What the receiving side is like.
@@ -157,14 +157,17 @@ impl<P> Input<P> {
         if !self.events.is_empty() {
             return Some(self.now);
         }
-        [self.interrupt_at, self.polled_at, self.handled_at].into_iter().flatten().min()
+        self.next_work()
+    }
+
+    fn next_work(&self) -> Option<Nanos> {
+        earlier(self.interrupt_at, earlier(self.polled_at, self.handled_at))
     }
 
     fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         loop {
-            let times = [self.handled_at, self.polled_at, self.interrupt_at];
-            let Some(at) = times.into_iter().flatten().min().filter(|at| *at <= self.now) else { return };
+            let Some(at) = self.next_work().filter(|at| *at <= self.now) else { return };
             if self.handled_at == Some(at) {
                 self.handle_one(at);
             } else if self.polled_at == Some(at) {

@@ -107,3 +107,11 @@ pub use tc::{Device, TcError};
 
 /// A point in time or a span: nanoseconds since an origin of the caller's choice.
 pub type Nanos = u64;
+
+/// The earlier of two moments that may come.
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => a.or(b),
+    }
+}

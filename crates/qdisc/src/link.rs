@@ -1,11 +1,15 @@
 //! One direction of a link.
+
+mod flight;
+
 use crate::loss::LossState;
 use crate::transmitter::Transmitter;
 use crate::{
     Dequeue, DropReason, Dropped, Fifo, LinkConfig, LinkStats, Nanos, Packet, Qdisc, Rng, Skb, Verdict,
+    earlier,
 };
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
+use flight::Flight;
 
 /// A packet that reached the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub struct Link<P, Q = Fifo<Entry<P>>> {
     /// When the discipline lets the next packet go, while the transmitter is idle.
     wakes_at: Option<Nanos>,
     dropped: Vec<Dropped<Entry<P>>>,
-    flight: BinaryHeap<InFlight<P>>,
+    flight: Flight<P>,
     rng: Rng,
     loss: LossState,
     now: Nanos,
@@ -93,7 +97,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
             transmitting: None,
             wakes_at: None,
             dropped: Vec::new(),
-            flight: BinaryHeap::new(),
+            flight: Flight::new(),
             rng: Rng::new(seed),
             loss: LossState::default(),
             now: 0,
@@ -131,6 +135,8 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += len as u64;
         if let Some(reason) = self.lost_at_entrance() {
+            let entry = Entry { packet, enqueued_at: self.now, corrupt_bit: None, is_duplicate: false };
+            self.dropped.push(Dropped { skb: Skb::new(entry, len), reason });
             return Verdict::Dropped(reason);
         }
         let corrupt_bit = self.corrupt_bit(len);
@@ -163,7 +169,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
     pub fn next_event(&self) -> Option<Nanos> {
         let finish = self.transmitting.as_ref().map(|(at, ..)| *at);
         let arrival = self.flight.peek().map(|packet| packet.arrives_at);
-        [finish, arrival, self.wakes_at].into_iter().flatten().min()
+        earlier(finish, earlier(arrival, self.wakes_at))
     }
 
     /// Counters, and what the link holds as of the last call.
@@ -179,7 +185,12 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         }
     }
 
-    /// What the discipline has dropped since `now` last moved, packets that it refused included; each is given once.
+    /// Is there anything that [`drain_dropped`](Link::drain_dropped) would give?
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// What was lost since `now` last moved: at the entrance, or because the discipline refused or dropped it; each is given once.
     pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
         self.dropped.drain(..).map(|dropped| (dropped.skb.packet.packet, dropped.reason))
     }

@@ -13,7 +13,7 @@ mod ring;
 
 use crate::dql::DqlConfig;
 use crate::transmitter::Transmitter;
-use crate::{DropReason, Dropped, Nanos, Packet, Qdisc, Verdict};
+use crate::{DropReason, Dropped, Nanos, Packet, Qdisc, Verdict, earlier};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -22,6 +22,9 @@ pub use ring::RingStats;
 
 /// A packet that the card may cut into frames (TSO).
 pub trait Parcel: Packet {
+    /// What goes on the line.
+    type Frame;
+
     /// Bytes that wait (`skb->len`).
     fn len(&self) -> usize;
 
@@ -30,10 +33,14 @@ pub trait Parcel: Packet {
         self.len() == 0
     }
 
-    /// Lengths of the frames that go on the line; at least one.
-    fn frames(&self) -> Vec<usize> {
-        vec![self.len()]
-    }
+    /// How many frames it makes; at least one.
+    fn frame_count(&self) -> usize;
+
+    /// Length of the n-th frame, from 0.
+    fn frame_len(&self, n: usize) -> usize;
+
+    /// The n-th frame; each is asked for once, when it is on the line.
+    fn take_frame(&mut self, n: usize) -> Self::Frame;
 }
 
 /// What a card is like.
@@ -68,13 +75,11 @@ impl Default for NicConfig {
 
 /// What the card tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NicEvent<P> {
-    /// The last bit of a frame of this packet is on the line, the n-th from 0.
+pub enum NicEvent<P: Parcel> {
+    /// The last bit of a frame is on the line.
     Sent {
-        /// The packet.
-        packet: P,
-        /// Which of its frames.
-        frame: usize,
+        /// The frame.
+        frame: P::Frame,
         /// When.
         at: Nanos,
     },
@@ -88,8 +93,7 @@ pub enum NicEvent<P> {
 }
 
 /// The sending side of a card. `now` must not go back.
-#[derive(Clone, Debug)]
-pub struct Nic<P, Q> {
+pub struct Nic<P: Parcel, Q> {
     config: NicConfig,
     rings: Vec<Ring<P, Q>>,
     transmitter: Transmitter,
@@ -146,7 +150,9 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
 
     /// What has happened by `now`, in order.
     pub fn poll(&mut self, now: Nanos) -> Option<NicEvent<P>> {
-        self.advance(now);
+        if self.events.is_empty() {
+            self.advance(now);
+        }
         self.events.pop_front()
     }
 
@@ -155,8 +161,16 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         if !self.events.is_empty() {
             return Some(self.now);
         }
-        let rings = self.rings.iter().filter_map(Ring::next_event).min();
-        [self.sending.map(|(at, _)| at), rings].into_iter().flatten().min()
+        earlier(self.sending.map(|(at, _)| at), self.next_of_rings())
+    }
+
+    fn next_of_rings(&self) -> Option<Nanos> {
+        self.rings.iter().map(Ring::next_event).fold(None, earlier)
+    }
+
+    /// Have disciplines dropped anything that was not given yet?
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// What disciplines have dropped; each is given once.
@@ -168,10 +182,7 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         self.now = self.now.max(now);
         loop {
             let frame = self.sending.map(|(at, _)| at);
-            let ring = self.rings.iter().filter_map(Ring::next_event).min();
-            let Some(at) = [frame, ring].into_iter().flatten().min().filter(|at| *at <= self.now) else {
-                return;
-            };
+            let Some(at) = earlier(frame, self.next_of_rings()).filter(|at| *at <= self.now) else { return };
             if frame == Some(at) {
                 self.frame_ends(at);
             } else {
@@ -182,8 +193,8 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
 
     fn frame_ends(&mut self, at: Nanos) {
         let Some((_, index)) = self.sending.take() else { return };
-        if let Some((packet, frame)) = self.rings[index].frame_sent(at, self.config.interrupt_after) {
-            self.events.push_back(NicEvent::Sent { packet, frame, at });
+        if let Some(frame) = self.rings[index].frame_sent(at, self.config.interrupt_after) {
+            self.events.push_back(NicEvent::Sent { frame, at });
         }
         self.send(at);
     }
@@ -191,9 +202,8 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
     /// Rings whose interrupt is due are cleaned, and take more; so do those whose discipline was waiting.
     fn interrupts(&mut self, at: Nanos) {
         for index in 0..self.rings.len() {
-            for packet in self.rings[index].clean(at) {
-                self.events.push_back(NicEvent::Completed { packet, at });
-            }
+            let done = self.rings[index].clean(at);
+            self.events.extend(done.map(|packet| NicEvent::Completed { packet, at }));
             self.fill(index, at);
         }
     }

@@ -305,8 +305,11 @@ impl TxPacket {
 
     /// As owned bytes, checksum complete.
     pub fn to_bytes(&self) -> Bytes {
-        if self.payload_len() == 0 && self.partial_field().is_none() {
-            return Bytes::copy_from_slice(self.header());
+        if self.partial_field().is_none() {
+            let mut packet = Vec::with_capacity(self.len());
+            packet.extend_from_slice(self.header());
+            self.slices().for_each(|slice| packet.extend_from_slice(slice));
+            return packet.into();
         }
         let mut packet = vec![0; self.len()];
         self.copy_into(&mut packet);

@@ -9,7 +9,7 @@ use proto::{
     ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError, RejectRoute,
     SocketId, WriteError,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// What became of one connection, as the program saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,9 +74,11 @@ enum Role {
 pub struct Program {
     role: Role,
     steps: Vec<Step>,
+    /// What all writes are parts of.
+    text: Bytes,
     sessions: Vec<Session>,
     /// Whose a connection is.
-    by_conn: BTreeMap<ConnId, usize>,
+    by_conn: HashMap<ConnId, usize>,
     /// Sessions that sleep, by the moment they wake.
     sleepers: BTreeSet<(Instant, usize)>,
 }
@@ -111,7 +113,15 @@ impl Program {
     }
 
     fn new(role: Role, steps: Vec<Step>) -> Program {
-        Program { role, steps, sessions: Vec::new(), by_conn: BTreeMap::new(), sleepers: BTreeSet::new() }
+        let longest = steps.iter().map(Step::text_len).max().unwrap_or_default();
+        Program {
+            role,
+            steps,
+            text: vec![b'x'; longest].into(),
+            sessions: Vec::new(),
+            by_conn: HashMap::new(),
+            sleepers: BTreeSet::new(),
+        }
     }
 
     /// What became of its connections, in the order in which they began.
@@ -122,6 +132,7 @@ impl Program {
     fn begin(&mut self, now: Instant, conn: Option<ConnId>) -> usize {
         let told = Told { begun_at: Some(now), connected: conn.is_some(), ..Told::default() };
         let is_open = conn.is_some();
+        self.by_conn.extend(conn.map(|conn| (conn, self.sessions.len())));
         self.sessions.push(Session {
             conn,
             next: 0,
@@ -159,9 +170,6 @@ impl Program {
         if session.is_over(self.steps.len()) {
             session.wakes_at = None;
         }
-        if let Some(conn) = session.conn {
-            self.by_conn.insert(conn, index);
-        }
         if session.wakes_at != slept_until {
             slept_until.map(|at| self.sleepers.remove(&(at, index)));
             self.sleepers.extend(session.wakes_at.map(|at| (at, index)));
@@ -169,12 +177,17 @@ impl Program {
     }
 
     fn take_steps(&mut self, sys: &mut Sys<'_>, index: usize) {
-        while let Some(step) = self.steps.get(self.sessions[index].next).cloned() {
+        while let Some(step) = self.steps.get(self.sessions[index].next) {
             let session = &mut self.sessions[index];
             if session.told.failed_at.is_some() {
                 break;
             }
-            match session.take(sys, &step, index, &self.role) {
+            let is_new = session.conn.is_none();
+            let progress = session.take(sys, step, index, &self.role, &self.text);
+            if let (true, Some(conn)) = (is_new, session.conn) {
+                self.by_conn.insert(conn, index);
+            }
+            match progress {
                 Progress::Done => {
                     session.next += 1;
                     session.wakes_at = None;
@@ -208,14 +221,14 @@ impl Session {
     }
 
     /// A step of the connection that began as the `index`-th, counted from 0.
-    fn take(&mut self, sys: &mut Sys<'_>, step: &Step, index: usize, role: &Role) -> Progress {
+    fn take(&mut self, sys: &mut Sys<'_>, step: &Step, index: usize, role: &Role, text: &Bytes) -> Progress {
         if let Step::Connect { first } = step {
-            return self.connect(sys, *first, index, role);
+            return self.connect(sys, first.map(|len| text.slice(..len)), index, role);
         }
         let Some(conn) = self.conn else { return Progress::Failed };
         match step {
             Step::Connect { .. } => Progress::Failed,
-            Step::Write(len) => self.write(sys, conn, *len),
+            Step::Write(len) => self.write(sys, conn, text, *len),
             Step::Read(len) => self.read(sys, conn, Some(*len)),
             Step::ReadToEnd => self.read(sys, conn, None),
             Step::Sleep(span) => {
@@ -238,21 +251,22 @@ impl Session {
         }
     }
 
-    fn connect(&mut self, sys: &mut Sys<'_>, first: Option<usize>, index: usize, role: &Role) -> Progress {
+    fn connect(&mut self, sys: &mut Sys<'_>, first: Option<Bytes>, index: usize, role: &Role) -> Progress {
         if self.conn.is_some() {
             // With first bytes the program goes on at once, as after `sendto` with `MSG_FASTOPEN`.
             return if self.is_open || first.is_some() { Progress::Done } else { Progress::Waits };
         }
         let Role::Client { peers, options, .. } = role else { return Progress::Done };
         let mut options = (**options).clone();
-        if let Some(len) = first {
+        let is_early = first.is_some();
+        if let Some(first) = first {
             options.fast_open = FastOpen::Auto;
-            options.first_bytes = text(len);
+            options.first_bytes = first;
         }
         match sys.connect(peers[index % peers.len()], options) {
             Ok(conn) => {
                 self.conn = Some(conn);
-                if first.is_some() { Progress::Done } else { Progress::Waits }
+                if is_early { Progress::Done } else { Progress::Waits }
             }
             Err(error) => {
                 self.told.refused = Some(errno(error));
@@ -261,9 +275,9 @@ impl Session {
         }
     }
 
-    fn write(&mut self, sys: &mut Sys<'_>, conn: ConnId, len: usize) -> Progress {
+    fn write(&mut self, sys: &mut Sys<'_>, conn: ConnId, text: &Bytes, len: usize) -> Progress {
         if self.unsent.is_empty() {
-            self.unsent = text(len);
+            self.unsent = text.slice(..len);
         }
         match sys.write(conn, &mut self.unsent) {
             Ok(_) | Err(WriteError::Blocked) if self.unsent.is_empty() => Progress::Done,
@@ -359,9 +373,4 @@ fn errno(error: ConnectError) -> &'static str {
         ConnectError::TooMany => "EAGAIN",
         _ => "EINVAL",
     }
-}
-
-/// So many bytes.
-fn text(len: usize) -> Bytes {
-    Bytes::from(vec![b'x'; len])
 }

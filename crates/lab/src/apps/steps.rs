@@ -30,6 +30,16 @@ pub enum Step {
     Abort,
 }
 
+impl Step {
+    /// How many bytes it sends.
+    pub fn text_len(&self) -> usize {
+        match self {
+            Step::Write(len) | Step::Connect { first: Some(len) } => *len,
+            _ => 0,
+        }
+    }
+}
+
 impl FromStr for Step {
     type Err = String;
 

@@ -32,14 +32,19 @@ fn side(direction: Direction) -> usize {
 }
 
 impl Bonded {
-    pub(super) fn new((path, hop): (usize, usize), plan: BondPlan, seed: u64) -> Result<Bonded, TcError> {
+    pub(super) fn new(
+        (path, hop): (usize, usize),
+        plan: BondPlan,
+        watched: bool,
+        seed: u64,
+    ) -> Result<Bonded, TcError> {
         let choosers = DIRECTIONS.map(|_| Bond::new(plan.mode, plan.links.len(), plan.miimon));
         let mut links = Vec::new();
         for (link, [forward, backward]) in plan.links.into_iter().enumerate() {
             let wire = |direction, plan| {
                 // Links of one hop are told apart by numbers that no hop has.
                 let id = WireId { path, hop: (link + 1) << 16 | hop, direction };
-                Wire::new(id, plan, derived_seed(seed, 2 * link as u64 + side(direction) as u64))
+                Wire::new(id, plan, watched, derived_seed(seed, 2 * link as u64 + side(direction) as u64))
             };
             links.push([wire(Direction::Forward, forward)?, wire(Direction::Backward, backward)?]);
         }

@@ -3,9 +3,9 @@
 //! [`CardPlan`] says what it is like; the parts are `qdisc`'s ([`Nic`], [`Input`]). What belongs to neither is here: how much of each
 //! connection waits below its stack (TCP small queues), what a refusal tells the stack, and merging (GRO).
 
-use super::derived_seed;
 use super::merge::Merger;
-use super::queue::{Queue, Traveller};
+use super::queue::{Queue, Traveller, for_each_frame};
+use super::{derived_seed, earlier};
 use crate::capture::PacketId;
 use bytes::Bytes;
 use core::time::Duration;
@@ -14,6 +14,7 @@ use qdisc::{
     DqlConfig, DropReason, Input, InputConfig, InputEvent, InputLoss, InputStats, Nic, NicConfig, NicEvent,
     Packet, Parcel, RingStats, TcError, Verdict,
 };
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -79,7 +80,7 @@ impl CardPlan {
 #[derive(Clone)]
 struct Outgoing {
     owner: Option<ConnId>,
-    frames: Vec<Traveller>,
+    frames: SmallVec<[Traveller; 1]>,
     len: usize,
 }
 
@@ -98,12 +99,23 @@ impl Packet for Outgoing {
 }
 
 impl Parcel for Outgoing {
+    type Frame = Traveller;
+
     fn len(&self) -> usize {
         self.len
     }
 
-    fn frames(&self) -> Vec<usize> {
-        self.frames.iter().map(|frame| frame.bytes.len()).collect()
+    fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn frame_len(&self, n: usize) -> usize {
+        self.frames[n].bytes.len()
+    }
+
+    fn take_frame(&mut self, n: usize) -> Traveller {
+        let frame = &mut self.frames[n];
+        Traveller { bytes: core::mem::take(&mut frame.bytes), ..*frame }
     }
 }
 
@@ -141,6 +153,8 @@ pub(super) struct Card {
     below: BTreeMap<ConnId, (u64, bool)>,
     merger: Option<Merger>,
     numbers: Rc<Cell<u64>>,
+    /// Is anybody interested in frames that are not lost and not on the line?
+    records: bool,
     told: Vec<CardEvent>,
     stats: CardStats,
 }
@@ -148,7 +162,7 @@ pub(super) struct Card {
 impl Card {
     /// # Panics
     /// On a plan that [`CardPlan::check`] refuses.
-    pub(super) fn new(plan: &CardPlan, numbers: Rc<Cell<u64>>, seed: u64) -> Card {
+    pub(super) fn new(plan: &CardPlan, numbers: Rc<Cell<u64>>, records: bool, seed: u64) -> Card {
         let disciplines = plan.disciplines(seed).expect("the plan was checked");
         let bql: Option<DqlConfig> = plan.byte_limits.then(|| plan.nic.bql.unwrap_or_default());
         Card {
@@ -158,6 +172,7 @@ impl Card {
             below: BTreeMap::new(),
             merger: plan.merges.then(Merger::default),
             numbers,
+            records,
             told: Vec::new(),
             stats: CardStats::default(),
         }
@@ -168,15 +183,18 @@ impl Card {
     }
 
     pub(super) fn next_event(&self) -> Option<Instant> {
-        let next = [self.nic.next_event(), self.input.next_event()].into_iter().flatten().min();
-        next.map(Instant::from_nanos)
+        earlier(self.nic.next_event(), self.input.next_event()).map(Instant::from_nanos)
     }
 
     /// A packet that the stack gives. If it finds no room the stack is told at once, as Linux's is.
     pub(super) fn send(&mut self, stack: &mut Stack, now: Instant, packet: &TxPacket) {
-        let owner = stack.sender_of(packet).filter(|_| packet.payload_len() > 0);
-        let frames: Vec<Traveller> = packet.segments().into_iter().map(|bytes| self.number(bytes)).collect();
-        self.told.extend(frames.iter().cloned().map(CardEvent::Left));
+        let is_counted = self.small_queues.is_some() && packet.payload_len() > 0;
+        let owner = is_counted.then(|| stack.sender_of(packet)).flatten();
+        let mut frames = SmallVec::new();
+        for_each_frame(packet, |bytes| frames.push(self.number(bytes)));
+        if self.records {
+            self.told.extend(frames.iter().cloned().map(CardEvent::Left));
+        }
         let len = packet.len();
         self.count_below(stack, now, owner, len);
         let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
@@ -192,17 +210,18 @@ impl Card {
     }
 
     /// What has come through the receiving side by now, as batches that the stack is given one after the other.
-    pub(super) fn take_arrived(&mut self, now: Instant) -> Vec<RxPacket> {
-        let mut packets = Vec::new();
+    pub(super) fn take_arrived(&mut self, now: Instant) -> SmallVec<[RxPacket; 1]> {
+        let mut packets = SmallVec::new();
         while let Some(event) = self.input.poll(now.as_nanos()) {
             match (event, &mut self.merger) {
-                (InputEvent::Taken(frame), None) => {
-                    packets.push(RxPacket::new(frame.bytes.clone()));
-                    self.told.push(CardEvent::Arrived(frame));
-                }
-                (InputEvent::Taken(frame), Some(merger)) => {
-                    packets.extend(merger.take(frame.bytes.clone()));
-                    self.told.push(CardEvent::Arrived(frame));
+                (InputEvent::Taken(frame), merger) => {
+                    if self.records {
+                        self.told.push(CardEvent::Arrived(frame.clone()));
+                    }
+                    match merger {
+                        None => packets.push(frame.into_received()),
+                        Some(merger) => packets.extend(merger.take(frame.bytes)),
+                    }
                 }
                 (InputEvent::Flush, Some(merger)) => packets.extend(merger.flush()),
                 (InputEvent::Flush, None) => {}
@@ -223,9 +242,7 @@ impl Card {
     pub(super) fn run(&mut self, stack: &mut Stack, now: Instant) {
         while let Some(event) = self.nic.poll(now.as_nanos()) {
             match event {
-                NicEvent::Sent { packet, frame, .. } => {
-                    self.told.extend(packet.frames.get(frame).cloned().map(CardEvent::OnLine));
-                }
+                NicEvent::Sent { frame, .. } => self.told.push(CardEvent::OnLine(frame)),
                 NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.len),
             }
         }
@@ -244,10 +261,13 @@ impl Card {
 
     fn number(&self, bytes: Bytes) -> Traveller {
         self.numbers.set(self.numbers.get() + 1);
-        Traveller { packet: PacketId(self.numbers.get()), bytes }
+        Traveller::new(PacketId(self.numbers.get()), bytes)
     }
 
     fn note_dropped(&mut self, stack: &mut Stack, now: Instant) {
+        if !self.nic.has_dropped() {
+            return;
+        }
         let dropped: Vec<(Outgoing, DropReason)> = self.nic.drain_dropped().collect();
         for (packet, reason) in dropped {
             self.is_gone(stack, now, packet.owner, packet.len);

@@ -2,14 +2,15 @@
 
 use super::app::App;
 use super::card::{Card, CardEvent, CardPlan, CardStats};
-use super::derived_seed;
 use super::queue::Traveller;
 use super::sink::Sink;
 use super::sys::{Calls, Sys};
 use super::ways::Ways;
+use super::{derived_seed, earlier};
 use bytes::Bytes;
 use core::net::IpAddr;
 use proto::{Config, Events, Instant, SocketId, Stack};
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -92,20 +93,35 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(plan: HostPlan, app: Box<dyn App>, numbers: &Rc<Cell<u64>>, seed: u64) -> Host {
+    pub(super) fn new(
+        plan: HostPlan,
+        app: Box<dyn App>,
+        numbers: &Rc<Cell<u64>>,
+        records: bool,
+        seed: u64,
+    ) -> Host {
         let cuts = plan.card.as_ref().is_some_and(|card| card.cuts);
         let gso_max_size = if cuts { GSO_MAX_SIZE } else { 0 };
         let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum: false };
         let sink = match &plan.card {
-            None => Sink::Wire(Vec::new()),
-            Some(card) => Sink::Card(Box::new(Card::new(card, numbers.clone(), seed))),
+            None => Sink::Wire(SmallVec::new()),
+            Some(card) => Sink::Card(Box::new(Card::new(card, numbers.clone(), records, seed))),
         };
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {
             stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
         }
         let (addresses, calls) = (plan.addresses, plan.calls);
-        Host { stack, app, addresses, ways: None, forwards: false, calls, sink, events: VecDeque::new() }
+        Host {
+            stack,
+            app,
+            addresses,
+            ways: None,
+            forwards: false,
+            calls,
+            sink,
+            events: VecDeque::new(),
+        }
     }
 
     pub(super) fn calls(&self) -> Calls {
@@ -113,9 +129,16 @@ impl Host {
     }
 
     /// Packets that arrived together. What the stack does not claim is dropped: hosts of the lab speak TCP and ICMP only.
-    pub(super) fn handle_packets(&mut self, now: Instant, packets: Vec<RxPacket>) {
-        let mut batch: RxBatch = packets.into_iter().collect();
-        self.stack.handle_packets(now, &mut batch);
+    /// `room` is an empty batch.
+    pub(super) fn handle_packets(
+        &mut self,
+        now: Instant,
+        packets: impl IntoIterator<Item = RxPacket>,
+        room: &mut RxBatch,
+    ) {
+        packets.into_iter().for_each(|packet| room.push(packet));
+        self.stack.handle_packets(now, room);
+        room.clear();
         self.drain(now);
     }
 
@@ -145,11 +168,11 @@ impl Host {
     }
 
     /// What is to be put on the path, of a host without a card.
-    pub(super) fn take_packets(&mut self, now: Instant) -> Vec<Bytes> {
+    pub(super) fn take_packets(&mut self, now: Instant) -> SmallVec<[Bytes; 1]> {
         self.drain(now);
         match &mut self.sink {
             Sink::Wire(packets) => core::mem::take(packets),
-            Sink::Card(_) => Vec::new(),
+            Sink::Card(_) => SmallVec::new(),
         }
     }
 
@@ -165,14 +188,16 @@ impl Host {
     }
 
     /// Lets the card do what it does by now; says what happened.
-    pub(super) fn run_card(&mut self, now: Instant) -> Vec<CardEvent> {
+    pub(super) fn run_card(&mut self, now: Instant, room: &mut RxBatch) -> Vec<CardEvent> {
         let Sink::Card(card) = &mut self.sink else { return Vec::new() };
         card.run(&mut self.stack, now);
         let arrived = card.take_arrived(now);
         match self.calls {
             _ if arrived.is_empty() => {}
-            Calls::Batched => self.handle_packets(now, arrived),
-            Calls::OneByOne => arrived.into_iter().for_each(|packet| self.handle_packets(now, vec![packet])),
+            Calls::Batched => self.handle_packets(now, arrived, room),
+            Calls::OneByOne => {
+                arrived.into_iter().for_each(|packet| self.handle_packets(now, [packet], room))
+            }
         }
         self.drain(now);
         match &mut self.sink {
@@ -197,7 +222,7 @@ impl Host {
     }
 
     pub(super) fn next_event(&mut self) -> Option<Instant> {
-        [self.stack.poll_timeout(), self.app.next_wake(), self.card_event()].into_iter().flatten().min()
+        earlier(self.stack.poll_timeout(), earlier(self.app.next_wake(), self.card_event()))
     }
 
     pub(super) fn is_quiet(&self) -> bool {

@@ -2,9 +2,8 @@
 
 use super::queue::{Queue, Traveller};
 use crate::capture::{QueueSample, WireId};
-use bytes::Bytes;
 use proto::Instant;
-use qdisc::{DropReason, Entry, Fifo, Link, LinkConfig, LinkStats, TcError, Verdict};
+use qdisc::{DropReason, Entry, Fifo, Link, LinkConfig, LinkStats, Packet, TcError};
 
 /// What a direction of a wire is to be.
 #[derive(Clone, Default)]
@@ -27,12 +26,13 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(id: WireId, plan: WirePlan, seed: u64) -> Result<Wire, TcError> {
+    /// `watched`: is anybody interested in its queue?
+    pub(super) fn new(id: WireId, plan: WirePlan, watched: bool, seed: u64) -> Result<Wire, TcError> {
         let queue = match &plan.qdisc {
             Some(words) => Queue::of_tc(words, seed)?,
             None => Queue::Fifo(Fifo::new(plan.link.limit)),
         };
-        let watched = plan.link.rate.is_some() || plan.qdisc.is_some();
+        let watched = watched && (plan.link.rate.is_some() || plan.qdisc.is_some());
         let link = Link::with_qdisc(plan.link, queue, seed);
         Ok(Wire { id, link, watched, last: (0, 0), samples: Vec::new() })
     }
@@ -53,24 +53,25 @@ impl Wire {
         self.link.next_event()
     }
 
+    /// Does anything happen on it by now?
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.next_event().is_some_and(|at| at <= now.as_nanos())
+    }
+
     /// Offers a packet; gives what was lost by that.
-    pub(super) fn send(&mut self, now: Instant, traveller: Traveller) -> Vec<Loss> {
-        let copy = traveller.clone();
+    pub(super) fn send(&mut self, now: Instant, traveller: Traveller) -> impl Iterator<Item = Loss> {
         let len = traveller.bytes.len();
-        let verdict = self.link.enqueue(now.as_nanos(), traveller, len);
-        let mut lost: Vec<Loss> = self.link.drain_dropped().collect();
-        // What a discipline refuses is among what it dropped; what the line loses never came to it.
-        if let Verdict::Dropped(reason @ (DropReason::Loss | DropReason::Nth | DropReason::Down)) = verdict {
-            lost.push((copy, reason));
-        }
+        self.link.enqueue(now.as_nanos(), traveller, len);
         self.look(now);
-        lost
+        self.link.drain_dropped()
     }
 
     /// The next packet that has come to the other end.
     pub(super) fn receive(&mut self, now: Instant, lost: &mut Vec<Loss>) -> Option<Traveller> {
         let delivery = self.link.poll(now.as_nanos());
-        lost.extend(self.link.drain_dropped());
+        if self.link.has_dropped() {
+            lost.extend(self.link.drain_dropped());
+        }
         let Some(delivery) = delivery else {
             self.look(now);
             return None;
@@ -85,12 +86,11 @@ impl Wire {
                 packet: delivery.packet.packet,
             });
         }
-        let Traveller { packet, bytes } = delivery.packet;
-        let bytes: Bytes = match delivery.corrupt_bit {
-            Some(bit) => super::queue::flipped(&bytes, bit),
-            None => bytes,
-        };
-        Some(Traveller { packet, bytes })
+        let mut traveller = delivery.packet;
+        if let Some(bit) = delivery.corrupt_bit {
+            traveller.flip_bit(bit);
+        }
+        Some(traveller)
     }
 
     /// What was seen of the queue since the last time.

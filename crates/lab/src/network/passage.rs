@@ -1,6 +1,7 @@
 //! A path without hosts: who has packets of his own puts them on either end, at times of his own clock.
 
-use super::path::{Outcome, Path, Route};
+use super::path::{Outcome, Outcomes, Path, Route};
+use super::queue::Traveller;
 use crate::capture::{HostId, PacketId, Place};
 use crate::middlebox::Direction;
 use bytes::Bytes;
@@ -35,14 +36,15 @@ pub struct Passage {
 impl Passage {
     /// A path of this make; everything random in it comes from `seed`.
     pub fn new(route: Route, seed: u64) -> Passage {
-        Passage { path: Path::new(0, ENDS, [0, 0], route, seed), packets: 0, lost: BTreeMap::new() }
+        Passage { path: Path::new(0, ENDS, [0, 0], route, false, seed), packets: 0, lost: BTreeMap::new() }
     }
 
     /// Puts a packet on the path, and gives what comes out of it at once.
     pub fn send(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Vec<(Direction, Bytes)> {
         let from = if direction == Direction::Forward { ENDS[0] } else { ENDS[1] };
         self.packets += 1;
-        let outcomes = self.path.send(now, from, PacketId(self.packets), packet);
+        let traveller = Traveller::new(PacketId(self.packets), packet);
+        let outcomes = self.path.send(now, from, traveller);
         self.sorted(outcomes)
     }
 
@@ -67,11 +69,9 @@ impl Passage {
         &self.lost
     }
 
-    fn sorted(&mut self, outcomes: Vec<Outcome>) -> Vec<(Direction, Bytes)> {
-        // Nobody looks at the queues.
-        self.path.take_samples();
+    fn sorted(&mut self, outcomes: Outcomes) -> Vec<(Direction, Bytes)> {
         let mut out = Vec::new();
-        for Outcome { bytes, place, .. } in outcomes {
+        for Outcome { traveller: Traveller { bytes, .. }, place } in outcomes {
             match place {
                 Place::Arrived(end) if end == ENDS[1] => out.push((Direction::Forward, bytes)),
                 Place::Arrived(_) => out.push((Direction::Backward, bytes)),

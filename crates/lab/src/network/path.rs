@@ -1,15 +1,16 @@
 //! A path between two hosts: wires and middleboxes in a row.
 
 use super::bonded::{BondPlan, Bonded};
-use super::derived_seed;
 use super::link::{Loss, Wire, WirePlan, words};
 use super::queue::{Queue, Traveller};
+use super::{derived_seed, earlier};
 use crate::capture::{HostId, PacketId, Place, QueueSample, WireId};
 use crate::middlebox::{Direction, Middlebox, Passed};
 use bytes::Bytes;
 use core::time::Duration;
 use proto::Instant;
 use qdisc::{BondMode, BondStats, Entry, LinkConfig, LinkStats, TcError};
+use smallvec::SmallVec;
 
 /// What a path is made of, from its first end to its second.
 #[derive(Default)]
@@ -109,16 +110,18 @@ fn halves(whole: u64) -> [u64; 2] {
     [whole / 2, whole - whole / 2]
 }
 
+/// What became of packets on a path: mostly of one.
+pub(super) type Outcomes = SmallVec<[Outcome; 1]>;
+
 /// What became of a packet on its path.
 pub(super) struct Outcome {
-    pub(super) packet: PacketId,
-    pub(super) bytes: Bytes,
+    pub(super) traveller: Traveller,
     pub(super) place: Place,
 }
 
 impl Outcome {
-    fn lost((Traveller { packet, bytes }, reason): Loss) -> Outcome {
-        Outcome { packet, bytes, place: Place::Lost { by: words(reason).into() } }
+    fn lost((traveller, reason): Loss) -> Outcome {
+        Outcome { traveller, place: Place::Lost { by: words(reason).into() } }
     }
 }
 
@@ -126,6 +129,18 @@ enum Hop {
     Wire { forward: Box<Wire>, backward: Box<Wire> },
     Bond(Box<Bonded>),
     Box(Box<dyn Middlebox>),
+}
+
+impl Hop {
+    /// Does anything happen in it by now, in this direction?
+    fn is_due(&self, now: Instant, direction: Direction) -> bool {
+        match self {
+            Hop::Wire { forward, .. } if direction == Direction::Forward => forward.is_due(now),
+            Hop::Wire { backward, .. } => backward.is_due(now),
+            Hop::Bond(bonded) => bonded.next_event().is_some_and(|at| at <= now.as_nanos()),
+            Hop::Box(_) => false,
+        }
+    }
 }
 
 pub(super) struct Path {
@@ -136,16 +151,19 @@ pub(super) struct Path {
 }
 
 impl Path {
+    /// `watched`: is anybody interested in its queues?
     pub(super) fn new(
         number: usize,
         ends: [HostId; 2],
         devices: [usize; 2],
         route: Route,
+        watched: bool,
         seed: u64,
     ) -> Path {
         assert!(route.hops.iter().any(|hop| !matches!(hop, HopPlan::Box(_))), "a path needs a wire");
         let link = |hop, direction, plan, part| {
-            let wire = Wire::new(WireId { path: number, hop, direction }, plan, derived_seed(seed, part));
+            let wire =
+                Wire::new(WireId { path: number, hop, direction }, plan, watched, derived_seed(seed, part));
             Box::new(wire.expect("its discipline was tried when the route was made"))
         };
         let build = |(index, hop)| {
@@ -153,7 +171,7 @@ impl Path {
             match hop {
                 HopPlan::Box(middlebox) => Hop::Box(middlebox),
                 HopPlan::Bond(plan) => {
-                    let bonded = Bonded::new((number, index), plan, derived_seed(seed, part));
+                    let bonded = Bonded::new((number, index), plan, watched, derived_seed(seed, part));
                     Hop::Bond(Box::new(bonded.expect("its discipline was tried when the route was made")))
                 }
                 HopPlan::Wire(directions) => {
@@ -257,25 +275,16 @@ impl Path {
 
     pub(super) fn next_event(&self) -> Option<Instant> {
         let of_hop = |hop: &Hop| match hop {
-            Hop::Wire { forward, backward } => {
-                [forward.next_event(), backward.next_event()].into_iter().flatten().min()
-            }
+            Hop::Wire { forward, backward } => earlier(forward.next_event(), backward.next_event()),
             Hop::Bond(bonded) => bonded.next_event(),
             Hop::Box(_) => None,
         };
-        self.hops.iter().filter_map(of_hop).min().map(Instant::from_nanos)
+        self.hops.iter().map(of_hop).fold(None, earlier).map(Instant::from_nanos)
     }
 
     /// A packet leaves a host at one of the ends.
-    pub(super) fn send(
-        &mut self,
-        now: Instant,
-        from: HostId,
-        packet: PacketId,
-        bytes: Bytes,
-    ) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
-        let traveller = Traveller { packet, bytes };
+    pub(super) fn send(&mut self, now: Instant, from: HostId, traveller: Traveller) -> Outcomes {
+        let mut outcomes = Outcomes::new();
         match self.ends[0] == from {
             true => self.travel(now, 0, Direction::Forward, traveller, &mut outcomes),
             false => self.travel(now, self.hops.len() - 1, Direction::Backward, traveller, &mut outcomes),
@@ -290,24 +299,27 @@ impl Path {
         direction: Direction,
         packet: PacketId,
         bytes: Bytes,
-    ) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+    ) -> Outcomes {
+        let mut outcomes = Outcomes::new();
         let is_wire = |hop: &Hop| !matches!(hop, Hop::Box(_));
         let last = match direction {
             Direction::Forward => self.hops.iter().rposition(is_wire),
             Direction::Backward => self.hops.iter().position(is_wire),
         };
         if let Some(index) = last {
-            self.travel(now, index, direction, Traveller { packet, bytes }, &mut outcomes);
+            self.travel(now, index, direction, Traveller::altered(packet, bytes), &mut outcomes);
         }
         outcomes
     }
 
     /// Moves on what has come to the end of a wire by now.
-    pub(super) fn poll(&mut self, now: Instant) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+    pub(super) fn poll(&mut self, now: Instant) -> Outcomes {
+        let mut outcomes = Outcomes::new();
         for index in 0..self.hops.len() {
             for direction in [Direction::Forward, Direction::Backward] {
+                if !self.hops[index].is_due(now, direction) {
+                    continue;
+                }
                 while let Some(traveller) = self.arrival(now, index, direction, &mut outcomes) {
                     self.pass_on(now, index, direction, traveller, &mut outcomes);
                 }
@@ -321,7 +333,7 @@ impl Path {
         now: Instant,
         index: usize,
         direction: Direction,
-        outcomes: &mut Vec<Outcome>,
+        outcomes: &mut Outcomes,
     ) -> Option<Traveller> {
         let mut lost = Vec::new();
         let traveller = match &mut self.hops[index] {
@@ -341,7 +353,7 @@ impl Path {
         index: usize,
         direction: Direction,
         traveller: Traveller,
-        outcomes: &mut Vec<Outcome>,
+        outcomes: &mut Outcomes,
     ) {
         let next = match direction {
             Direction::Forward => Some(index + 1).filter(|next| *next < self.hops.len()),
@@ -351,8 +363,7 @@ impl Path {
             Some(next) => self.travel(now, next, direction, traveller, outcomes),
             None => {
                 let end = if direction == Direction::Forward { self.ends[1] } else { self.ends[0] };
-                let Traveller { packet, bytes } = traveller;
-                outcomes.push(Outcome { packet, bytes, place: Place::Arrived(end) });
+                outcomes.push(Outcome { traveller, place: Place::Arrived(end) });
             }
         }
     }
@@ -364,25 +375,25 @@ impl Path {
         index: usize,
         direction: Direction,
         traveller: Traveller,
-        outcomes: &mut Vec<Outcome>,
+        outcomes: &mut Outcomes,
     ) {
         match &mut self.hops[index] {
             Hop::Wire { forward, backward } => {
                 let wire = if direction == Direction::Forward { forward } else { backward };
-                outcomes.extend(wire.send(now, traveller).into_iter().map(Outcome::lost));
+                outcomes.extend(wire.send(now, traveller).map(Outcome::lost));
             }
             Hop::Bond(bonded) => {
                 outcomes.extend(bonded.send(now, direction, traveller).into_iter().map(Outcome::lost));
             }
             Hop::Box(middlebox) => {
-                let Traveller { packet, bytes } = traveller;
-                let passed: Passed = middlebox.handle_packet(now, direction, bytes.clone());
+                let packet = traveller.packet;
+                let passed: Passed = middlebox.handle_packet(now, direction, traveller.bytes.clone());
                 if passed.is_empty() {
                     let by = middlebox.name().to_string();
-                    outcomes.push(Outcome { packet, bytes, place: Place::Lost { by } });
+                    outcomes.push(Outcome { traveller, place: Place::Lost { by } });
                 }
                 for bytes in passed {
-                    self.pass_on(now, index, direction, Traveller { packet, bytes }, outcomes);
+                    self.pass_on(now, index, direction, Traveller::altered(packet, bytes), outcomes);
                 }
             }
         }

@@ -3,12 +3,40 @@
 use crate::capture::PacketId;
 use bytes::Bytes;
 use qdisc::{Dequeue, Device, Dropped, Ecn, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
+use wire::{RxChecksum, RxPacket, TxPacket};
 
 /// A packet on its way.
 #[derive(Clone)]
 pub(super) struct Traveller {
     pub(super) packet: PacketId,
     pub(super) bytes: Bytes,
+    /// Trusted until something happens on the way after which the sum may be wrong.
+    pub(super) checksum: RxChecksum,
+}
+
+impl Traveller {
+    /// As a host sends it.
+    pub(super) fn new(packet: PacketId, bytes: Bytes) -> Traveller {
+        Traveller { packet, bytes, checksum: RxChecksum::Trusted }
+    }
+
+    /// As somebody may have changed it.
+    pub(super) fn altered(packet: PacketId, bytes: Bytes) -> Traveller {
+        Traveller { packet, bytes, checksum: RxChecksum::Verify }
+    }
+
+    /// As it comes to the other end's stack.
+    pub(super) fn into_received(self) -> RxPacket {
+        RxPacket { checksum: self.checksum, ..RxPacket::new(self.bytes) }
+    }
+}
+
+/// The packets that this one becomes on a wire.
+pub(super) fn for_each_frame(packet: &TxPacket, mut take: impl FnMut(Bytes)) {
+    match packet.gso_size {
+        0 => take(packet.to_bytes()),
+        _ => packet.segments().into_iter().for_each(take),
+    }
 }
 
 /// Where packets of a wire or a card wait.
@@ -135,7 +163,11 @@ impl Packet for Traveller {
     }
 
     fn flip_bit(&mut self, bit: u64) {
-        self.bytes = flipped(&self.bytes, bit);
+        let mut bytes = self.bytes.to_vec();
+        if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| bytes.get_mut(index)) {
+            *byte ^= 0x80 >> (bit % 8);
+        }
+        *self = Traveller::altered(self.packet, bytes.into());
     }
 }
 
@@ -146,13 +178,4 @@ pub(super) fn put_checksum(header: &mut [u8]) {
     sum.add(header);
     let sum = sum.finish();
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// The packet with one bit changed, counted from the most significant of the first byte.
-pub(super) fn flipped(bytes: &[u8], bit: u64) -> Bytes {
-    let mut changed = bytes.to_vec();
-    if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| changed.get_mut(index)) {
-        *byte ^= 0x80 >> (bit % 8);
-    }
-    changed.into()
 }

@@ -1,9 +1,12 @@
 //! The network's schedule: when each path and each host next has something to do, in order of time.
 //!
-//! Finding the earliest of a thousand costs hardly more than of two, and whether anything is under way is a counter.
+//! Finding the earliest of a thousand costs hardly more than of two, and whether anything is under way is a counter. Most moments
+//! are put off before they come, a time-out by every acknowledgement: what is noted for one stays, and moves when its turn has come.
 
+use core::cmp::Reverse;
 use proto::Instant;
-use std::collections::BTreeSet;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Something with an entry in the schedule. At one moment paths come before hosts, each in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,13 +18,18 @@ pub(super) enum Party {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: Option<Instant>,
+    /// When the schedule comes to it, at the latest at that moment.
+    noted: Option<Instant>,
     is_busy: bool,
 }
 
-/// The next moment of each path and host, and which of them are busy.
+type Note = Reverse<(Instant, Party)>;
+
 #[derive(Default)]
 pub(super) struct Schedule {
-    due: BTreeSet<(Instant, Party)>,
+    notes: BinaryHeap<Note>,
+    /// Who was passed over in this step: due again before their turn comes in the next.
+    passed: Vec<Note>,
     paths: Vec<Entry>,
     hosts: Vec<Entry>,
     busy: usize,
@@ -38,45 +46,77 @@ impl Schedule {
             entries.resize(index + 1, Entry::default());
         }
         let entry = &mut entries[index];
-        let at = at.map(|at| at.max(now));
         self.busy = self.busy + usize::from(is_busy) - usize::from(entry.is_busy);
         entry.is_busy = is_busy;
-        if entry.at == at {
-            return;
+        entry.at = at.map(|at| at.max(now));
+        if let Some(at) = entry.at
+            && entry.noted.is_none_or(|noted| at < noted)
+        {
+            entry.noted = Some(at);
+            self.notes.push(Reverse((at, party)));
         }
-        if let Some(before) = entry.at {
-            self.due.remove(&(before, party));
-        }
-        if let Some(at) = at {
-            self.due.insert((at, party));
-        }
-        entry.at = at;
     }
 
-    /// The earliest moment at which a path or a host is due.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+    /// The earliest moment at which anybody must be looked at; a new step begins.
+    pub(super) fn next(&mut self) -> Option<Instant> {
+        if !self.passed.is_empty() {
+            self.notes.extend(self.passed.drain(..));
+        }
+        self.first().map(|(at, _)| at)
     }
 
     /// The first path from this number on that is due at `now`.
-    pub(super) fn due_path(&self, now: Instant, from: usize) -> Option<usize> {
-        match self.due.range((now, Party::Path(from))..).next() {
-            Some((at, Party::Path(index))) if *at == now => Some(*index),
-            _ => None,
-        }
+    pub(super) fn due_path(&mut self, now: Instant, from: usize) -> Option<usize> {
+        self.due(now, Party::Path(from)).and_then(|party| match party {
+            Party::Path(index) => Some(index),
+            Party::Host(_) => None,
+        })
     }
 
     /// The first host from this number on that is due at `now`.
-    pub(super) fn due_host(&self, now: Instant, from: usize) -> Option<usize> {
-        match self.due.range((now, Party::Host(from))..).next() {
-            Some((at, Party::Host(index))) if *at == now => Some(*index),
-            _ => None,
-        }
+    pub(super) fn due_host(&mut self, now: Instant, from: usize) -> Option<usize> {
+        self.due(now, Party::Host(from)).and_then(|party| match party {
+            Party::Host(index) => Some(index),
+            Party::Path(_) => None,
+        })
     }
 
     /// Is nobody in the middle of anything?
     pub(super) fn is_quiet(&self) -> bool {
         self.busy == 0
+    }
+
+    fn due(&mut self, now: Instant, from: Party) -> Option<Party> {
+        loop {
+            let (_, party) = self.first().filter(|(at, _)| *at == now)?;
+            if party >= from {
+                return Some(party);
+            }
+            self.passed.extend(self.notes.pop());
+        }
+    }
+
+    /// The first note that is true: others are taken away, or moved to when their party is due.
+    fn first(&mut self) -> Option<(Instant, Party)> {
+        loop {
+            let Reverse((noted, party)) = *self.notes.peek()?;
+            let entry = match party {
+                Party::Path(index) => &mut self.paths[index],
+                Party::Host(index) => &mut self.hosts[index],
+            };
+            if entry.noted != Some(noted) {
+                self.notes.pop();
+                continue;
+            }
+            if entry.at == Some(noted) {
+                return Some((noted, party));
+            }
+            entry.noted = entry.at;
+            match (entry.at, self.notes.peek_mut()) {
+                (Some(at), Some(mut first)) => *first = Reverse((at, party)),
+                (_, first) => drop(first.map(PeekMut::pop)),
+            }
+        }
     }
 }
 
@@ -107,6 +147,18 @@ mod tests {
     }
 
     #[test]
+    fn who_is_passed_over_comes_in_the_next_step() {
+        let (mut schedule, now) = (Schedule::default(), Instant::from_nanos(5));
+        schedule.put(now, Party::Path(1), at(5), true);
+        schedule.put(now, Party::Path(0), at(5), true);
+        assert_eq!(schedule.due_path(now, 1), Some(1));
+        schedule.put(now, Party::Path(1), at(7), true);
+        assert_eq!((schedule.due_path(now, 2), schedule.due_host(now, 0)), (None, None));
+        schedule.put(now, Party::Path(0), at(6), true);
+        assert_eq!((schedule.next(), schedule.due_path(Instant::from_nanos(6), 0)), (at(6), Some(0)));
+    }
+
+    #[test]
     fn who_is_put_again_is_there_once_and_nothing_is_in_the_past() {
         let mut schedule = Schedule::default();
         schedule.put(Instant::ZERO, Party::Path(0), at(5), true);
@@ -115,5 +167,16 @@ mod tests {
         assert!(!schedule.is_quiet());
         schedule.put(Instant::from_nanos(9), Party::Path(0), None, false);
         assert!(schedule.next().is_none() && schedule.is_quiet());
+    }
+
+    #[test]
+    fn who_moves_to_and_fro_is_there_once() {
+        let mut schedule = Schedule::default();
+        for moment in [9, 4, 8, 2, 2, 6] {
+            schedule.put(Instant::ZERO, Party::Host(0), at(moment), true);
+        }
+        assert_eq!(schedule.next(), at(6));
+        schedule.put(Instant::ZERO, Party::Host(0), None, true);
+        assert_eq!(schedule.next(), None);
     }
 }

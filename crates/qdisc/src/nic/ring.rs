@@ -2,7 +2,7 @@
 
 use super::{NicConfig, Parcel};
 use crate::dql::Dql;
-use crate::{Dequeue, Dropped, Nanos, Qdisc, Skb, Verdict};
+use crate::{Dequeue, Dropped, Nanos, Qdisc, Skb, Verdict, earlier};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -45,7 +45,7 @@ struct Slot<P> {
     packet: P,
     len: u32,
     since: Nanos,
-    frames: Vec<usize>,
+    /// Frames of it that are on the line.
     sent: usize,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Ring<P, Q> {
 impl<P, Q> Ring<P, Q> {
     /// When it must be looked at next.
     pub(super) fn next_event(&self) -> Option<Nanos> {
-        [self.interrupt_at, self.wakes_at].into_iter().flatten().min()
+        earlier(self.interrupt_at, self.wakes_at)
     }
 
     pub(super) fn has_frame(&self) -> bool {
@@ -138,8 +138,7 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
 
     fn put(&mut self, at: Nanos, skb: Skb<P>) {
         let len = skb.wire_len() as u32;
-        let frames = skb.packet.frames();
-        self.waiting.push_back(Slot { packet: skb.packet, len, since: at, frames, sent: 0 });
+        self.waiting.push_back(Slot { packet: skb.packet, len, since: at, sent: 0 });
         self.bytes += u64::from(len);
         self.stats.used_peak = self.stats.used_peak.max(self.used());
         self.stats.bytes_peak = self.stats.bytes_peak.max(self.bytes);
@@ -156,17 +155,16 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
             self.stats.starved += at - since;
         }
         let Some(slot) = self.waiting.front() else { return (0, true) };
-        let len = slot.frames.get(slot.sent).copied().unwrap_or(slot.len as usize);
-        (len, slot.sent + 1 >= slot.frames.len())
+        (slot.packet.frame_len(slot.sent), slot.sent + 1 >= slot.packet.frame_count())
     }
 
     /// Its frame is on the line. An interrupt follows the last of a packet.
-    pub(super) fn frame_sent(&mut self, at: Nanos, interrupt_after: Nanos) -> Option<(P, usize)> {
+    pub(super) fn frame_sent(&mut self, at: Nanos, interrupt_after: Nanos) -> Option<P::Frame> {
         let slot = self.waiting.front_mut()?;
-        let (packet, frame) = (slot.packet.clone(), slot.sent);
+        let frame = slot.packet.take_frame(slot.sent);
         slot.sent += 1;
         self.stats.frames += 1;
-        if slot.sent >= slot.frames.len()
+        if slot.sent >= slot.packet.frame_count()
             && let Some(slot) = self.waiting.pop_front()
         {
             let waited = at - slot.since;
@@ -177,21 +175,22 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
             self.interrupt_at.get_or_insert(at.saturating_add(interrupt_after));
             self.done.push(slot);
         }
-        Some((packet, frame))
+        Some(frame)
     }
 
     /// The interrupt, if it is due: gives the packets that are done with.
-    pub(super) fn clean(&mut self, at: Nanos) -> Vec<P> {
-        if self.interrupt_at.take_if(|due| *due <= at).is_none() {
-            return Vec::new();
+    pub(super) fn clean(&mut self, at: Nanos) -> impl Iterator<Item = P> {
+        let mut done = 0;
+        if self.interrupt_at.take_if(|due| *due <= at).is_some() {
+            self.stats.interrupts += 1;
+            let bytes = self.done.iter().fold(0u32, |sum, slot| sum.saturating_add(slot.len));
+            self.bytes -= u64::from(bytes);
+            if let Some(dql) = &mut self.dql {
+                dql.completed(at, bytes);
+            }
+            done = self.done.len();
         }
-        self.stats.interrupts += 1;
-        let bytes = self.done.iter().fold(0u32, |sum, slot| sum.saturating_add(slot.len));
-        self.bytes -= u64::from(bytes);
-        if let Some(dql) = &mut self.dql {
-            dql.completed(at, bytes);
-        }
-        self.done.drain(..).map(|slot| slot.packet).collect()
+        self.done.drain(..done).map(|slot| slot.packet)
     }
 
     /// The line has nothing to send: it starves this ring if packets wait that could not come.

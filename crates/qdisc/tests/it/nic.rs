@@ -18,12 +18,22 @@ impl Packet for Text {
 }
 
 impl Parcel for Text {
+    type Frame = (u32, usize);
+
     fn len(&self) -> usize {
         self.frames.iter().sum()
     }
 
-    fn frames(&self) -> Vec<usize> {
-        self.frames.clone()
+    fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn frame_len(&self, n: usize) -> usize {
+        self.frames[n]
+    }
+
+    fn take_frame(&mut self, n: usize) -> (u32, usize) {
+        (self.flow, n)
     }
 }
 
@@ -97,8 +107,8 @@ fn rings_take_turns_and_a_flow_keeps_its_ring() {
     let mut flows = Vec::new();
     while let Some(at) = nic.next_event() {
         while let Some(event) = nic.poll(at) {
-            if let NicEvent::Sent { packet, .. } = event {
-                flows.push(packet.flow);
+            if let NicEvent::Sent { frame: (flow, _), .. } = event {
+                flows.push(flow);
             }
         }
     }
@@ -115,7 +125,7 @@ fn a_long_packet_is_one_descriptor_and_many_frames() {
     while let Some(at) = nic.next_event() {
         while let Some(event) = nic.poll(at) {
             seen.push(match event {
-                NicEvent::Sent { frame, at, .. } => (frame as i32, at / US),
+                NicEvent::Sent { frame: (_, n), at } => (n as i32, at / US),
                 NicEvent::Completed { at, .. } => (-1, at / US),
             });
         }
