@@ -3,6 +3,7 @@
 mod all;
 mod args;
 mod parallel;
+mod real;
 mod shelf;
 mod sweep;
 
@@ -38,7 +39,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         },
         Some(Scenario::Sweep(args)) => sweep::run(&args),
         Some(Scenario::Check { files }) => shelf::check(&files),
-        Some(Scenario::Run { file, output }) => shelf::run_file(&file, &output),
+        Some(Scenario::Run { file, hosts, output }) => shelf::run_file(&file, &hosts, &output),
         Some(Scenario::Unknown(words)) => shelf::run_named(&words),
         Some(scenario) => {
             let name = scenario.name();

@@ -1,5 +1,6 @@
 //! `firstbyte link`: a path of the lab between two network namespaces, in real time. Programs of the kernel's TCP meet the same delay, queue,
 //! losses and middleboxes as stacks in virtual time do.
+pub(crate) mod end;
 mod ending;
 
 use crate::failure::Failure;
@@ -10,19 +11,16 @@ use ::lab::middlebox::Direction;
 use ::lab::network::Passage;
 use bytes::Bytes;
 use clap::Args;
+use end::End;
 use ending::Ending;
 use firstbyte::Instant;
-use firstbyte::device::Device;
 use firstbyte::device::tun::Tun;
-
-use rustix::event::{PollFd, PollFlags, Timespec};
-use std::collections::VecDeque;
+use rustix::event::{PollFd, PollFlags};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
-use wire::{RxBatch, TxPacket};
 
 /// Join two network namespaces by a path with a delay, a queue, losses, a middlebox: in real time, for any program.
 ///
@@ -50,10 +48,6 @@ pub(crate) struct LinkArgs {
     seconds: Option<u64>,
 }
 
-/// At most so many packets are read from one end before the other has its turn.
-const BURST: usize = 64;
-/// Packets that wait for room in a device; more are lost, as in a full ring.
-const WAITING_MAX: usize = 1000;
 /// The two ends, the client's first.
 const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
@@ -84,12 +78,6 @@ pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
     print(&link.told())
 }
 
-struct End {
-    device: Tun,
-    batch: RxBatch,
-    waiting: VecDeque<TxPacket>,
-}
-
 struct Link {
     passage: Passage,
     /// The client's and the server's.
@@ -112,7 +100,7 @@ impl Link {
             let out = self.passage.poll(now());
             self.hand_out(out);
             for end in &mut self.ends {
-                end.device.send(&mut end.waiting)?;
+                end.flush()?;
             }
             let next = self.passage.next_event().map(|at| at.since(Instant::ZERO));
             let next = [next, limit].into_iter().flatten().min().map(|at| at.saturating_sub(begun.elapsed()));
@@ -123,31 +111,16 @@ impl Link {
 
     fn hand_out(&mut self, packets: Vec<(Direction, Bytes)>) {
         for (way, packet) in packets {
-            let end = &mut self.ends[usize::from(way == Direction::Forward)];
-            if end.waiting.len() == WAITING_MAX {
-                self.refused += 1;
-                continue;
-            }
-            end.waiting.extend(whole(&packet));
+            let is_taken = self.ends[usize::from(way == Direction::Forward)].give(&packet);
+            self.refused += u64::from(!is_taken);
         }
     }
 
     /// Until a packet comes, there is room again, the next one has passed, or it is to end.
     fn wait(&self, ending: &Ending, most: Option<Duration>) -> io::Result<()> {
         let mut descriptors = vec![PollFd::from_borrowed_fd(ending.as_fd(), PollFlags::IN)];
-        for end in &self.ends {
-            let room = if end.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            descriptors
-                .extend(end.device.as_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN | room)));
-        }
-        let most = most.map(|most| Timespec {
-            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: most.subsec_nanos().into(),
-        });
-        match rustix::event::poll(&mut descriptors, most.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        descriptors.extend(self.ends.iter().filter_map(End::poll_fd));
+        end::wait(&mut descriptors, most)
     }
 
     /// What it carried and what was lost.
@@ -167,27 +140,4 @@ impl Link {
         }
         text
     }
-}
-
-impl End {
-    fn new(device: Tun) -> End {
-        End { device, batch: RxBatch::default(), waiting: VecDeque::new() }
-    }
-
-    /// What the kernel has sent.
-    fn read(&mut self) -> io::Result<Vec<Bytes>> {
-        self.batch.clear();
-        self.device.recv(&mut self.batch, BURST)?;
-        let packets = (0..self.batch.len()).filter_map(|at| self.batch.data(at));
-        Ok(packets.map(Bytes::copy_from_slice).collect())
-    }
-}
-
-/// Of an IPv4 header without options; a packet's other bytes are its text, whatever they are.
-const HEADER: usize = 20;
-
-/// A packet as a device takes it; none that is too short to be one.
-fn whole(packet: &Bytes) -> Option<TxPacket> {
-    let header = packet.get(..HEADER)?;
-    Some(TxPacket::new(header, [packet.slice(HEADER..)].into_iter().collect()))
 }

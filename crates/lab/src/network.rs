@@ -45,6 +45,7 @@ mod card;
 mod host;
 mod link;
 mod merge;
+mod outside;
 mod passage;
 mod path;
 mod queue;
@@ -457,6 +458,11 @@ impl Network {
                 if !self.admits(host, path, &traveller.bytes) {
                     let by = "reverse path filter".into();
                     self.record(traveller.packet, Place::Lost { by }, &traveller.bytes);
+                    continue;
+                }
+                if let Some(arrived) = &mut self.hosts[host.0].outside {
+                    arrived.push(traveller.bytes.clone());
+                    self.record(traveller.packet, place, &traveller.bytes);
                     continue;
                 }
                 let entry = &self.hosts[host.0];

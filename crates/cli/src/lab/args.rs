@@ -1,6 +1,6 @@
 //! What `firstbyte lab` and its scenarios take.
 
-use ::lab::experiment::Axis;
+use ::lab::experiment::{Axis, Whose};
 use ::lab::network::Profile;
 use ::lab::scenario::CATALOGUE;
 use ::lab::scenario::textbook::Loss;
@@ -14,7 +14,8 @@ use std::time::Duration;
 #[command(
     after_help = "Examples:\n  firstbyte lab fast-open --rtt 170ms --count 10\n  firstbyte lab packets\n  \
                   firstbyte lab middlebox --pcap middlebox.pcapng --json\n  \
-                  firstbyte lab bufferbloat --html bufferbloat.html\n  firstbyte lab all --html lab",
+                  firstbyte lab bufferbloat --html bufferbloat.html\n  firstbyte lab round-trips --host kernel\n  \
+                  firstbyte lab all --html lab",
     subcommand_value_name = "SCENARIO",
     subcommand_help_heading = "Scenarios",
     disable_help_subcommand = true
@@ -64,6 +65,8 @@ pub(super) enum Scenario {
         /// In TOML; `docs/experiments.md` says what stands in it.
         file: PathBuf,
         #[command(flatten)]
+        hosts: HostArgs,
+        #[command(flatten)]
         output: OutputArgs,
     },
     /// Run an experiment with other values of its parameters, and with many seeds.
@@ -93,6 +96,33 @@ impl Scenario {
             Scenario::Sweep(_) => "sweep",
             Scenario::Unknown(_) => "unknown",
         }
+    }
+}
+
+/// Whose TCP an experiment in a file is played with.
+#[derive(Args, Debug)]
+pub(super) struct HostArgs {
+    /// Play it at the time of the clock, between two network namespaces, with this TCP at the ends of its path: `kernel`, `firstbyte`, or
+    /// the client's and the server's, `kernel,firstbyte`. The figures stand beside those of virtual time. Needs root.
+    #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "csv", "html", "svg", "trace"])]
+    pub(super) host: Option<Hosts>,
+}
+
+/// Whose stacks there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hosts(pub(super) [Whose; 2]);
+
+impl core::str::FromStr for Hosts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Hosts, String> {
+        let whose = |word: &str| match word {
+            "kernel" => Ok(Whose::Kernel),
+            "firstbyte" => Ok(Whose::Firstbyte),
+            _ => Err("write kernel or firstbyte, or client and server: kernel,firstbyte".to_owned()),
+        };
+        let (client, server) = text.split_once(',').unwrap_or((text, text));
+        Ok(Hosts([whose(client)?, whose(server)?]))
     }
 }
 

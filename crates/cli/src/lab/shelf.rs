@@ -1,7 +1,7 @@
 //! Experiments that are files: those that come with the lab, and a user's own.
 
-use super::args::OutputArgs;
-use super::{draw_document, show};
+use super::args::{HostArgs, OutputArgs};
+use super::{draw_document, real, show};
 use crate::failure::Failure;
 use crate::terminal::print;
 use ::lab::experiment::{Experiment, SHELF, nearest_word};
@@ -16,6 +16,8 @@ use std::process::ExitCode;
 #[command(name = "firstbyte lab", no_binary_name = true)]
 struct ShelvedArgs {
     #[command(flatten)]
+    hosts: HostArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -27,12 +29,12 @@ pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     };
     let args = ShelvedArgs::try_parse_from(options).unwrap_or_else(|error| error.exit());
     let experiment = Experiment::parse(shelved.text).map_err(Failure::failed)?;
-    run(name, experiment, &args.output)
+    run(name, experiment, &args.hosts, &args.output)
 }
 
 /// An experiment in a file.
-pub(super) fn run_file(path: &Path, output: &OutputArgs) -> Result<ExitCode, Failure> {
-    run(&path.display().to_string(), read(path)?, output)
+pub(super) fn run_file(path: &Path, hosts: &HostArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
+    run(&path.display().to_string(), read(path)?, hosts, output)
 }
 
 /// Says of a file whether it is well formed.
@@ -50,8 +52,16 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
     Experiment::parse(&text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-fn run(name: &str, experiment: Experiment, output: &OutputArgs) -> Result<ExitCode, Failure> {
+fn run(
+    name: &str,
+    experiment: Experiment,
+    hosts: &HostArgs,
+    output: &OutputArgs,
+) -> Result<ExitCode, Failure> {
     let experiment = experiment.with_seed(output.seed);
+    if let Some(hosts) = hosts.host {
+        return real::run(&experiment, hosts, output);
+    }
     let outcome = experiment.run().map_err(|error| Failure::failed(format!("{name}: {error}")))?;
     draw_document(
         || document(name, experiment.question(), &outcome),

@@ -7,6 +7,7 @@ mod explain;
 mod explain_paths;
 mod fleet;
 mod get;
+mod host;
 mod hostile;
 mod lab;
 mod link;

@@ -63,6 +63,9 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     ))
 }
 
+/// Of an end that is not ours.
+const NOT_TOLD: &str = "the kernel's own state, which only virtual time shows";
+
 pub(super) struct Measured<'a> {
     played: &'a Played,
     exchanges: Vec<Exchange>,
@@ -105,6 +108,8 @@ impl<'a> Measured<'a> {
                 client.iter().filter(|told| told.refused == Some(name)).count() as f64
             }
             "mark" => self.mark(first.ok_or("mark needs a NAME")?, argument(1))?,
+            "count" | "state" if !self.played.ours[end(first)?] => return Err(NOT_TOLD.into()),
+            "limited" | "cwnd" if self.played.ours != [true; 2] => return Err(NOT_TOLD.into()),
             "count" => {
                 let counters = &self.played.counters[end(first)?];
                 let name = argument(1).ok_or("count needs a COUNTER")?;

@@ -85,7 +85,7 @@ impl Outcome {
 }
 
 /// A figure beside what a file expects of it.
-fn finding(expect: &Expect, value: f64) -> Finding {
+pub(super) fn finding(expect: &Expect, value: f64) -> Finding {
     let bounds = [&expect.is, &expect.at_least, &expect.at_most];
     // A file is refused unless all its bounds are quantities.
     let [is, least, most] = bounds.map(|bound| bound.as_deref().and_then(|text| quantity(text).ok()));

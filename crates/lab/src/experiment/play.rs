@@ -17,8 +17,8 @@ use qdisc::{LinkStats, Loss, Probability};
 use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
-const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
+pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
 /// Between the clients and the server, where they share a path.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 /// Of the second client; each further one has the next.
@@ -48,11 +48,13 @@ pub(super) struct Played {
     /// Packets on each link of a bond, towards the client.
     pub(super) bonded: Vec<u64>,
     pub(super) cards: [Option<CardStats>; 2],
+    /// Is the stack of an end ours, so that it tells of itself?
+    pub(super) ours: [bool; 2],
 }
 
-struct Hosts {
-    clients: Vec<HostId>,
-    servers: Vec<HostId>,
+pub(super) struct Hosts {
+    pub(super) clients: Vec<HostId>,
+    pub(super) servers: Vec<HostId>,
     paths: Vec<Joined>,
 }
 
@@ -70,10 +72,10 @@ enum Happening<'a> {
 
 /// A variant with what it takes from the file.
 pub(super) struct Variant<'a> {
-    name: &'a str,
-    path: PathPart,
-    ends: [EndPart; 2],
-    events: Vec<EventPart>,
+    pub(super) name: &'a str,
+    pub(super) path: PathPart,
+    pub(super) ends: [EndPart; 2],
+    pub(super) events: Vec<EventPart>,
     limit: Duration,
     seed: u64,
 }
@@ -94,6 +96,13 @@ impl<'a> Variant<'a> {
 
     /// Runs it.
     pub(super) fn play(&self) -> Result<Played, String> {
+        let (mut network, hosts, locals) = self.build([true; 2])?;
+        self.run(&mut network, &hosts, &locals)?;
+        Ok(self.told(network, hosts))
+    }
+
+    /// The hosts, joined and set up, servers at work. Of an end that is not `ours` somebody outside is the host.
+    pub(super) fn build(&self, ours: [bool; 2]) -> Result<(Network, Hosts, Vec<SocketAddr>), String> {
         let mut network = Network::new(self.seed);
         let [client, server] = &self.ends;
         let listening = ListenOptions {
@@ -106,6 +115,10 @@ impl<'a> Variant<'a> {
         let locals: Vec<SocketAddr> = ports.map(|port| SocketAddr::new(SERVER.ip(), port)).collect();
         let mut servers = Vec::new();
         for _ in 0..server.servers.unwrap_or(1).max(1) {
+            if !ours[1] {
+                servers.push(network.add_outside(SERVER.ip()));
+                continue;
+            }
             let accepts = server.accepts.unwrap_or(true);
             let serving = Program::server(locals.clone(), listening.clone(), steps(server), accepts);
             servers.push(network.add_host(self.plan(server, SERVER.ip())?, serving));
@@ -113,22 +126,24 @@ impl<'a> Variant<'a> {
         // A client acts as soon as it is there: its way must be there before.
         let mut clients = Vec::new();
         for number in 0..self.client_count()? {
-            let plan = self.plan(client, address_of_client(number).into())?;
-            clients.push(network.add_host(plan, crate::network::Idle));
+            let address = address_of_client(number).into();
+            clients.push(match ours[0] {
+                true => network.add_host(self.plan(client, address)?, crate::network::Idle),
+                false => network.add_outside(address),
+            });
         }
         let hosts = Hosts { paths: self.join(&mut network, &clients, &servers)?, clients, servers };
-        for (number, host) in hosts.servers.iter().enumerate() {
+        for (number, host) in hosts.servers.iter().enumerate().filter(|_| ours[1]) {
             self.prepare(&mut network, *host, server)?;
             let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
             network.with_stack(*host, |stack, _| {
                 stack.set_fast_open_key(KeyRing::new(Key::from_bytes([key; 16])))
             });
         }
-        for host in &hosts.clients {
+        for host in hosts.clients.iter().filter(|_| ours[0]) {
             self.prepare(&mut network, *host, client)?;
         }
-        self.run(&mut network, &hosts, &locals)?;
-        Ok(self.told(network, hosts))
+        Ok((network, hosts, locals))
     }
 
     fn client_count(&self) -> Result<u32, String> {
@@ -140,19 +155,26 @@ impl<'a> Variant<'a> {
     }
 
     /// What is known at the end; of several servers or clients the sums.
-    fn told(&self, mut network: Network, hosts: Hosts) -> Played {
+    fn told(&self, network: Network, hosts: Hosts) -> Played {
+        let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
+        let told = [&hosts.clients, &hosts.servers].map(|hosts| hosts.iter().flat_map(told).collect());
+        self.seen(network, hosts, told)
+    }
+
+    /// What is known at the end, where programs have `told` what they saw.
+    pub(super) fn seen(&self, mut network: Network, hosts: Hosts, told: [Vec<Told>; 2]) -> Played {
         let Hosts { clients, servers, paths } = hosts;
         let ends = [&clients[..], &servers[..]];
-        let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
         let links = |way| paths.iter().flat_map(|path| network.link_stats(path.id, way)).collect();
         Played {
             name: self.name.to_owned(),
-            told: ends.map(|hosts| hosts.iter().flat_map(told).collect()),
+            told,
             counters: ends.map(|hosts| counters(&network, hosts)),
             states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
             links: [Direction::Backward, Direction::Forward].map(links),
             bonded: network.bond_packets(paths[0].id, Direction::Backward),
             cards: ends.map(|hosts| network.card_stats(hosts[0])),
+            ours: ends.map(|hosts| !network.is_outside(hosts[0])),
             martians: network.ways(servers[0]).map_or(0, |ways| ways.martians().len()),
             capture: network.take_capture(),
             clients,
@@ -233,7 +255,7 @@ impl<'a> Variant<'a> {
     }
 
     /// What a client does.
-    fn program(&self, peers: &[SocketAddr]) -> Program {
+    pub(super) fn program(&self, peers: &[SocketAddr]) -> Program {
         let client = &self.ends[0];
         let rounds = Rounds {
             count: client.connections.unwrap_or(1),

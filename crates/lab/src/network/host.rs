@@ -87,6 +87,8 @@ pub(super) struct Host {
     pub(super) ways: Option<Ways>,
     /// It passes on what is for others.
     pub(super) forwards: bool,
+    /// Somebody outside answers for it: what has arrived for them.
+    pub(super) outside: Option<Vec<Bytes>>,
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
@@ -118,6 +120,7 @@ impl Host {
             addresses,
             ways: None,
             forwards: false,
+            outside: None,
             calls,
             sink,
             events: VecDeque::new(),

@@ -1,0 +1,104 @@
+//! `firstbyte lab … --host`: the kernel's TCP and ours at the time of a clock, beside virtual time.
+use crate::{firstbyte, run, stderr};
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Most by which a figure may differ from that of virtual time.
+const ROOM: f64 = 0.05;
+/// A machine that others use measures them, too.
+const TRIES: usize = 3;
+
+/// An experiment of the lab, shortened; `None` where namespaces may not be made.
+fn shortened(name: &str, changes: &[(&str, &str)]) -> Option<std::path::PathBuf> {
+    if let Err(reason) = testnet::can() {
+        // Straight to the descriptor: the harness swallows eprintln! of a test that passes.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs root and /dev/net/tun ({reason})");
+        return None;
+    }
+    let of_lab = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/scenarios");
+    let mut text = std::fs::read_to_string(format!("{of_lab}/{name}.toml")).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{name} has no `{from}`");
+        text = text.replace(from, to);
+    }
+    let path = std::env::temp_dir().join(format!("firstbyte-{name}-{}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    Some(path)
+}
+
+/// One at a time: two that measure would measure each other.
+static CLOCK: Mutex<()> = Mutex::new(());
+
+/// The command before everything else that this machine does, where there is a way to ask for that.
+fn urgent() -> Command {
+    if !testnet::has_program("chrt") {
+        return firstbyte();
+    }
+    let mut command = testnet::command("chrt");
+    command.args(["-f", "10", env!("CARGO_BIN_EXE_firstbyte")]).env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// The figure of that name is nearly that of virtual time.
+fn agrees(path: &std::path::Path, host: &str, what: &str) {
+    let _alone = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..TRIES {
+        let output = urgent().args(["lab", "run"]).arg(path).args(["--host", host, "--json"]).output();
+        let output = output.unwrap();
+        let values: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let figures = values["figures"].as_array().cloned().unwrap_or_default();
+        let figure = figures.iter().find(|figure| figure["what"] == what);
+        let difference = figure.and_then(|figure| figure["difference"].as_f64());
+        if difference.is_some_and(|difference| difference.abs() <= ROOM) {
+            return;
+        }
+        let _ = writeln!(std::io::stderr(), "{host}: {what}: {figure:?} {}", stderr(&output));
+    }
+    panic!("{host}: {what}: not within {} % of virtual time in {TRIES} tries", ROOM * 100.0);
+}
+
+#[test]
+fn the_kernel_opens_connections_as_in_virtual_time() {
+    let Some(path) = shortened("round-trips", &[("connections = 10", "connections = 4")]) else { return };
+    for host in ["kernel", "kernel,firstbyte", "firstbyte,kernel"] {
+        agrees(&path, host, "with Fast Open, on average");
+    }
+    agrees(&path, "kernel", "plain, on average");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_kernel_is_limited_by_its_windows_as_in_virtual_time() {
+    let Some(path) = shortened("window-scaling", &[("20MB", "5MB")]) else { return };
+    agrees(&path, "kernel", "goodput without scaling");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_kernel_is_limited_by_its_buffers_as_in_virtual_time() {
+    // The smallest one takes half a minute.
+    let Some(path) = shortened("send-buffer", &[("22MB", "8MB"), ("\"16KiB\"", "\"100KiB\"")]) else {
+        return;
+    };
+    agrees(&path, "kernel", "SO_SNDBUF 128 KiB");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_kernel_fills_a_queue_as_in_virtual_time() {
+    let Some(path) = shortened("bufferbloat", &[("6MB", "3MB")]) else { return };
+    agrees(&path, "kernel", "longest wait in the FIFO");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_a_clock_cannot_play_is_told() {
+    let output = run(&["lab", "crowd", "--host", "kernel"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("router: only in virtual time"), "{output:?}");
+    let output = run(&["lab", "round-trips", "--host", "linux"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("write kernel or firstbyte"), "{output:?}");
+}

@@ -1,0 +1,262 @@
+//! An experiment at the time of a clock: the same path, with hosts that may be the kernel's, and its figures beside those of virtual time.
+//!
+//! Whoever has the clock, the namespaces and the sockets drives it: [`RealRun`] says what the ends do, [`Standing`] is the network.
+
+use super::file::EndPart;
+use super::outcome::{Figures, finding};
+use super::play::{CLIENT, Hosts, Played, SERVER, Variant};
+use super::{Experiment, Finding};
+use crate::apps::{Program, Step, Told};
+use crate::capture::HostId;
+use crate::network::Network;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+/// Whose stack an end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Ours, of the engine.
+    Firstbyte,
+    /// The kernel's.
+    Kernel,
+}
+
+/// What a kernel's end does.
+#[derive(Clone, Debug)]
+pub struct KernelEnd {
+    /// Its own address, and for a server where it listens.
+    pub local: SocketAddr,
+    /// The other end's; a client connects to it.
+    pub peer: SocketAddr,
+    /// Settings by Linux's names.
+    pub settings: Vec<(String, String)>,
+    /// Steps of each connection.
+    pub steps: Vec<Step>,
+    /// Connections that a client makes, one after the other.
+    pub connections: usize,
+    /// From the end of one to the next.
+    pub pause: Duration,
+    /// A listener's backlog.
+    pub backlog: u32,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `SO_SNDBUF`, if it is set.
+    pub send_buffer: Option<u32>,
+    /// `SO_RCVBUF`, if it is set.
+    pub receive_buffer: Option<u32>,
+}
+
+/// A run of an experiment, with two hosts that are ours or the kernel's.
+pub struct RealRun<'a> {
+    variant: Variant<'a>,
+    whose: [Whose; 2],
+}
+
+/// The network of a run. Hosts of ours are at work in it as soon as they are started.
+pub struct Standing {
+    /// The hosts and what lies between them.
+    pub network: Network,
+    /// The client and the server.
+    pub ends: [HostId; 2],
+    hosts: Hosts,
+}
+
+/// What a run in real time has left behind.
+#[derive(Debug)]
+pub struct RealPlayed(Played);
+
+/// A figure of an experiment in virtual time, and the same at the time of a clock.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// As `lab` shows it.
+    pub virtual_time: Finding,
+    /// As it was measured; or why it was not.
+    pub real_time: Result<Finding, String>,
+}
+
+impl Beside {
+    /// By how much of the figure in virtual time the other one differs.
+    pub fn difference(&self) -> Option<f64> {
+        let (there, here) = (self.virtual_time.value?, self.real_time.as_ref().ok()?.value?);
+        Some((here - there) / there)
+    }
+}
+
+impl Experiment {
+    /// Its runs with such hosts, the client's and the server's.
+    ///
+    /// # Errors
+    /// What of it needs more than two hosts and a path between them.
+    pub fn real_runs(&self, whose: [Whose; 2]) -> Result<Vec<RealRun<'_>>, String> {
+        let of = |run| {
+            let variant = Variant::of(&self.file, run);
+            check(&variant, whose).map_err(|what| format!("run `{}`: {what}", variant.name))?;
+            Ok(RealRun { variant, whose })
+        };
+        match self.runs.is_empty() {
+            true => Err("it has no run, only words to tc".into()),
+            false => self.runs.iter().map(of).collect(),
+        }
+    }
+
+    /// The figures of these runs, each beside that of virtual time.
+    ///
+    /// # Errors
+    /// Where virtual time has nothing to measure.
+    pub fn beside(&self, real: Vec<RealPlayed>) -> Result<Vec<Beside>, String> {
+        let (there, here) = (self.play_all()?, real.into_iter().map(|RealPlayed(played)| played));
+        let here: Vec<Played> = here.collect();
+        let (there, here) = (Figures::new(&there), Figures::new(&here));
+        let of = |expect: &super::file::Expect| {
+            let told = |error: String| format!("\"{}\": {error}", expect.what);
+            Ok(Beside {
+                virtual_time: finding(expect, there.value(&expect.that).map_err(told)?),
+                real_time: here.value(&expect.that).map(|value| finding(expect, value)),
+            })
+        };
+        self.file.expect.iter().map(of).collect()
+    }
+}
+
+/// Does it have only what two hosts and a path between them have?
+fn check(variant: &Variant<'_>, whose: [Whose; 2]) -> Result<(), String> {
+    let [client, server] = &variant.ends;
+    let path = &variant.path;
+    let kernel = |end: usize| whose[end] == Whose::Kernel;
+    let has_route = (0..2).any(|end| kernel(end) && variant.ends[end].route.is_some());
+    let beyond = [
+        ("router", path.router.is_some()),
+        ("second", path.second.is_some()),
+        ("bond", path.bond.is_some()),
+        ("an event", !variant.events.is_empty()),
+        ("clients", client.clients.is_some_and(|count| count > 1)),
+        ("servers", server.servers.is_some_and(|count| count > 1)),
+        ("ports", server.ports.is_some_and(|count| count > 1)),
+        ("device", client.device.is_some() || server.device.is_some()),
+        ("at_once", kernel(0) && client.at_once.is_some_and(|count| count > 1)),
+        ("accepts", kernel(1) && server.accepts == Some(false)),
+        ("route", has_route),
+    ];
+    match beyond.iter().find(|(_, is_there)| *is_there) {
+        Some((word, _)) => Err(format!("{word}: only in virtual time")),
+        None => Ok(()),
+    }
+}
+
+impl RealRun<'_> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.variant.name
+    }
+
+    /// Largest packet that the path takes.
+    pub fn mtu(&self) -> usize {
+        self.variant.path.mtu.unwrap_or(1500)
+    }
+
+    /// How long it takes in virtual time.
+    ///
+    /// # Errors
+    /// As [`Experiment::run`].
+    pub fn takes(&self) -> Result<Duration, String> {
+        let played = self.variant.play()?;
+        let last = played.capture.observations().last().map(|seen| seen.at);
+        Ok(last.map_or(Duration::ZERO, |at| at.since(proto::Instant::ZERO)))
+    }
+
+    /// What the client (0) or the server (1) does, if it is the kernel's.
+    pub fn kernel_end(&self, end: usize) -> Option<KernelEnd> {
+        let part: &EndPart = &self.variant.ends[end];
+        let client = SocketAddr::new(CLIENT.into(), 0);
+        let (local, peer) = if end == 0 { (client, SERVER) } else { (SERVER, client) };
+        let buffer = |size: Option<super::quantities::Size>| Some(u32::try_from(size?.0).unwrap_or(u32::MAX));
+        // As hosts of virtual time have it; a listener with a queue for Fast Open needs no option then (0x400).
+        let fast_open = if part.fast_open.is_some() { "1027" } else { "3" };
+        let mut settings = vec![("net.ipv4.tcp_fastopen".to_owned(), fast_open.to_owned())];
+        settings.extend(part.set.iter().map(|(name, value)| (name.clone(), value.text())));
+        (self.whose[end] == Whose::Kernel).then(|| KernelEnd {
+            local,
+            peer,
+            settings,
+            steps: part.steps.clone().unwrap_or_default(),
+            connections: part.connections.unwrap_or(1),
+            pause: part.pause.map_or(Duration::ZERO, |pause| pause.0),
+            backlog: part.backlog.unwrap_or(1024),
+            nodelay: part.nodelay.unwrap_or_default(),
+            send_buffer: buffer(part.sndbuf),
+            receive_buffer: buffer(part.rcvbuf),
+        })
+    }
+
+    /// Its network; a server of ours is at work.
+    ///
+    /// # Errors
+    /// Where a setting is refused.
+    pub fn stand(&self) -> Result<Standing, String> {
+        let (network, hosts, _) = self.variant.build(self.whose.map(|whose| whose == Whose::Firstbyte))?;
+        Ok(Standing { network, ends: [hosts.clients[0], hosts.servers[0]], hosts })
+    }
+
+    /// Lets a client of ours begin.
+    pub fn start_client(&self, standing: &mut Standing) {
+        if self.whose[0] == Whose::Firstbyte {
+            standing.network.set_app(standing.ends[0], self.variant.program(&[SERVER]));
+        }
+    }
+
+    /// The end of it. `told` is what programs of the kernel's ends saw.
+    pub fn played(&self, standing: Standing, mut told: [Vec<Told>; 2]) -> RealPlayed {
+        let Standing { network, ends, hosts } = standing;
+        for (end, told) in told.iter_mut().enumerate() {
+            if self.whose[end] == Whose::Firstbyte {
+                *told = network.app::<Program>(ends[end]).told().cloned().collect();
+            }
+        }
+        RealPlayed(self.variant.seen(network, hosts, told))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::SHELF;
+    use proto::Instant;
+
+    fn shelved(name: &str) -> Experiment {
+        let found = SHELF.iter().find(|shelved| shelved.name == name).unwrap();
+        Experiment::parse(found.text).unwrap()
+    }
+
+    #[test]
+    fn at_an_exact_clock_both_are_the_same() {
+        let experiment = shelved("round-trips");
+        let mut played = Vec::new();
+        for run in experiment.real_runs([Whose::Firstbyte; 2]).unwrap() {
+            let mut standing = run.stand().unwrap();
+            run.start_client(&mut standing);
+            let span = run.takes().unwrap();
+            standing.network.run_to(Instant::ZERO + span);
+            played.push(run.played(standing, Default::default()));
+        }
+        for beside in experiment.beside(played).unwrap() {
+            assert!(beside.difference().unwrap().abs() < 1e-9, "{beside:?}");
+        }
+    }
+
+    #[test]
+    fn what_needs_more_than_two_hosts_is_told() {
+        let told = |name: &str| shelved(name).real_runs([Whose::Kernel; 2]).err().unwrap_or_default();
+        assert!(told("crowd").contains("only in virtual time"), "{}", told("crowd"));
+        assert!(told("byte-queue-limits").contains("device: only in virtual time"));
+        assert_eq!(told("window-scaling"), "");
+    }
+
+    #[test]
+    fn a_kernel_is_told_what_it_is_to_do() {
+        let experiment = shelved("window-scaling");
+        let runs = experiment.real_runs([Whose::Kernel, Whose::Firstbyte]).unwrap();
+        let client = runs[0].kernel_end(0).unwrap();
+        assert_eq!(client.settings[1], ("net.ipv4.tcp_window_scaling".into(), "0".into()));
+        assert!(runs[0].kernel_end(1).is_none() && client.steps.len() == 4);
+    }
+}
