@@ -35,7 +35,7 @@ fn pages_open_without_an_error_and_every_figure_has_axes_units_and_a_legend() {
     if skipped_without("chromium") {
         return;
     }
-    for scenario in ["fast-open", "congestion", "bufferbloat"] {
+    for scenario in ["fast-open", "congestion", "bufferbloat", "crowd"] {
         let page = page_of(scenario);
         for width in [400, 1600] {
             let (document, console) = opened(&page, width);
@@ -58,4 +58,25 @@ fn pages_open_without_an_error_and_every_figure_has_axes_units_and_a_legend() {
         }
         std::fs::remove_file(page).unwrap();
     }
+}
+
+#[test]
+fn the_page_of_a_sweep_opens_without_an_error_too() {
+    if skipped_without("chromium") {
+        return;
+    }
+    let page = std::env::temp_dir().join(format!("firstbyte-lab-sweep-{}.html", std::process::id()));
+    let vary = ["--vary", "path.loss=0%,2%", "--repeat", "3"];
+    let output = run(&[&["lab", "sweep", "tail-loss", "--html", page.to_str().unwrap()][..], &vary].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for width in [400, 1600] {
+        let (document, console) = opened(&page, width);
+        assert_eq!(console, "", "at {width}");
+        assert!(document.matches("<figure class=\"graph\">").count() > 0, "it draws");
+        assert!(
+            document.contains("class=\"tick\"") && document.contains("class=\"swatch\""),
+            "{document:.300}"
+        );
+    }
+    std::fs::remove_file(page).unwrap();
 }

@@ -146,18 +146,25 @@ fn recording(played: &Played) -> Recording<'_> {
 fn distribution(played: &[Played]) -> Graph {
     let mut graph =
         Graph::new("Distribution of the clients' times", "connections at or below", "%").over("time, ms");
-    for (number, run) in played.iter().enumerate().take(CURVES_MAX) {
+    let times_of = |run: &Played| {
         let span = |told: &Told| Some(told.done_at?.since(told.begun_at?).as_secs_f64() * 1e3);
-        let mut times: Vec<f64> = run.told[0].iter().filter_map(span).collect();
-        if times.len() < DRAWN_FROM {
-            continue;
-        }
+        run.told[0].iter().filter_map(span).collect::<Vec<f64>>()
+    };
+    let many: Vec<(&str, Vec<f64>)> = played
+        .iter()
+        .map(|run| (run.name.as_str(), times_of(run)))
+        .filter(|(_, times)| times.len() >= DRAWN_FROM)
+        .collect();
+    if many.len() > CURVES_MAX {
+        graph = graph.with_note(format!("the first {CURVES_MAX} of {} runs", many.len()));
+    }
+    for (number, (name, mut times)) in many.into_iter().enumerate().take(CURVES_MAX) {
         times.sort_by(f64::total_cmp);
         let count = times.len() as f64;
         let start = times.first().map(|first| (*first, 0.0));
         let rise = |(n, time): (usize, &f64)| (*time, 100.0 * (n + 1) as f64 / count);
         let points = start.into_iter().chain(times.iter().enumerate().map(rise)).collect();
-        graph = graph.with(Series::new(run.name.clone(), Style::Step, Tone::nth(number), points));
+        graph = graph.with(Series::new(name, Style::Step, Tone::nth(number), points));
     }
     graph
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::report::Report;
 
 const FILE: &str = "# Does a request take two round trips?
 chapter = \"Opening\"
@@ -106,6 +107,19 @@ fn what_a_crowd_costs_is_in_proportion_to_its_hosts() {
         own[0]
     };
     assert_eq!(packets_each(50), packets_each(1000));
+}
+
+/// More curves than a graph takes are counted on it.
+#[test]
+fn runs_that_are_not_drawn_are_told() {
+    let note = |runs: usize| {
+        let runs: String = (0..runs).map(|number| format!("[[run]]\nname = \"{number}\"\n")).collect();
+        let text = FILE.replace("[client]", "[client]\nconnections = 20\n").replace("time()", "time(0)");
+        let outcome = Experiment::parse(&format!("{text}{runs}")).unwrap().run().unwrap();
+        outcome.graphs()[0].note.clone()
+    };
+    assert_eq!(note(7), "");
+    assert_eq!(note(9), "the first 7 of 9 runs");
 }
 
 #[test]

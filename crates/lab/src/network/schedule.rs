@@ -25,6 +25,7 @@ struct Entry {
 
 type Note = Reverse<(Instant, Party)>;
 
+/// The next moment of each path and host, and which of them are busy.
 #[derive(Default)]
 pub(super) struct Schedule {
     notes: BinaryHeap<Note>,

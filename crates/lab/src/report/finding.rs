@@ -94,16 +94,21 @@ pub(super) fn render(page: &mut Page, findings: &[Finding]) {
         return;
     }
     page.gap();
-    let mut table = Table::new([
-        ("", Align::Left),
-        ("here", Align::Right),
-        ("expected", Align::Left),
-        ("the source", Align::Left),
-        ("Linux", Align::Left),
-    ]);
+    // What nobody else has said or measured needs no column.
+    let columns = [
+        ("", Align::Left, true),
+        ("here", Align::Right, true),
+        ("expected", Align::Left, true),
+        ("the source", Align::Left, findings.iter().any(|finding| !finding.source.is_empty())),
+        ("Linux", Align::Left, findings.iter().any(|finding| !finding.linux.is_empty())),
+    ];
+    let shown = columns.iter().filter(|(.., is_shown)| *is_shown);
+    let mut table = Table::new(shown.map(|(name, align, _)| (*name, *align)));
     for finding in findings {
         let Finding { what, ours, criterion, source, linux, .. } = finding;
-        table.row([what.clone(), shortened(ours), shortened(criterion), source.clone(), linux.clone()]);
+        let cells = [what.clone(), shortened(ours), shortened(criterion), source.clone(), linux.clone()];
+        let shown = cells.into_iter().zip(&columns).filter(|(_, (.., is_shown))| *is_shown);
+        table.row(shown.map(|(cell, _)| cell));
     }
     page.table(&table);
     page.gap();

@@ -78,6 +78,14 @@ fn run(recording: &Recording<'_>) -> Run {
     }
 }
 
+/// Which client's packets are drawn, where there are several.
+fn of_clients(recording: &Recording<'_>) -> String {
+    match recording.clients.len() {
+        1 => String::new(),
+        count => format!("the first of {count} clients, "),
+    }
+}
+
 /// Milliseconds since the run began.
 fn ms(at: Instant) -> f64 {
     milliseconds(at.since(Instant::ZERO))

@@ -1,6 +1,6 @@
 //! What a sender knew of its path and what it waited for, over time: as its stack told it.
 
-use super::{busiest, ms};
+use super::{busiest, ms, of_clients};
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use ::picture::{Graph, Series, Style, Tone};
@@ -29,7 +29,7 @@ pub(super) fn graphs(recording: &Recording<'_>, connections: &[Exchange]) -> Vec
         count => format!("connection {} of {count}, ", number + 1),
     };
     let end = if sender.is_client { "client" } else { "server" };
-    let note = format!("{of_which}at the {end}");
+    let note = format!("{}{of_which}at the {end}", of_clients(recording));
     vec![
         sender.windows().with_note(note.clone()),
         sender.waits(ms(exchange.ended_at)).with_note(note.clone()),

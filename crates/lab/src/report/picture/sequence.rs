@@ -2,7 +2,7 @@
 //!
 //! After tcptrace by S. Ostermann: an upright bar for each segment, a stair of acknowledgements below them, and one of the window above.
 
-use super::ms;
+use super::{ms, of_clients};
 use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
@@ -25,8 +25,7 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
         return Graph::new("Time and sequence", "sequence number", "kB");
     }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
-    let note = format!("bytes from {from} to {to}, as {from} saw them");
-    let _ = recording;
+    let note = format!("{}bytes from {from} to {to}, as {from} saw them", of_clients(recording));
     let window = drawn.windows_end();
     Graph::new("Time and sequence", "sequence number", "kB")
         .with_note(note)
