@@ -442,6 +442,11 @@ impl Network {
             None => {
                 let place = Place::Lost { by: "time to live has run out".into() };
                 self.record(traveller.packet, place, &traveller.bytes);
+                let own = self.hosts[router.0].addresses[0];
+                let Some(told) = router::time_exceeded(&traveller.bytes, own) else { return };
+                let answer = Traveller::new(self.new_packet(), told);
+                self.record(answer.packet, Place::Left(router), &answer.bytes);
+                self.transmit(router, answer);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::queue::put_checksum;
 use bytes::Bytes;
 use core::net::IpAddr;
-use wire::IpHeader;
+use wire::{Addr, Icmp, IcmpError, IpHeader, protocol};
 
 /// Is it for somebody else than who has these addresses?
 pub(super) fn is_for_others(packet: &[u8], own: &[IpAddr]) -> bool {
@@ -20,6 +20,32 @@ pub(super) fn passed_on(packet: &[u8]) -> Option<Bytes> {
     Some(bytes.into())
 }
 
+/// What the sender of a packet is told whose time to live has run out at a router: as much of the packet as 576 bytes hold (RFC 1812
+/// §4.3.2.3). `None`: it is no packet, or an ICMP error itself (§4.3.2.7).
+pub(super) fn time_exceeded(packet: &[u8], router: IpAddr) -> Option<Bytes> {
+    let (ip, text) = IpHeader::parse(packet).ok()?;
+    let is_error = ip.protocol == protocol::ICMP
+        && !matches!(
+            Icmp::parse(ip.src, ip.dst, packet.get(text)?),
+            Ok(Icmp::EchoRequest { .. } | Icmp::EchoReply { .. })
+        );
+    if is_error {
+        return None;
+    }
+    let answer = IpHeader::new(Addr::from(router), ip.src, protocol::ICMP);
+    let room = ANSWER_MAX - answer.emit_len() - ICMP_HEADER;
+    let quote = packet.get(..room).unwrap_or(packet);
+    let message = Icmp::Error { error: IcmpError::TimeExceeded, quote };
+    let mut bytes = vec![0; answer.emit_len() + message.emit_len()];
+    answer.emit(message.emit_len(), &mut bytes);
+    message.emit(answer.src, answer.dst, &mut bytes[answer.emit_len()..]);
+    Some(bytes.into())
+}
+
+/// Longest ICMP error.
+const ANSWER_MAX: usize = 576;
+/// Of an ICMP message, before what it quotes.
+const ICMP_HEADER: usize = 8;
 /// Where it stands in the header.
 const TIME_TO_LIVE: usize = 8;
 
@@ -39,6 +65,12 @@ mod tests {
             assert!(IpHeader::parse(&packet).is_ok(), "the checksum is right");
         }
         assert_eq!(passed_on(&packet), None);
+        let told = time_exceeded(&packet, [192, 0, 2, 254].into()).unwrap();
+        let (ip, text) = IpHeader::parse(&told).unwrap();
+        let message = Icmp::parse(ip.src, ip.dst, &told[text]).unwrap();
+        let expected = Icmp::Error { error: IcmpError::TimeExceeded, quote: &packet };
+        assert_eq!((message, ip.src.to_ip()), (expected, [192, 0, 2, 254].into()));
+        assert_eq!(time_exceeded(&told, [192, 0, 2, 254].into()), None, "nothing is told about an error");
         assert_eq!(passed_on(&packet[..10]), None, "of no packet");
     }
 }

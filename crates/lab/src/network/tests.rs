@@ -4,7 +4,7 @@ use crate::exchange::exchanges;
 use crate::middlebox::{DropNthSynAck, Duplicate};
 use bytes::Bytes;
 use core::net::SocketAddr;
-use proto::FastOpen;
+use proto::{ConnectOptions, FastOpen};
 use qdisc::{Limit, LinkConfig, Loss, Probability};
 
 const V4: [&str; 2] = ["192.0.2.1", "198.51.100.1:80"];
@@ -185,6 +185,28 @@ fn halfway_is_half_the_time_even_of_odd_round_trips() {
         Lab::new(1, V4, answer(100, 50, Duration::ZERO), Closer::Server, Route::through(rtt, Duplicate));
     lab.visit(Opening::ConnectThenWrite, request(100), reply(50), Closer::Server);
     assert_eq!(exchanges(lab.network.capture(), lab.client)[0].time_to_first_byte(), Some(2 * rtt));
+}
+
+#[test]
+fn a_router_tells_whose_time_to_live_has_run_out() {
+    let (here, there) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 1));
+    let mut network = Network::new(1);
+    let client = network.add_host(HostPlan::new(Profile::Linux, here), Idle);
+    let ways = Ways::default_by(1).route(here, 32, 0);
+    let router = network.add_router(Ipv4Addr::new(192, 0, 2, 254), ways);
+    let server = network.add_host(HostPlan::new(Profile::Linux, there), Idle);
+    network.join(client, router, Route::with_rtt(RTT));
+    network.join(router, server, Route::with_rtt(RTT));
+    network.with_stack(client, |stack, now| {
+        stack.set(now, "net.ipv4.ip_default_ttl", "1").unwrap();
+        stack.connect(now, SocketAddr::from((there, 80)), ConnectOptions::default()).unwrap();
+    });
+    network.run_for(2 * RTT);
+    let count = |host| {
+        let counters = network.stack(host).nstat();
+        counters.into_iter().find(|(name, _)| name == "IcmpInTimeExcds").map(|(_, value)| value)
+    };
+    assert_eq!((count(client), count(server)), (Some(1), Some(0)));
 }
 
 /// The bottleneck's queue, in `tc`'s words: what a bulk download leaves waiting in front of everybody else.
