@@ -413,8 +413,8 @@ pub(super) struct AllArgs {
     after_help = "Examples:\n  firstbyte lab sweep loss-and-rtt --vary path.loss=0.5%,1%,2%,4% --repeat 10 --html loss.html\n  \
                   firstbyte lab sweep bufferbloat --vary path.queue=16,64,256 --measure 'wait(fifo, 95)'\n  \
                   firstbyte lab sweep mine.toml --vary path.rtt=10ms,100ms --vary server.set.net.ipv4.tcp_sack=0,1 --csv out.csv\n\n\
-                  Every combination is played with every seed. Parts of a sweep (--shard) have the same columns: put their CSV files together \
-                  with DuckDB, pandas or Spark."
+                  Every combination is played with every seed. Parts of a sweep (--shard) have the same columns: put their CSV or Parquet \
+                  files together with DuckDB, pandas or Spark."
 )]
 pub(super) struct SweepArgs {
     /// An experiment that comes with the lab, by name, or a file.
@@ -447,6 +447,9 @@ pub(super) struct SweepOutput {
     /// Write a row for each play to FILE, as comma-separated values.
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
+    /// Write a row for each play to FILE, as Parquet.
+    #[arg(long, value_name = "FILE")]
+    pub(super) parquet: Option<PathBuf>,
     /// Write tables, curves and distributions to FILE as one HTML page.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,

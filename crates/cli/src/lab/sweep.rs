@@ -27,6 +27,11 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
         let written = swept.write_csv(BufWriter::new(file));
         written.map_err(|error| Failure::file("write", path, &error))?;
     }
+    if let Some(path) = &args.output.parquet {
+        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
+        let written = swept.write_parquet(BufWriter::new(file));
+        written.map_err(|error| Failure::file("write", path, &error))?;
+    }
     draw_document(
         || document(&format!("sweep {}", args.what), sweep.question(), &swept),
         args.output.html.as_deref(),
@@ -37,7 +42,8 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     }
     let mut page = Page::new(page_style());
     swept.render(&mut page);
-    for path in [&args.output.csv, &args.output.html, &args.output.svg].into_iter().flatten() {
+    let output = &args.output;
+    for path in [&output.csv, &output.parquet, &output.html, &output.svg].into_iter().flatten() {
         page.gap();
         page.line(&format!("More is in {}.", path.display()));
     }

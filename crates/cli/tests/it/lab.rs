@@ -103,6 +103,12 @@ fn a_sweep_gives_a_row_for_each_play_and_its_shards_make_the_whole() {
     let mut sorted = whole;
     sorted.sort();
     assert_eq!(parts, sorted);
+    let path = file("parquet");
+    let output = run(&["lab", "sweep", "tail-loss", "--parquet", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "a Parquet file");
+    std::fs::remove_file(path).unwrap();
     let wrong = run(&["lab", "sweep", "tail-loss", "--vary", "path.rtf=5ms"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `rtt`?"), "{wrong:?}");

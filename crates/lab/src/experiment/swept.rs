@@ -1,5 +1,7 @@
 //! What came of a sweep: distributions of each measure at each point, as tables, graphs and rows.
 
+mod columns;
+
 use super::sweep::{Sample, Sweep};
 use super::units::split;
 use crate::report::{Align, Page, Recording, Report, Table};
@@ -123,6 +125,10 @@ impl<'a> Swept<'a> {
         let (unit, one) = self.sweep.unit(measure);
         let mut graph = Graph::new(format!("Distribution: {name}"), "plays at or below", "%")
             .over(format!("{name}, {unit}"));
+        if self.sweep.points().len() > CURVES_MAX {
+            graph =
+                graph.with_note(format!("the first {CURVES_MAX} of {} points", self.sweep.points().len()));
+        }
         for (point, values) in self.sweep.points().enumerate().take(CURVES_MAX) {
             let Spread(sorted) = self.spread(point, measure);
             let count = sorted.len() as f64;
@@ -209,6 +215,13 @@ what = \"time\"
 that = \"time()\"
 at_least = \"1 ms\"
 ";
+
+    /// With what came of four plays.
+    pub(super) fn swept_over_loss(look: impl FnOnce(&Swept<'_>)) {
+        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, 1, &[]).unwrap();
+        let samples = (0..4).map(|n| sweep.play(n).unwrap()).collect();
+        look(&Swept::new(&sweep, samples));
+    }
 
     #[test]
     fn repeats_have_a_distribution_and_shards_the_same_columns() {

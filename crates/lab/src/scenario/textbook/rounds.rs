@@ -55,7 +55,9 @@ impl Round {
             Round { cause: Cause::Progress, .. } => "",
             Round { cause: Cause::Timeout, .. } => "time-out: the first missing segment again",
             Round { cause: Cause::GoBack, .. } => "the next missing segments again",
-            Round { .. } if self.is_recovering() => "duplicate ACKs: it shrinks step by step; the missing segment again",
+            Round { .. } if self.is_recovering() => {
+                "duplicate ACKs: it shrinks step by step; the missing segment again"
+            }
             Round { .. } => "duplicate ACKs: the missing segment again",
         }
     }
