@@ -22,7 +22,7 @@ const ADDRESSES: [&str; 5] = [
     "--remote_ip=192.0.2.1",
 ];
 /// Seconds that a script may take.
-const PATIENCE: &str = "120";
+const TIMEOUT_S: &str = "120";
 /// The setting that says what a namespace may choose; it is the machine's.
 const ALLOWED: &str = "tcp_allowed_congestion_control";
 
@@ -169,7 +169,7 @@ fn in_namespace(packetdrill: &Path, script: &Path) -> std::io::Result<Output> {
     let names_addresses = script.to_string_lossy().ends_with("v6.pkt");
     Command::new("unshare")
         .args(["--net", "--fork", "--kill-child", "sh", "-c", "ip link set lo up; exec \"$@\"", "sh"])
-        .args(["timeout", PATIENCE])
+        .args(["timeout", TIMEOUT_S])
         .arg(packetdrill)
         .args(ADDRESSES.iter().filter(|_| !names_addresses))
         .arg(script)

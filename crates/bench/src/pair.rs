@@ -13,7 +13,7 @@ pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));
 /// The server's address.
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 2));
 /// Longest time without a packet before a run is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One host: its stack, and the link its packets leave by.
 pub struct End {
@@ -103,8 +103,8 @@ impl Pair {
         moved += there.give(now);
         if moved > 0 {
             *last_packet = now;
-        } else if now.since(*last_packet) > PATIENCE {
-            return Err(format!("nothing has moved for {PATIENCE:?}").into());
+        } else if now.since(*last_packet) > IDLE_TIMEOUT {
+            return Err(format!("nothing has moved for {IDLE_TIMEOUT:?}").into());
         }
         Ok(moved)
     }

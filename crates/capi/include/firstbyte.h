@@ -84,12 +84,12 @@ struct mmsghdr; /* whole in <sys/socket.h> with _GNU_SOURCE */
 int fb_start(const char *description);
 
 /*
- * Ends the stack: closes every descriptor, waits at most `patience_ms` (negative: `linger`) until what was written has been
+ * Ends the stack: closes every descriptor, waits at most `timeout_ms` (negative: `linger`) until what was written has been
  * acknowledged, and resets what is left. Calls that wait in other threads fail with ENETDOWN. Returns 0.
  *
  * ETIMEDOUT: something was reset. ENETDOWN: no stack runs. Others: the device had failed. The stack has ended in each case.
  */
-int fb_stop(int patience_ms);
+int fb_stop(int timeout_ms);
 
 /* The last failure of the calls of this section in this thread, in words; "" if there was none. Holds until the next. */
 const char *fb_error(void);

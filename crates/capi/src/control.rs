@@ -25,8 +25,8 @@ pub unsafe extern "C" fn fb_start(description: *const c_char) -> c_int {
 
 /// Ends the stack.
 #[unsafe(no_mangle)]
-pub extern "C" fn fb_stop(patience_ms: c_int) -> c_int {
-    answer(life::stop(u64::try_from(patience_ms).map(Duration::from_millis).ok()).map(|()| 0))
+pub extern "C" fn fb_stop(timeout_ms: c_int) -> c_int {
+    answer(life::stop(u64::try_from(timeout_ms).map(Duration::from_millis).ok()).map(|()| 0))
 }
 
 /// What the last of these calls to fail in this thread has to say; never null.

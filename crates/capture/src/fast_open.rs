@@ -180,7 +180,7 @@ impl Connection {
     }
 }
 
-/// The server's text goes again and again, and nothing of it is acknowledged.
+/// The server's text is retransmitted again and again, and nothing of it is acknowledged.
 fn is_stalled(connection: &Connection) -> bool {
     const REPEATED: u64 = 3;
     let server = connection.half(Side::Server);

@@ -44,9 +44,9 @@ pub(crate) struct ExplainArgs {
     /// What an application would say first; \r, \n and \\ are understood.
     #[arg(long, value_name = "TEXT", default_value = r"GET / HTTP/1.0\r\n\r\n", value_parser = unescaped)]
     request: Bytes,
-    /// Wait so long for an answer to a SYN before it is sent again. With --tun only.
+    /// Wait this long for the answer to a SYN before it is retransmitted. With --tun only.
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, requires = "tun")]
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     /// Send SYNs of our own through this TUN device, created if it is not there.
     #[arg(long, value_name = "NAME", requires = "address")]
     tun: Option<String>,
@@ -129,8 +129,8 @@ fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Fai
     let device = open(args, name)?;
     let seed = RandomState::new().hash_one(server);
     let mut prober = Prober::new(device, Ends { local, server }, &args.request.0, seed);
-    if let Some(patience) = args.patience {
-        prober = prober.patience(patience);
+    if let Some(timeout) = args.timeout {
+        prober = prober.timeout(timeout);
     }
     let failed = |error: std::io::Error| Failure::failed(format!("{name}: {error}"));
     let visits = prober.all(|_| {}).map_err(failed)?;

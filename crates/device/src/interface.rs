@@ -43,7 +43,7 @@ const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
 
 /// How long an address may take to work, and how often that is looked at.
-const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(1);
 const ADDRESS_POLL: Duration = Duration::from_millis(1);
 
 /// An interface as the kernel knows it.
@@ -150,7 +150,7 @@ pub fn add_address(index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
 /// # Errors
 /// `TimedOut` after one second.
 pub fn wait_for_address(address: IpAddr) -> io::Result<()> {
-    let deadline = Instant::now() + ADDRESS_PATIENCE;
+    let deadline = Instant::now() + ADDRESS_TIMEOUT;
     while !is_local(address)? {
         if Instant::now() >= deadline {
             return Err(rustix::io::Errno::TIMEDOUT.into());

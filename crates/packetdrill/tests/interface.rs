@@ -208,7 +208,7 @@ fn the_table_is_full_and_a_conversation_goes_through_it() {
     let (answer, text, _) = plugin.receive();
     assert_eq!((answer.seq, answer.ack, &text[..]), (first, PEER_ISN + 6, &b"world!"[..]));
 
-    // Nobody acknowledges it: time passes until it goes again.
+    // Nobody acknowledges it: time passes until it is retransmitted.
     let before = plugin.time();
     let (again, _, at) = plugin.receive();
     assert_eq!(again.seq, first);

@@ -276,8 +276,8 @@ impl Accept {
     /// # Errors
     /// As [`Sockets::accept`]; `EAGAIN` when the time is over.
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(i32, SocketAddr), Stop> {
-        let patience = sockets.files.socket(self.fd)?.options.rcvtimeo;
-        let deadline = *self.deadline.get_or_insert(patience.map(|patience| now + patience));
+        let timeout = sockets.files.socket(self.fd)?.options.rcvtimeo;
+        let deadline = *self.deadline.get_or_insert(timeout.map(|timeout| now + timeout));
         match sockets.accept(now, self.fd, self.flags) {
             Err(Stop::Wait(_)) => wait(false, now, deadline),
             result => result,

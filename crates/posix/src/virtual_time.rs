@@ -52,7 +52,7 @@ const LET_RUN_PAUSE: Duration = Duration::from_micros(50);
 /// What one reading of the clock takes.
 const READING: Duration = Duration::from_micros(1);
 /// Real time that a woken caller may take to read the clock before time goes on without it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Real time without any call after which a sleeping call itself moves the clock: whoever drives it waits for this very call.
 const STALLED: Duration = Duration::from_millis(40);
 
@@ -224,7 +224,7 @@ impl VirtualProcess {
     /// Waits until every call that was woken has gone to sleep again, or its caller has read the clock.
     fn quiesce<'a>(&self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         while !inner.woken.is_empty() || !inner.owing.is_empty() {
-            let (again, result) = match self.changed.wait_timeout(inner, PATIENCE) {
+            let (again, result) = match self.changed.wait_timeout(inner, WAKE_TIMEOUT) {
                 Ok(woken) => woken,
                 Err(poisoned) => poisoned.into_inner(),
             };

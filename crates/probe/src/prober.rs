@@ -44,7 +44,7 @@ pub struct Prober<D> {
     isn: u32,
     cookie: Option<Cookie>,
     packets: usize,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<D: Device> Prober<D> {
@@ -59,14 +59,14 @@ impl<D: Device> Prober<D> {
             isn: (seed >> 16) as u32,
             cookie: None,
             packets: 0,
-            patience: SYN_TIMEOUT,
+            timeout: SYN_TIMEOUT,
         }
     }
 
-    /// Waits so long for the answer to a SYN before it is sent again. Shorter than the path's round trip, it makes every verdict wrong.
+    /// How long the answer to a SYN is waited for before it is retransmitted. Shorter than the path's round trip, it makes every verdict wrong.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Prober<D> {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Prober<D> {
+        self.timeout = timeout;
         self
     }
 
@@ -109,7 +109,7 @@ impl<D: Device> Prober<D> {
             connection.hop_limit = limit;
             let begun = Instant::now();
             self.send_syn(&connection, false)?;
-            let answer = self.await_answer(&connection, begun + self.patience / 2)?;
+            let answer = self.await_answer(&connection, begun + self.timeout / 2)?;
             let answer = answer.map_or(Answer::Nothing, |arrival| arrival.answer);
             hops.push((limit, answer));
             if answer == Answer::SynAck {
@@ -137,7 +137,7 @@ impl<D: Device> Prober<D> {
             self.send_syn(&connection, plain)?;
             visit.syns += 1;
             visit.fell_back = plain && probe != Probe::Plain;
-            arrival = self.await_answer(&connection, Instant::now() + self.patience)?;
+            arrival = self.await_answer(&connection, Instant::now() + self.timeout)?;
         }
         let Some(arrival) = arrival else { return Ok(visit) };
         visit.answered_ms = Some(millis(begun.elapsed()));

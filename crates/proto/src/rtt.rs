@@ -233,7 +233,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// What it made go again has not left.
+    /// What it retransmitted has not left.
     pub(crate) fn take_back_timeout(&mut self) {
         self.backoff = self.backoff.saturating_sub(1);
     }

@@ -48,8 +48,8 @@ const START: Duration = Duration::from_secs(1_000_000);
 const GSO_MAX_SIZE: usize = 65_215;
 /// Descriptors of the stack: no script writes numbers like these for descriptors that are not open.
 const FD_BASE: i32 = 1 << 16;
-/// So long a call may wait that the script does not say waits, microseconds.
-const CALL_PATIENCE: i64 = 1_000_000_000;
+/// How long a call may wait of which the script does not say that it waits, microseconds.
+const CALL_TIMEOUT: i64 = 1_000_000_000;
 
 /// Runs a script on a stack with Linux's profile.
 ///
@@ -229,7 +229,7 @@ impl<'a> Runner<'a> {
         self.world.begin(attempt);
         self.learn_local_ends();
         let Some(end) = call.end else {
-            while self.world.is_waiting() && self.world.step(begun + CALL_PATIENCE) {}
+            while self.world.is_waiting() && self.world.step(begun + CALL_TIMEOUT) {}
             return match self.world.take_ended() {
                 Some(ended) => self.judge(line, call, ended),
                 None => {

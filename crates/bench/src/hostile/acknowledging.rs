@@ -47,7 +47,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: MIB,
         most_sent_back: 1.0,
         beside_linux: true,
-        bounded_by: "With SACK a duplicate without blocks says nothing; a segment goes again once in a round trip.",
+        bounded_by: "With SACK a duplicate without blocks says nothing; a segment is retransmitted once in a round trip.",
     },
     Case {
         name: "reneging, blocks that come and go",

@@ -12,7 +12,7 @@ use core::time::Duration;
 use proto::{Config, ConnId, ConnectOptions, SocketOptions, State};
 
 /// Longest wait for the connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that warms up: slow start is over.
 const WARM_UP: Duration = Duration::from_millis(100);
 
@@ -103,7 +103,7 @@ fn establish(end: &mut TunEnd, id: ConnId) -> Result<(), Failure> {
     loop {
         match end.stack.info(id).map(|info| info.state) {
             Some(State::Established) => return Ok(()),
-            Some(State::SynSent) if now().since(begun) < PATIENCE => end.step(&mut ())?,
+            Some(State::SynSent) if now().since(begun) < CONNECT_TIMEOUT => end.step(&mut ())?,
             other => return Err(format!("no connection: {other:?}").into()),
         }
     }

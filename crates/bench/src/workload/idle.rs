@@ -10,7 +10,7 @@ use core::time::Duration;
 
 const MTU: usize = 1500;
 /// Longest wait for the last timer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Memory of established, idle connections.
 #[derive(Args, Clone, Debug)]
@@ -69,7 +69,7 @@ fn settle(pair: &mut Pair, asker: &mut Asker, answerer: &mut Answerer) -> Result
             Some(deadline) if moved == 0 => std::thread::sleep(deadline.since(now())),
             _ => {}
         }
-        if waited > PATIENCE {
+        if waited > TIMEOUT {
             return Err(format!("a timer is still set after {waited:?}").into());
         }
     }

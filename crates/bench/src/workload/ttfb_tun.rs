@@ -10,7 +10,7 @@ use core::time::Duration;
 use proto::Config;
 
 /// Longest exchange.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time to first byte through a path with delay, the kernel at the other end.
 #[derive(Args, Clone, Debug)]
@@ -88,8 +88,8 @@ fn exchange(end: &mut TunEnd, client: &mut Client) -> Result<Duration, Failure> 
     client.start(&mut end.stack, begun, 1, 1)?;
     while !client.is_finished() {
         end.step(client)?;
-        if now().since(begun) > PATIENCE {
-            return Err(format!("no answer after {PATIENCE:?}").into());
+        if now().since(begun) > TIMEOUT {
+            return Err(format!("no answer after {TIMEOUT:?}").into());
         }
     }
     client.first_byte().map(|at| at.since(begun)).ok_or_else(|| "no byte of an answer".into())

@@ -10,7 +10,7 @@ use core::time::Duration;
 use proto::Config;
 
 /// Longest run.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The last connections close within this.
 const AFTERMATH: Duration = Duration::from_millis(50);
 /// Exchanges that warm up a client.
@@ -159,5 +159,5 @@ fn ask(end: &mut TunEnd, options: &Options) -> Result<Measured, Failure> {
 }
 
 fn give_up_after(begun: proto::Instant) -> Result<(), Failure> {
-    if now().since(begun) > PATIENCE { Err(format!("not done after {PATIENCE:?}").into()) } else { Ok(()) }
+    if now().since(begun) > TIMEOUT { Err(format!("not done after {TIMEOUT:?}").into()) } else { Ok(()) }
 }

@@ -35,8 +35,8 @@ impl ControlArgs {
     }
 }
 
-/// A stack that says nothing for so long is held to be stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A stack that says nothing for this long is held to be stuck.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// No answer is longer.
 const ANSWER_MAX: u64 = 256 << 20;
 
@@ -64,8 +64,8 @@ pub(crate) fn sample(whom: &ControlArgs) -> Result<Sample, Failure> {
 }
 
 fn exchange(stream: &mut UnixStream, request: &Request) -> std::io::Result<String> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     stream.write_all(format!("{}\n", request.line()).as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
     let mut text = String::new();

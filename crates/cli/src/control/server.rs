@@ -19,8 +19,8 @@ pub(crate) struct ControlSocket {
     answers: JoinHandle<()>,
 }
 
-/// So long one who asks may take to say what, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client may take to send its request and to take the answer.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// So many are answered at once; others wait in the socket's backlog.
 pub(super) const PEERS_MAX: usize = 64;
@@ -88,7 +88,9 @@ async fn serve(listener: UnixListener, net: Net) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let net = net.clone();
-                peers.spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &net)).await) });
+                peers.spawn(async move {
+                    drop(tokio::time::timeout(EXCHANGE_TIMEOUT, answer(stream, &net)).await)
+                });
             }
             // No descriptors left, for the moment.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,

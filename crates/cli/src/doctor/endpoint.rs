@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// So long a client may take for the head of its request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take for the head of its request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The metrics of the last window.
 type Latest = Arc<Mutex<String>>;
@@ -72,7 +72,7 @@ async fn answer(stream: tokio::net::TcpStream, latest: Latest) {
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     // What a client does wrong is its own affair.
     let _ = connection.await;

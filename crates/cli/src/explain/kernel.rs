@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// What the kernel can be made to send.
 pub(super) const PROBES: [Probe; 4] = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain];
 /// Long enough for a SYN with data, and a plain one behind it, to be lost once each.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// MSG_FASTOPEN (include/linux/socket.h).
 const FAST_OPEN: u32 = 0x2000_0000;
@@ -74,7 +74,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
             return Ok(visit);
         }
     };
-    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let _ = stream.set_read_timeout(Some(TIMEOUT));
     let mut buffer = [0; 4096];
     // A server that says nothing, or resets, has sent no reply.
     let read = stream.read(&mut buffer).unwrap_or(0);
@@ -113,7 +113,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
 }
 
 fn plain(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.write_all(request)?;
     Ok(stream)
 }
@@ -122,7 +122,7 @@ fn plain(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
 fn fast(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
     let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
-    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(TIMEOUT))?;
     sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)?;
     Ok(TcpStream::from(socket))
 }

@@ -58,7 +58,7 @@ struct Endpoint {
 }
 
 /// No call waits longer for one member.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than the hosts of the largest fleet take.
 const ANSWER_MAX: usize = 16 << 20;
 /// etcd's own.
@@ -204,14 +204,14 @@ impl Store {
         for turn in 0..self.endpoints.len() {
             let at = (self.at + turn) % self.endpoints.len();
             let endpoint = &self.endpoints[at];
-            let asked = tokio::time::timeout(PATIENCE, self.ask(endpoint, call)).await;
+            let asked = tokio::time::timeout(CALL_TIMEOUT, self.ask(endpoint, call)).await;
             let why = match asked {
                 Ok(Ok(answer)) => {
                     self.at = at;
                     return Ok(answer);
                 }
                 Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+                Err(_) => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
             };
             first.get_or_insert(format!("{}, port {}: {why}", endpoint.host, endpoint.port));
         }

@@ -206,7 +206,7 @@ async fn receive(response: Response<Incoming>, how: &How, sink: &mut Sink) -> Re
 }
 
 /// Closes, and waits for the last packets: the peer's FIN and the acknowledgement of ours.
-async fn finish(mut stream: TcpStream, patience: Duration, progress: &mut Progress) {
+async fn finish(mut stream: TcpStream, timeout: Duration, progress: &mut Progress) {
     let closed = async {
         stream.shutdown().await?;
         let mut rest = [0; 4096];
@@ -214,7 +214,7 @@ async fn finish(mut stream: TcpStream, patience: Duration, progress: &mut Progre
         stream.delivered().await
     };
     // Whether the end was orderly changes nothing about the reply.
-    let _ = tokio::time::timeout(patience.min(LINGER), closed).await;
+    let _ = tokio::time::timeout(timeout.min(LINGER), closed).await;
     progress.look(&stream);
 }
 

@@ -147,7 +147,7 @@ pub(super) struct OutputArgs {
     /// Write the pictures to FILE as one SVG drawing.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what goes again and why.
+    /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what is retransmitted and why.
     #[arg(long)]
     pub(super) trace: bool,
 }

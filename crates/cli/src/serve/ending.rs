@@ -9,12 +9,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// How long connections get to finish after the signal to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is over within this time is not worth a word: peers may delay an acknowledgement so long.
 const AT_ONCE: Duration = Duration::from_millis(200);
 /// A capture that is looked at while the server runs is at most this old.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Even when all patience is used up, packets on their way out leave.
+/// Even when that time is over, packets on their way out leave.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
 
 /// SIGINT and SIGTERM.
@@ -38,7 +38,7 @@ impl Signals {
     }
 }
 
-/// Serves until a signal comes, then lets connections finish: all of them, at most [`PATIENCE`], or until a second signal.
+/// Serves until a signal comes, then lets connections finish: all of them, at most [`DRAIN_TIMEOUT`], or until a second signal.
 pub(super) async fn until_stopped(
     running: &Running,
     mut signals: Signals,
@@ -63,12 +63,12 @@ pub(super) async fn until_stopped(
     let finish = async {
         let begun = Instant::now();
         // Nothing is ever sent: this is the end of the last task.
-        let _ = tokio::time::timeout(PATIENCE, all_gone.recv()).await;
-        net.shutdown_timeout(PATIENCE.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, all_gone.recv()).await;
+        net.shutdown_timeout(DRAIN_TIMEOUT.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
     };
     let say = async {
         tokio::time::sleep(AT_ONCE).await;
-        log.stopping(net.table_sizes().connections, PATIENCE);
+        log.stopping(net.table_sizes().connections, DRAIN_TIMEOUT);
         std::future::pending().await
     };
     let finished = tokio::select! {

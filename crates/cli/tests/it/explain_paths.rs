@@ -62,10 +62,10 @@ impl Bed {
     }
 
     /// One with the cookie, by hand; from the client's namespace.
-    fn visit(&self, patience: Duration) -> std::io::Result<usize> {
+    fn visit(&self, timeout: Duration) -> std::io::Result<usize> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP))?;
-        for timeout in [Timeout::Send, Timeout::Recv] {
-            set_socket_timeout(&socket, timeout, Some(patience))?;
+        for side in [Timeout::Send, Timeout::Recv] {
+            set_socket_timeout(&socket, side, Some(timeout))?;
         }
         let server = SocketAddr::new(self.server.addresses.v4.into(), 80);
         // MSG_FASTOPEN (include/linux/socket.h).
@@ -211,7 +211,7 @@ fn syns_with_a_small_hop_limit_find_the_last_router_that_sees_them() {
     assert!(back.status.success(), "{}", stderr(&back));
     bed.wire.set_hook(hook::drop_syn_data());
     let page = std::env::temp_dir().join(format!("firstbyte-explain-{}.html", std::process::id()));
-    let arguments = ["--tun", "probe0", "--address", "10.79.0.2/24", "--patience", "300ms", "--html"];
+    let arguments = ["--tun", "probe0", "--address", "10.79.0.2/24", "--timeout", "300ms", "--html"];
     let output = bed.run(&[&arguments[..], &[page.to_str().unwrap()]].concat());
     let said = stdout(&output);
     assert!(said.contains("drops SYNs that carry data."), "{said}{}", stderr(&output));

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use wire::{Flags, IpHeader, RxBatch, RxChecksum, RxPacket, SeqNum, TcpHeader, TxPacket, protocol};
 
-const PATIENCE_S: i64 = 5;
+const TIMEOUT_S: i64 = 5;
 
 fn addressed() -> Builder {
     Tun::builder().name("tun0").address(addr("10.0.0.1"), 24).address(addr("fd00::1"), 64)
@@ -24,7 +24,7 @@ fn addr(text: &str) -> IpAddr {
 }
 
 fn wait_readable(fd: &impl AsFd) {
-    let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
+    let timeout = Timespec { tv_sec: TIMEOUT_S, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)).unwrap(), 1, "nothing came");
 }
 
@@ -210,7 +210,7 @@ impl Conversation {
         send_all(tun, [TxPacket::tcp(&self.flow.ip(), &header, payload, gso_size, partial)]);
         self.seq = self.seq.wrapping_add(data.len() as u32);
         let mut read = vec![0; data.len()];
-        self.socket.set_read_timeout(Some(std::time::Duration::from_secs(PATIENCE_S as u64))).unwrap();
+        self.socket.set_read_timeout(Some(std::time::Duration::from_secs(TIMEOUT_S as u64))).unwrap();
         self.socket.read_exact(&mut read).expect("the kernel took the packet");
         assert_eq!(read, data);
     }

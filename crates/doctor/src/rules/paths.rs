@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Settings, Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
-        limits: &[PATIENCE],
+        limits: &[GIVES_UP_AFTER],
         judge: gives_up_late,
     },
 ];
@@ -98,7 +98,7 @@ fn not_allowed(window: &Window<'_>) -> Vec<Found> {
     found
 }
 
-const PATIENCE: Limit = Limit { rule: "CC-13", name: "seconds", value: 60.0, unit: "s" };
+const GIVES_UP_AFTER: Limit = Limit { rule: "CC-13", name: "seconds", value: 60.0, unit: "s" };
 
 fn gives_up_late(window: &Window<'_>) -> Vec<Found> {
     let (retries, linear) = ("net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts");
@@ -114,7 +114,7 @@ fn gives_up_late(window: &Window<'_>) -> Vec<Found> {
     let mut evidence =
         vec![window.set(retries), window.set(linear), window.shown("connects that wait", count)];
     evidence.extend(waiting.into_iter().map(|ends| window.shown("one of them", ends)));
-    let limit = window.limit(&PATIENCE);
+    let limit = window.limit(&GIVES_UP_AFTER);
     found(count > 0 && seconds as f64 > limit, Severity::Info, evidence, format!("{seconds} s > {limit} s"))
 }
 

@@ -57,7 +57,7 @@ fn stale_cookie(pair: Pair) {
     assert_eq!(
         conversation.shapes()[..3],
         [">S(27)", "<SA", ">PA(27)"],
-        "refused data goes again with the first ACK"
+        "refused data is retransmitted with the first ACK"
     );
     assert_eq!(conversation.syn_data_acked(), 0);
     assert_eq!(hex(conversation.syn_ack(0).segment.cookie().expect("the new cookie")), "200da0545bae4387");

@@ -73,7 +73,7 @@ fn visits_with_fin_on_the_syn(server: Maker) -> [Conversation; 3] {
     })
 }
 
-/// A lost SYN-ACK goes again without data; reply and FIN follow its ACK at once.
+/// A lost SYN-ACK is retransmitted without data; reply and FIN follow its ACK at once.
 #[test]
 fn lost_syn_ack_with_reply() {
     if !ready() {

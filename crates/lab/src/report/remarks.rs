@@ -88,7 +88,9 @@ fn about_syn_ack(exchange: &Exchange, segment: &Segment) -> Vec<String> {
     let acked = segment.tcp.ack.since(exchange.client_isn + 1).min(exchange.syn_data_len);
     match (exchange.syn_data_len, acked) {
         (0, _) => {}
-        (len, 0) => about.push(format!("SYN-ACK acknowledges the SYN alone: {len} bytes have to go again")),
+        (len, 0) => {
+            about.push(format!("SYN-ACK acknowledges the SYN alone: {len} bytes have to be retransmitted"))
+        }
         (len, acked) if acked == len => {
             about.push(format!("SYN-ACK acknowledges all {len} bytes of the SYN"))
         }

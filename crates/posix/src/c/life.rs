@@ -87,15 +87,15 @@ pub fn start(text: Option<&str>) -> Result<(), Refused> {
     })
 }
 
-/// Ends the stack of this process, as [`Running::stop`] does; without `patience`, as its description says. What it has learnt is kept.
+/// Ends the stack of this process, as [`Running::stop`] does; without `timeout`, as its description says. What it has learnt is kept.
 ///
 /// # Errors
 /// `ENETDOWN` if there is none, `ETIMEDOUT` if something had to be reset, that of its device if it had failed.
-pub fn stop(patience: Option<Duration>) -> Result<(), Refused> {
+pub fn stop(timeout: Option<Duration>) -> Result<(), Refused> {
     // SAFETY: the pointer is null or of a leaked box.
     let started = unsafe { CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).as_ref() };
     let started = started.ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
-    let ended = started.running.stop(patience.unwrap_or(started.linger));
+    let ended = started.running.stop(timeout.unwrap_or(started.linger));
     started.keep_paths();
     match ended {
         None | Some(Ended::Delivered) => Ok(()),

@@ -259,7 +259,7 @@ pub unsafe fn recvmmsg(
 ) -> Result<i32, Errno> {
     // SAFETY: as the caller says.
     let timeout = unsafe { timeout.as_mut() };
-    let patience = timeout.as_deref().map(super::duration).transpose()?;
+    let longest = timeout.as_deref().map(super::duration).transpose()?;
     process.call(|sockets, _| sockets.domain(fd))?;
     if flags & libc::MSG_ERRQUEUE == 0
         && let Some(errno) = process.call(|sockets, _| sockets.take_errno(fd))?
@@ -268,7 +268,7 @@ pub unsafe fn recvmmsg(
     }
     // SAFETY: as the caller says.
     let messages = unsafe { memory::messages(messages, count)? };
-    let mut patience = patience.map(|patience| (process.call(|_, now| now + patience), patience));
+    let mut remaining = longest.map(|longest| (process.call(|_, now| now + longest), longest));
     let mut got = 0;
     let mut each = flags & !libc::MSG_WAITFORONE;
     for message in messages {
@@ -286,7 +286,7 @@ pub unsafe fn recvmmsg(
         if flags & libc::MSG_WAITFORONE != 0 {
             each |= libc::MSG_DONTWAIT;
         }
-        if let Some((deadline, left)) = &mut patience {
+        if let Some((deadline, left)) = &mut remaining {
             *left = process.call(|_, now| deadline.since(now));
             if left.is_zero() {
                 break;
@@ -296,7 +296,7 @@ pub unsafe fn recvmmsg(
             break;
         }
     }
-    if let (Some(timeout), Some((_, left))) = (timeout, patience)
+    if let (Some(timeout), Some((_, left))) = (timeout, remaining)
         && got > 0
     {
         *timeout = timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };

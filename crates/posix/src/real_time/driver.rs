@@ -25,7 +25,7 @@ const TREE_PERIOD: Duration = Duration::from_secs(1);
 pub struct Running {
     process: Arc<RealProcess>,
     /// How long the end may take.
-    patience: Arc<Mutex<Duration>>,
+    timeout: Arc<Mutex<Duration>>,
     thread: Mutex<Option<JoinHandle<Ended>>>,
 }
 
@@ -61,17 +61,17 @@ impl Running {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         sockets.set_epoch(wall.saturating_sub(clock.now().since(Instant::ZERO)));
         let process = Arc::new(RealProcess::new(sockets, clock, ring));
-        let patience = Arc::new(Mutex::new(Duration::ZERO));
+        let timeout = Arc::new(Mutex::new(Duration::ZERO));
         let driver = Driver {
             pump: Pump::new(Arc::clone(&process), device),
             process: Arc::clone(&process),
             bell,
             tree,
-            patience: Arc::clone(&patience),
+            timeout: Arc::clone(&timeout),
         };
         let builder = thread::Builder::new().name("firstbyte".to_owned());
         let thread = crate::system::without_signals(|| builder.spawn(move || driver.run()))?;
-        Ok(Running { process, patience, thread: Mutex::new(Some(thread)) })
+        Ok(Running { process, timeout, thread: Mutex::new(Some(thread)) })
     }
 
     /// The process.
@@ -79,10 +79,10 @@ impl Running {
         &self.process
     }
 
-    /// Closes every descriptor as the end of a process does, and waits at most `patience` until what was written has been delivered;
+    /// Closes every descriptor as the end of a process does, and waits at most `timeout` until what was written has been delivered;
     /// what is left is reset. `None`: somebody else has done so before.
-    pub fn stop(&self, patience: Duration) -> Option<Ended> {
-        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    pub fn stop(&self, timeout: Duration) -> Option<Ended> {
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
         self.process.begin_shutdown();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let broken = || Ended::Failed(io::Error::other("the thread under the stack panicked"));
@@ -95,7 +95,7 @@ struct Driver<D> {
     process: Arc<RealProcess>,
     bell: Arc<Event>,
     tree: Option<SysctlTree>,
-    patience: Arc<Mutex<Duration>>,
+    timeout: Arc<Mutex<Duration>>,
 }
 
 impl<D: Device> Driver<D> {
@@ -116,8 +116,8 @@ impl<D: Device> Driver<D> {
         loop {
             let now = self.process.clock().now();
             if step.phase != Phase::Running {
-                let patience = *self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-                let give_up_at = *give_up_at.get_or_insert(now + patience);
+                let timeout = *self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
+                let give_up_at = *give_up_at.get_or_insert(now + timeout);
                 if self.process.is_delivered() && !step.has_more && !step.is_blocked {
                     return Ok(Ended::Delivered);
                 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// For what happens at once on a machine that has time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
@@ -108,7 +108,7 @@ fn a_setting_written_to_a_file_is_felt_while_the_stack_runs() {
             let now = host.process().call(|sockets, _| sockets.stack().config().tcp_fin_timeout);
             now == Duration::from_secs(seconds)
         };
-        while !is_felt() && begun.elapsed() < PATIENCE {
+        while !is_felt() && begun.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(10));
         }
         assert!(is_felt(), "{seconds}");
@@ -128,7 +128,7 @@ fn a_call_ends_with_the_device_below_it() {
         drop(right);
         assert_eq!(waiting.join().unwrap(), Err(Errno::ENETDOWN));
     });
-    assert!(matches!(server.stop(PATIENCE), Some(Ended::Failed(_))));
+    assert!(matches!(server.stop(TIMEOUT), Some(Ended::Failed(_))));
     assert!(server.stop(Duration::ZERO).is_none(), "once");
 }
 
@@ -143,7 +143,7 @@ fn what_a_silent_peer_does_not_acknowledge_is_reset_when_time_is_up() {
     client.process().call(|sockets, _| sockets.set_flags(fd, libc::O_NONBLOCK)).unwrap();
     let data = vec![0; 1 << 20];
     let begun = Instant::now();
-    while counted(&server, "TcpExtTCPToZeroWindowAdv") == 0 && begun.elapsed() < PATIENCE {
+    while counted(&server, "TcpExtTCPToZeroWindowAdv") == 0 && begun.elapsed() < TIMEOUT {
         let mut call = Send::new(fd, Source { data: &data, faulty: false }, 0, Destination::None);
         // A full buffer empties as long as the window is open.
         let _ = client.process().call(|sockets, now| call.attempt(sockets, now));
@@ -153,11 +153,11 @@ fn what_a_silent_peer_does_not_acknowledge_is_reset_when_time_is_up() {
     assert!(matches!(client.stop(Duration::from_millis(50)), Some(Ended::TimedOut)));
     assert!(begun.elapsed() >= Duration::from_millis(50));
     // What was on the wire when its other end went is received still.
-    while counted(&server, "TcpEstabResets") == 0 && begun.elapsed() < PATIENCE {
+    while counted(&server, "TcpEstabResets") == 0 && begun.elapsed() < TIMEOUT {
         thread::yield_now();
     }
     assert_eq!(counted(&server, "TcpEstabResets"), 1);
-    assert!(matches!(server.stop(PATIENCE), Some(Ended::Failed(_))));
+    assert!(matches!(server.stop(TIMEOUT), Some(Ended::Failed(_))));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn bed(hook: Hook, address: fn(Addresses) -> IpAddr) -> Bed {
     let wire = Wire::new(client_side, server_side, ONE_WAY);
     wire.set_hook(hook);
     let ends = Ends { local: address(here), server: SocketAddr::new(address(there), 80) };
-    let prober = Prober::new(device, ends, b"GET / HTTP/1.0\r\n\r\n", 7).patience(Duration::from_millis(300));
+    let prober = Prober::new(device, ends, b"GET / HTTP/1.0\r\n\r\n", 7).timeout(Duration::from_millis(300));
     let server = KernelEnd::new(server, here).host;
     Bed { prober, server, wire }
 }

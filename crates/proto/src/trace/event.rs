@@ -95,7 +95,7 @@ pub enum Traced {
         /** now */
         to: CaState,
     },
-    /// Something went again.
+    /// Something was retransmitted.
     Retransmitted {
         /** first sequence number */
         seq: SeqNum,
@@ -140,7 +140,7 @@ impl Traced {
     }
 }
 
-/// Why something went again.
+/// Why something was retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetransmitWhy {
@@ -155,7 +155,7 @@ pub enum RetransmitWhy {
 }
 
 impl RetransmitWhy {
-    /// What the counters say, that were `before` and are `after`; `None` if nothing went again.
+    /// What the counters say, that were `before` and are `after`; `None` if nothing was retransmitted.
     pub(crate) fn of(before: &Counters, after: &Counters) -> Option<RetransmitWhy> {
         let grew = |counter: Count| counter(after) > counter(before);
         match () {

@@ -606,7 +606,7 @@ fn an_orphan_that_may_not_wait_resets_whoever_acknowledges_its_fin() {
     assert_eq!((p.sizes(), p.stack.counters().abort_on_linger), ((0, 0, 0), 1));
 }
 
-/// What went again after a FIN is acknowledged with it, and told to have come twice: the FIN is not overtaken, it is there.
+/// What was retransmitted after a FIN is acknowledged with it, and told to have come twice: the FIN is not overtaken, it is there.
 #[test]
 fn a_fin_that_is_acknowledged_does_not_go_again() {
     for (last, reordered) in
@@ -620,7 +620,7 @@ fn a_fin_that_is_acknowledged_does_not_go_again() {
         p.expect_nothing_for(100);
         p.send("A 1 ack 1 <sack 1001:2001>");
         p.pass(60);
-        assert_eq!(p.sent_now().len(), 1, "1:1001 goes again");
+        assert_eq!(p.sent_now().len(), 1, "1:1001 is retransmitted");
         if reordered {
             p.send("A 1 ack 2001");
         }

@@ -177,7 +177,7 @@ fn a_duplicate_of_something_out_of_order_is_reported_and_believed() {
     p.write(id, &pattern(1, 5000));
     p.expect_range(1..5001);
     p.send("A 1 ack 1 win 512 <sack 1001:4001>");
-    assert_eq!(p.sent_now().len(), 1, "the first goes again");
+    assert_eq!(p.sent_now().len(), 1, "the first is retransmitted");
     let counts = grown(&mut p, |p| p.send("A 1 ack 1 win 512 <sack 2001:3001 1001:4001>"));
     assert!(counts.contains(&("TCPDSACKOfoRecv", 1)), "{counts:?}");
     assert!(counts.contains(&("TCPDSACKRecvSegs", 1)), "{counts:?}");

@@ -187,7 +187,7 @@ fn a_loss_among_what_the_echo_was_for_reduces_nothing_more() {
     assert_eq!((reduced.cwnd, reduced.ssthresh), (5_000, 5_000));
     (0..3).for_each(|_| p.send("A 1 ack 1001 win 65535"));
     assert_eq!(p.stack.counters().reno_recovery, 1);
-    assert!(p.sent_now()[0].starts_with("A 1001:2001"), "the head goes again");
+    assert!(p.sent_now()[0].starts_with("A 1001:2001"), "the head is retransmitted");
     assert_eq!(p.stack.info(id).unwrap().ssthresh, 5_000);
     p.send("A 1 ack 10001 win 65535");
     assert_eq!(p.sent_now().len(), 5);

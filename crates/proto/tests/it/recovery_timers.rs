@@ -97,7 +97,7 @@ fn while_the_window_shrinks_a_probe_may_go_instead() {
     }
 }
 
-/// The peer reports first a hole, then that it is filled, then that what went again for it had arrived: the path reorders, by what lies
+/// The peer reports first a hole, then that it is filled, then that what was retransmitted for it had arrived: the path reorders, by what lies
 /// behind.
 #[test]
 fn what_went_again_in_vain_was_reordered() {

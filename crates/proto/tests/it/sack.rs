@@ -405,7 +405,7 @@ fn a_fin_is_lost_when_what_went_again_after_it_arrived() {
     p.expect_nothing_for(10_000);
 }
 
-/// And amid what a time-out began: of three segments that went again, and the FIN, the second and the FIN are lost once more.
+/// And amid what a time-out began: of three segments that were retransmitted, and the FIN, the second and the FIN are lost once more.
 #[test]
 fn a_fin_that_is_lost_once_more_after_a_time_out_is_found() {
     let mut config = Config::default();
@@ -429,7 +429,7 @@ fn a_fin_that_is_lost_once_more_after_a_time_out_is_found() {
     assert_eq!((counters.retrans_segs, counters.timeouts), (6, 1));
 }
 
-/// What went again before the FIN tells nothing of it.
+/// What was retransmitted before the FIN tells nothing of it.
 #[test]
 fn a_fin_may_come_yet_when_what_went_before_it_arrived() {
     let (mut p, id) = established_with(Config::default());

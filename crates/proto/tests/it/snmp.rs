@@ -40,7 +40,7 @@ fn what_is_sent_and_what_of_it_arrives() {
     p.send("A 1 ack 1001 <sack 2001:5001>");
     p.expect("A 1001:2001 ack 1");
     p.expect_nothing();
-    assert_eq!(seen(&p), (5, 4, 4000), "what goes again is no new data");
+    assert_eq!(seen(&p), (5, 4, 4000), "a retransmission is no new data");
     p.send("A 1 ack 5001");
     assert_eq!(seen(&p), (5, 5, 5000));
     let counters = p.stack.counters();

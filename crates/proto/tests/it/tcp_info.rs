@@ -33,7 +33,7 @@ fn sacked_lost_retrans() {
     p.send("A 1 ack 1001 <sack 2001:5001>");
     assert_eq!(seen(&p), (3000, 1000, 0, CaState::Recovery));
     p.expect("A 1001:2001 ack 1");
-    assert_eq!(seen(&p), (3000, 1000, 1000, CaState::Recovery), "it has gone again");
+    assert_eq!(seen(&p), (3000, 1000, 1000, CaState::Recovery), "it was retransmitted");
     p.send("A 1 ack 10001");
     assert_eq!(seen(&p), (0, 0, 0, CaState::Open));
 }

@@ -47,7 +47,7 @@ fn a_timeout_answered_by_the_original_is_undone() {
     p.expect_nothing_for(50);
     p.send("A 1 ack 1001 <TS 300 100>");
     assert_eq!(windows(&p, id), (11_000, u32::MAX), "and grows by what was acknowledged");
-    assert_eq!(sent(&mut p), [10, 11], "nothing goes again");
+    assert_eq!(sent(&mut p), [10, 11], "nothing is retransmitted");
     let counters = p.stack.counters();
     assert_eq!((counters.loss_undo, counters.spurious_rtos, counters.retrans_segs), (1, 0, 1));
 }
@@ -154,7 +154,7 @@ fn without_sack_the_timestamp_tells() {
     assert_eq!(windows(&p, id), (1000, 5000));
     p.send("A 1 ack 1001 <TS 300 100>");
     assert_eq!(windows(&p, id), (11_000, u32::MAX), "back, and one more for this ACK");
-    assert_eq!(sent(&mut p), [10, 11], "nothing goes again");
+    assert_eq!(sent(&mut p), [10, 11], "nothing is retransmitted");
     p.send("A 1 ack 12001 <TS 301 100>");
     // The second is of F-RTO, and finds the windows back already (as with Linux).
     assert_eq!((p.stack.counters().loss_undo, p.stack.counters().retrans_segs), (2, 1));

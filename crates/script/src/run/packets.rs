@@ -9,8 +9,8 @@ use crate::run::segment;
 use core::net::SocketAddr;
 use wire::{Ecn, Flags, IpHeader};
 
-/// So long a packet is waited for, microseconds.
-const PATIENCE: i64 = 200_000_000;
+/// How long a packet is waited for, microseconds.
+const PACKET_TIMEOUT: i64 = 200_000_000;
 
 impl Runner<'_> {
     /// A packet comes in.
@@ -118,7 +118,7 @@ impl Runner<'_> {
 
     /// The next ICMP message must be it; TCP's packets in between are nobody's.
     fn expect_icmp(&mut self, line: usize, packet: &Packet, icmp: &Icmp) -> Result<i64, Failure> {
-        let latest = self.world.micros() + PATIENCE;
+        let latest = self.world.micros() + PACKET_TIMEOUT;
         let is_v4 = self.setup.local.is_ipv4();
         loop {
             let Some((at, bytes)) = self.world.take_sent() else {
@@ -145,7 +145,7 @@ impl Runner<'_> {
         packet: &Packet,
         expected: &Segment,
     ) -> Result<(i64, Ip, Segment), Failure> {
-        let latest = self.world.micros() + PATIENCE;
+        let latest = self.world.micros() + PACKET_TIMEOUT;
         let of_packet = match expected.ports {
             Some((from, to)) => self.flow_of_ports(from, to, false),
             None => self.under_test,

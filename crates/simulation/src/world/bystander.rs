@@ -98,7 +98,7 @@ impl World<'_> {
         let ends = self.bystander.shown.entry(port).or_default();
         if tcp.flags.contains(Flags::SYN) && ends[from].isn != Some(tcp.seq) {
             // What the other end has offered so far was for other numbers, but for its SYN's window (RFC 7413 §4.2.2: a server may send
-            // before the handshake is over). What a SYN brought may go again whatever the window.
+            // before the handshake is over). What a SYN brought may be retransmitted whatever the window.
             let offered = ends[1 - from].syn_window.filter(|_| from == SERVER).unwrap_or(0);
             ends[1 - from].edge = (text.max(offered) > 0).then(|| tcp.seq + 1 + text.max(offered));
             ends[from] = Shown {
@@ -111,7 +111,7 @@ impl World<'_> {
             };
         }
         if tcp.flags.contains(Flags::SYN) && text > 0 && from == CLIENT {
-            // One that goes again may bring more, if the first was refused, or written to since.
+            // A retransmitted one may bring more, if the first was refused, or written to since.
             let brought = tcp.seq + 1 + text;
             ends[SERVER].edge = Some(ends[SERVER].edge.map_or(brought, |before| before.latest(brought)));
         }
@@ -139,7 +139,7 @@ impl World<'_> {
         }
     }
 
-    /// RFC 6298 §5.5: as long as nothing is heard, the same goes again less and less often.
+    /// RFC 6298 §5.5: as long as nothing is heard, the same is retransmitted less and less often.
     fn watch_back_off(&mut self, from: usize, port: u16, seq: SeqNum, packet: &[u8]) -> Result<(), Failure> {
         let (now, is_plain) = (self.now, self.bystander.is_plain[from]);
         let Some(ends) = self.bystander.shown.get_mut(&port) else { return Ok(()) };

@@ -17,7 +17,7 @@ const PACKETS_PER_SECOND: u64 = 8;
 /// Where segments are of one byte, so many packets may fly, and fly again, before the first that is missing arrives.
 const PACKETS_PER_BYTE: u64 = 4;
 /// A world of more packets, beside those for its bytes, is left: an application that writes a byte at a time, each of which leaves after seconds
-/// and goes again every second, is right, and endless.
+/// and is sent again every second, is right, and endless.
 const MOST_OF_WORLD: u64 = 200_000;
 const MOST_PER_BYTE: u64 = 8;
 /// So many of the first packets of each host an attacker keeps.
@@ -123,7 +123,7 @@ impl World<'_> {
                     self.say(format_args!("{from} refused {}", wire::Summary(&packet.to_bytes())));
                     self.stacks[from].handle_refusal(self.now, &packet);
                     if is_syn(&packet.to_bytes()) {
-                        // Its text may go again whatever the window, as if the SYN had been lost behind the device.
+                        // Its text may be retransmitted whatever the window, as if the SYN had been lost behind the device.
                         self.watch_leaving(from, &packet.to_bytes())?;
                     }
                     if let Some((which, seen)) = self.seen(from, &packet.to_bytes()) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) const ADDRESSES: usize = 5;
 /// MSG_FASTOPEN (include/linux/socket.h).
 const FAST_OPEN: u32 = 0x2000_0000;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// They visit one after another until they are stopped; a visit that gets no answer is a panic.
 pub(super) struct Clients {
@@ -81,7 +81,7 @@ impl Clients {
 fn visit(from: Ipv4Addr) -> std::io::Result<()> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP))?;
     for timeout in [Timeout::Send, Timeout::Recv] {
-        set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+        set_socket_timeout(&socket, timeout, Some(TIMEOUT))?;
     }
     bind(&socket, &SocketAddrV4::new(from, 0))?;
     sendto(&socket, b"hello?", SendFlags::from_bits_retain(FAST_OPEN), &ADDRESS)?;

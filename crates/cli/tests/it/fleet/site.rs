@@ -211,10 +211,10 @@ fn balance(ends: &[OwnedFd], serving: &[Arc<AtomicBool>], ended: &AtomicBool) {
     }
 }
 
-fn readable<F: std::os::fd::AsFd>(ends: &[F], patience: Duration) -> Vec<bool> {
+fn readable<F: std::os::fd::AsFd>(ends: &[F], timeout: Duration) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> = ends.iter().map(|end| PollFd::new(end, PollFlags::IN)).collect();
-    let patience = Timespec::try_from(patience).unwrap();
-    let _ = poll(&mut polled, Some(&patience));
+    let timeout = Timespec::try_from(timeout).unwrap();
+    let _ = poll(&mut polled, Some(&timeout));
     polled.iter().map(|polled| polled.revents().contains(PollFlags::IN)).collect()
 }
 

@@ -50,7 +50,7 @@ fn rungs(exchange: &Exchange) -> Vec<(Instant, ::picture::Rung)> {
     times.zip(&ladder.rungs).map(|(at, rung)| (at, seen.rung(rung))).collect()
 }
 
-/// What went before: tells what goes again, and where the window closes or opens.
+/// What went before: from it follows what is a retransmission, and where the window closes or opens.
 #[derive(Default)]
 struct Seen {
     highest: [u32; 2],

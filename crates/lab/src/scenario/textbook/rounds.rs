@@ -15,7 +15,7 @@ pub enum Cause {
     Progress,
     /// Nothing came: the retransmission timer.
     Timeout,
-    /// Acknowledgements of what went again after a time-out, which leave more to go again.
+    /// Acknowledgements of what was retransmitted after a time-out, which leave more to retransmit.
     GoBack,
     /// Duplicate acknowledgements.
     Duplicates,

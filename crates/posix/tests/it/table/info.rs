@@ -202,7 +202,7 @@ fn the_layout_is_libcs() {
     assert_eq!(size_of::<libc::tcp_info>(), posix::tcp_info::SIZE);
 }
 
-/// The kernel's time is real: on a busy machine an acknowledgement may come so late that a segment goes again.
+/// The kernel's time is real: on a busy machine an acknowledgement may come so late that a segment is retransmitted.
 const ATTEMPTS: usize = 3;
 
 fn differences() -> Vec<String> {

@@ -183,7 +183,7 @@ impl Step {
     }
 }
 
-/// The kernel's time is real: where a busy machine lets an acknowledgement come late, a FIN goes again, and its connection tells another MSS.
+/// The kernel's time is real: where a busy machine lets an acknowledgement come late, a FIN is retransmitted, and its connection reports another MSS.
 const ATTEMPTS: usize = 3;
 
 /// In what the kernel and we answer to this option differently, but for `EXCEPTIONS`, which it adds to those that were met.

@@ -152,7 +152,7 @@ impl Connection {
             self.note_min_rtt(cx, cx.now.nanos_since(last), |_| false);
             self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
             if self.snd.queue.oldest_sent_at().is_some_and(|head| head > sent_at) {
-                // The time-out of the first segment counts anew, but not by what was sent after it went again: else it would be put off for
+                // The time-out of the first segment counts anew, but not by what was sent after its retransmission: else it would be put off for
                 // as long as there is something to be reported (Linux's `tcp_clean_rtx_queue`).
                 self.resume_rto(cx.now);
             }

@@ -135,7 +135,7 @@ impl Counts {
         &mut Special::of(special, now).counts
     }
 
-    /// Of a passive open whose SYN-ACK went again `retrans` times, `timeouts` of them by the timer, in `since_first` milliseconds.
+    /// Of a passive open whose SYN-ACK was retransmitted `retrans` times, `timeouts` of them by the timer, in `since_first` milliseconds.
     pub(crate) fn begin_late(&mut self, retrans: u32, timeouts: u32, since_first: u32) {
         self.total_retrans = retrans;
         if timeouts > 0 {

@@ -122,7 +122,7 @@ impl Scoreboard {
             let echoed = was == Phase::Reducing;
             let mut undo = if echoed { Undo::of_congestion(snd_una) } else { Undo::new(before, snd_una) };
             if was == Phase::Loss {
-                // What went again before may still be on its way.
+                // What was retransmitted before may still be on its way.
                 undo.inherit(self.resent_since, 0);
             }
             self.undo = Some(undo);

@@ -79,7 +79,7 @@ impl Connection {
         self.recovery.board()?.next_lost(&self.snd.queue, (self.snd.una, self.snd.nxt), &how)
     }
 
-    /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
+    /// Whole segments that the window lets us retransmit at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
     fn lost_burst(&self, cx: &Context, segment: u32) -> u32 {
         let room = self.congestion_window().saturating_sub(self.pipe());
         (room / segment).max(1).saturating_mul(segment).min(self.autosized(cx, segment))
@@ -174,7 +174,7 @@ impl Connection {
         self.send_range(cx, seq, len, fin, packet)
     }
 
-    /// Of `len` bytes that go again first, what the peer's window still takes: whole segments where it takes any. A closed one is tried with
+    /// Of `len` bytes that are retransmitted first, what the peer's window still takes: whole segments where it takes any. A closed one is tried with
     /// one segment (as in Linux's `__tcp_retransmit_skb`).
     fn within_window(&self, len: u32) -> u32 {
         let segment = u32::from(self.segment_max());

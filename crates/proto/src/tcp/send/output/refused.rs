@@ -230,7 +230,7 @@ impl Connection {
         self.timers.set(Timer::Retransmit, cx.now + AGAIN);
     }
 
-    /// Where it goes again with whatever else happens, that timer stays as it is.
+    /// Where it is sent again with whatever else happens, that timer stays as it is.
     fn keep_room_timer(&mut self, now: Instant) {
         let next_at = self.timers.deadline(Timer::Retransmit);
         let fresh = Waiting { probes: 0, probed_at: Instant::ZERO, due: false, next_at };
