@@ -48,7 +48,7 @@ bitflags::bitflags! {
         const ACCEPTABLE = 0x10;
         /// Everything written has been acknowledged.
         const SENT_ALL = 0x20;
-        /// The peer told of urgent bytes, or the last of them has come; `urgent_mark` says how far it is to that.
+        /// The peer announced urgent bytes, or the last of them has come; `urgent_mark` says how far it is to that.
         const URGENT = 0x40;
         /// `take_report` has something, or `take_icmp_report`.
         const REPORT = 0x80;
@@ -63,7 +63,7 @@ bitflags::bitflags! {
         const MORE = 0x1;
         /// A record ends with it (`MSG_EOR`): what is written later never shares a segment with it.
         const END_OF_RECORD = 0x2;
-        /// Its last byte is urgent (`MSG_OOB`): the peer is told at once, and nothing holds it back but the windows. New protocols should
+        /// Its last byte is urgent (`MSG_OOB`): the peer hears of it at once, and nothing holds it back but the windows. New protocols should
         /// not use it (RFC 6093 §5); a large burst becomes single segments until it is acknowledged.
         const URGENT = 0x4;
     }

@@ -80,11 +80,11 @@ counters! {
     sack_reneging = "TCPSACKReneging";
     /// Segments that were to be retransmitted and were refused here.
     retrans_fail = "TCPRetransFail";
-    /// ACKs that told of reordering.
+    /// ACKs that showed reordering.
     sack_reorder = "TCPSACKReorder";
-    /// Duplicate ACKs that told of reordering, from peers without SACK.
+    /// Duplicate ACKs that showed reordering, from peers without SACK.
     reno_reorder = "TCPRenoReorder";
-    /// Timestamps that told of reordering.
+    /// Timestamps that showed reordering.
     ts_reorder = "TCPTSReorder";
     /// SACK blocks that meant nothing.
     sack_discard = "TCPSACKDiscard";
@@ -110,7 +110,7 @@ counters! {
     dsack_recv = "TCPDSACKRecv";
     /// Of those, of segments out of order.
     dsack_ofo_recv = "TCPDSACKOfoRecv";
-    /// Segments that they told of, full ones.
+    /// Full segments that they reported.
     dsack_recv_segs = "TCPDSACKRecvSegs";
     /// D-SACKs of more than was ever retransmitted.
     dsack_ignored_dubious = "TCPDSACKIgnoredDubious";
@@ -135,9 +135,9 @@ counters! {
     syn_retrans = "TCPSynRetrans";
     /// Acknowledgements sent by the delayed-ACK timer.
     delayed_acks = "DelayedACKs";
-    /// Windows told to be closed.
+    /// Closed windows that were advertised.
     to_zero_window_adv = "TCPToZeroWindowAdv";
-    /// Windows told to be open after they were closed.
+    /// Open windows that were advertised after a closed one.
     from_zero_window_adv = "TCPFromZeroWindowAdv";
     /// Segments that came for a closed window, and were thrown away.
     zero_window_drop = "TCPZeroWindowDrop";
@@ -155,7 +155,7 @@ counters! {
     rcv_collapsed = "TCPRcvCollapsed";
     /// Segments that came when there was no memory for them.
     rcv_q_drop = "TCPRcvQDrop";
-    /// Windows that would have been told to be closed, if what was told before could be taken back.
+    /// Closed windows that would have been advertised, if what was advertised before could be taken back.
     want_zero_window_adv = "TCPWantZeroWindowAdv";
     /// Probes of closed windows sent.
     win_probe = "TCPWinProbe";
@@ -240,7 +240,7 @@ counters! {
     paws_old_ack = "PAWSOldAck";
     /// Segments with data that were the next, with nothing else to tell than an acknowledgement.
     hp_hits = "TCPHPHits";
-    /// Acknowledgements that made progress, and told nothing else.
+    /// Acknowledgements that made progress, and said nothing else.
     hp_acks = "TCPHPAcks";
     /// Other acknowledgements without data, SYN or FIN.
     pure_acks = "TCPPureAcks";

@@ -71,7 +71,7 @@ pub enum ReadError {
 /// Why there is no urgent byte to read apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrgentError {
-    /// The peer told of none, it was read already, or it is read in the stream (`EINVAL`).
+    /// The peer announced none, it was read already, or it is read in the stream (`EINVAL`).
     None,
     /// It has not come yet: wait for `URGENT` or `READABLE`.
     Blocked,

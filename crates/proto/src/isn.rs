@@ -53,7 +53,7 @@ impl TupleSecret {
     }
 
     /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us
-    /// does not learn from it what others are told.
+    /// does not learn from it what others get.
     pub(crate) fn timestamp_offset(self) -> u32 {
         (self.0 >> 32) as u32
     }

@@ -1,6 +1,6 @@
 //! The engine: one host's IP layer and TCP with the whole of Fast Open, sans-IO.
 //!
-//! [`Stack`] is a host. It is told packets and time (`handle_*`), does what the application says (`connect`, `write`, …), and is
+//! [`Stack`] is a host. It is given packets and time (`handle_*`), does what the application says (`connect`, `write`, …), and is
 //! asked what to do next (`poll_*`). It has no clock, no device, no thread, and makes no random choice that its seed does not
 //! decide, so the same calls give the same packets, byte for byte.
 //!

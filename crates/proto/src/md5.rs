@@ -23,7 +23,7 @@ pub struct Md5Key {
     pub secret: Box<[u8]>,
 }
 
-/// A secret is not told.
+/// A secret is not shown.
 impl fmt::Debug for Md5Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Md5Key({}/{})", self.address, self.prefix_len)

@@ -28,7 +28,7 @@ struct Bucket {
     left: u32,
 }
 
-/// As many peers are told apart, about: 32 KiB.
+/// About so many peers are distinguished: 32 KiB.
 const BUCKETS: usize = 4096;
 
 impl PeerLimit {

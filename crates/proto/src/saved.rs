@@ -24,7 +24,7 @@ pub struct SavedConnection {
     pub rcv_nxt: SeqNum,
     /// What came and was not read.
     pub unread: Bytes,
-    /// The MSS that the peer's SYN told, bytes (RFC 9293 §3.7.1).
+    /// The MSS that the peer's SYN announced, bytes (RFC 9293 §3.7.1).
     pub peer_mss: u16,
     /// Shifts of the windows that the peer tells and of those that we tell, 0 to 14 (RFC 7323 §2); `None`: windows are not scaled.
     pub window_scale: Option<(u8, u8)>,
@@ -39,7 +39,7 @@ pub struct SavedConnection {
 /// Windows of a connection, in the words of Linux's `struct tcp_repair_window`; bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
-    /// Number of the segment that told `snd_wnd` (SND.WL1).
+    /// Number of the segment that advertised `snd_wnd` (SND.WL1).
     pub snd_wl1: SeqNum,
     /// What the peer offered last, from SND.UNA on.
     pub snd_wnd: u32,

@@ -97,7 +97,7 @@ pub struct SocketOptions {
 pub enum PathMtuDiscovery {
     /// Packets of IPv4 may be cut. What ICMP tells of the path's MTU holds for what is sent later, but nothing is retransmitted for it.
     Dont,
-    /// They may not (RFC 1191), unless the path's MTU is not to be doubted: its route locks it, or less than `min_pmtu` was told.
+    /// They may not (RFC 1191), unless the path's MTU is not to be doubted: its route locks it, or less than `min_pmtu` was reported.
     Want,
     /// They never may.
     Do,

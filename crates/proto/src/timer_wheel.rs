@@ -239,7 +239,7 @@ impl TimerWheel {
         Some(key)
     }
 
-    /// Keys whose deadlines share a lowest slot with the one [`next`](Self::next) has just told of, and the end of that slot.
+    /// Keys whose deadlines share a lowest slot with the one [`next`](Self::next) has just returned, and the end of that slot.
     pub(crate) fn next_few(&self, next: Instant) -> (Instant, impl Iterator<Item = u32>) {
         let last = next.as_nanos() | ((1 << TICK_BITS) - 1);
         let mut place =

@@ -1,6 +1,6 @@
 //! How much of an answer may go to a Fast Open client before the handshake's ACK shows that it is where its address says.
 //!
-//! A cookie shows that somebody who received packets at this address has told it on, not that the SYN came from there: who replays one from
+//! A cookie shows that somebody who received packets at this address has passed it on, not that the SYN came from there: who replays one from
 //! elsewhere has the answer sent to its owner (RFC 7413 §5.2). The best defence is not to answer with data until the handshake is complete;
 //! the next best to answer with no more than a multiple of what came (RFC 9000 §8.1: three times). Both are
 //! `firstbyte.fast_open_amplification`.

@@ -46,9 +46,9 @@ pub struct PathEntry {
     pub reordering: Option<u32>,
     /// When these three and the round trip were learnt.
     pub metrics_at: Instant,
-    /// Path MTU in bytes, when an ICMP error told that it is below the link's.
+    /// Path MTU in bytes, when an ICMP error reported that it is below the link's.
     pub path_mtu: Option<u16>,
-    /// It told less than is believed: nothing more is to be discovered.
+    /// It reported less than is believed: nothing more is to be discovered.
     pub path_mtu_locked: bool,
     /// When that error came.
     pub path_mtu_at: Instant,

@@ -43,9 +43,9 @@ pub struct PathRecord {
     pub reordering: Option<u32>,
     /// How long ago these five were learnt.
     pub age: Duration,
-    /// Path MTU, bytes, and how long ago ICMP told it.
+    /// Path MTU, bytes, and how long ago ICMP reported it.
     pub path_mtu: Option<(u16, Duration)>,
-    /// It told less, which is not believed.
+    /// It reported less, which is not believed.
     pub path_mtu_locked: bool,
 }
 

@@ -276,7 +276,7 @@ impl Stack {
         Request::new(now, id, name, numbers, (agreed, rcv_wscale), &Syn::of(segment))
     }
 
-    /// A connection may be accepted, which the application is told; perhaps while it is still `pending`.
+    /// A connection may be accepted, which is an event for the application; perhaps while it is still `pending`.
     pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId, pending: bool) {
         let Some(listener) = self.listener_mut(id) else { return };
         if pending {

@@ -111,7 +111,7 @@ pub(crate) enum Signal {
     Repaired,
 }
 
-/// An acknowledgement told of deliveries, and what it means for losses is known.
+/// An acknowledgement reported deliveries, and what it means for losses is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) now: Instant,
@@ -138,7 +138,7 @@ pub(crate) trait Controller {
     fn cwnd(&self) -> u32;
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
-    /// Told before [`on_ack`](Self::on_ack). What it tells of a full path may end slow start.
+    /// Called before [`on_ack`](Self::on_ack). What it says of a full path may end slow start.
     fn on_round_trip(&mut self, _sample: &RoundTrip) -> FullPath {
         FullPath::default()
     }

@@ -258,7 +258,7 @@ impl Sender {
         }
     }
 
-    /// The first byte, or FIN, that is not acknowledged. (Not told by `iss`: after two gigabytes that looks like the future.)
+    /// The first byte, or FIN, that is not acknowledged. (Not found by `iss`: after two gigabytes that looks like the future.)
     fn first(&self) -> SeqNum {
         self.una.latest(self.queue.end() - self.queue.len() as u32)
     }
@@ -502,7 +502,7 @@ impl Connection {
         self.is_established() && self.outcome == Outcome::Pending
     }
 
-    /// Our SYN is acknowledged, or never was needed to be told (TIME-WAIT, CLOSED).
+    /// Our SYN is acknowledged, or that does not matter any more (TIME-WAIT, CLOSED).
     pub(crate) fn synchronized(&self) -> bool {
         self.handshake.is_none() && self.state != State::Closed
     }
@@ -601,7 +601,7 @@ impl Connection {
         own.min(self.cwnd_clamp())
     }
 
-    /// cwnd, as it is told: without what duplicates allow.
+    /// cwnd, as it is reported: without what duplicates allow.
     pub(crate) fn reported_cwnd(&self) -> u32 {
         self.recovery.shrinking_window().unwrap_or(self.congestion.cwnd()).min(self.cwnd_clamp())
     }

@@ -66,7 +66,7 @@ bitflags::bitflags! {
     struct Marks: u8 {
         /// Congestion was experienced by what we received, and the peer has not yet said that it knows.
         const ECHO = 1;
-        /// The window was reduced; the peer is to be told with the next new data.
+        /// The window was reduced, which the next new data reports to the peer (CWR).
         const CWR_DUE = 1 << 1;
         /// The acknowledgement that is being worked through carried ECE, or what it says of marks is to be looked at.
         const ECHOED = 1 << 2;
@@ -116,7 +116,7 @@ impl EcnState {
         self.marks.contains(Marks::ECHOED)
     }
 
-    /// What was in flight at the last reduction has been acknowledged. Told anew with each acknowledgement: after two gigabytes the number
+    /// What was in flight at the last reduction has been acknowledged. Determined anew with each acknowledgement: after two gigabytes the number
     /// would look like the future.
     #[inline(always)]
     pub(super) fn forget_reduction(&mut self, snd_una: SeqNum) {

@@ -68,7 +68,7 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
         return on_syn(entry, segment);
     }
     if !flags.contains(Flags::ACK) {
-        // Nothing like it is acceptable any more: whoever sent it is told where we are (RFC 9293 §3.10.7.4, first).
+        // Nothing like it is acceptable any more: whoever sent it learns where we are (RFC 9293 §3.10.7.4, first).
         return TimeWaitAction::Ack;
     }
     let expected = segment.seq == entry.rcv_nxt && !is_old(entry, segment);

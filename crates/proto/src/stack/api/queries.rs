@@ -76,13 +76,13 @@ impl Stack {
         self.connection(id).map(|c| c.rcv.nxt)
     }
 
-    /// The MSS that the peer's SYN told, bytes.
+    /// The MSS that the peer's SYN announced, bytes.
     pub fn peer_mss(&self, id: ConnId) -> Option<u16> {
         self.connection(id).map(|c| c.agreed.peer_mss)
     }
 
-    /// To be told of the last byte that was written ([`Events::REPORT`](crate::Events::REPORT), [`take_report`](Self::take_report)). Of
-    /// several that share a segment only the last is told of.
+    /// Asks for a report about the last byte that was written ([`Events::REPORT`](crate::Events::REPORT), [`take_report`](Self::take_report)). Of
+    /// several that share a segment only the last is reported.
     ///
     /// # Errors
     /// [`WriteError::NotFound`].
@@ -91,7 +91,7 @@ impl Stack {
         Ok(())
     }
 
-    /// To be told when nothing is held any more of what has been written until now. `Ok(false)`: nothing is.
+    /// Asks for an event when nothing is held any more of what has been written until now. `Ok(false)`: nothing is.
     ///
     /// # Errors
     /// [`WriteError::NotFound`].
@@ -115,7 +115,7 @@ impl Stack {
         self.connection(id)?.arrived_at(ahead)
     }
 
-    /// The last ICMP error that was believed, other than of the path's MTU; it is told once.
+    /// The last ICMP error that was believed, other than of the path's MTU; it is reported once.
     pub fn take_icmp_report(&mut self, id: ConnId) -> Option<IcmpReport> {
         self.owned(id)?.special.as_mut()?.icmp.take().map(|report| *report)
     }

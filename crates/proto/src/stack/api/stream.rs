@@ -281,7 +281,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Bytes to be read before the last urgent one of which the peer told, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
+    /// Bytes to be read before the last urgent one that the peer announced, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
     /// come. Urgent bytes stay in the stream (`SO_OOBINLINE`, as RFC 6093 §6 advises) unless the socket has
     /// [`urgent_apart`](field@SocketOptions::urgent_apart), and one read does not go over the mark.
     pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
@@ -342,7 +342,7 @@ pub(in crate::stack) fn writable<'a>(
     Ok((connection, goal, room))
 }
 
-/// The application has read. The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2): true if so.
+/// The application has read. Room in the buffer is advertised when it is worth a packet (RFC 9293 §3.8.6.2.2): true if so.
 #[inline(always)]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);

@@ -230,7 +230,7 @@ impl Stack {
         if self.trace.is_some() {
             self.settle_turn(now, id);
         } else {
-            // There is a SYN to send, and nothing else to be told yet.
+            // There is a SYN to send, and nothing else to report yet.
             connection.note_plain();
             cx.charge(now, connection);
             self.work.note_ready(id, connection);

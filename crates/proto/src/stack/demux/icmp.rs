@@ -35,7 +35,7 @@ impl Stack {
                 self.answer_echo(now, ip, ident, seq, data);
             }
             Ok(Icmp::Error { error, quote }) => {
-                // Of the path's MTU a stream is told nothing.
+                // The path's MTU is no error of a stream.
                 let is_mtu = matches!(error, IcmpError::PacketTooBig { .. });
                 if is_mtu && ip.src.is_v4() && self.shared.config.ip_no_pmtu_disc == 2 {
                     return true;
@@ -148,7 +148,7 @@ impl Stack {
     }
 }
 
-/// What a socket may want to be told.
+/// What may be an error of a socket.
 fn report_of(ip: &IpHeader, message: &[u8], quote: &[u8]) -> Option<IcmpReport> {
     let &[kind, code, _, _, w0, w1, w2, w3] = message.first_chunk()?;
     let tcp = IpHeader::parse_quoted(quote).map_or(0..0, |(_, tcp)| tcp);

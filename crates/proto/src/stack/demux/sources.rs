@@ -52,7 +52,7 @@ impl Stack {
         self.shared.config.set(row, value)
     }
 
-    /// Nothing of this source is to be had: it has been counted and told.
+    /// Nothing is taken from this source: it has been counted, and traced.
     #[inline(always)]
     pub(in crate::stack) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         let is_usual = matches!(peer.v4_bytes(), Some([1..=126 | 128..=223, ..]));

@@ -155,7 +155,7 @@ impl Stack {
         self.promote(now, index, id, segment);
     }
 
-    /// RFC 9293 §3.10.7.4's first check of a segment that is not the very next, against the window that the SYN-ACK told. Text may overtake
+    /// RFC 9293 §3.10.7.4's first check of a segment that is not the very next, against the window that the SYN-ACK advertised. Text may overtake
     /// the final ACK.
     fn is_in_window(&self, index: u32, segment: &Segment) -> bool {
         let Some(request) = self.requests.get(index) else { return false };
@@ -201,7 +201,7 @@ impl Stack {
         self.send_request_ack(now, index);
     }
 
-    /// What the SYN-ACK has told, as an ACK.
+    /// What the SYN-ACK has said, as an ACK.
     fn send_request_ack(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
         let (tuple, shift) = (request.tuple, request.rcv_wscale);

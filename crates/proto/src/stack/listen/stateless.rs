@@ -123,7 +123,7 @@ impl Stack {
     }
 
     /// There is no request that could wait for room. The same segment, retransmitted, is as good a cookie and may find some: so the client is
-    /// left to try again, as by Linux (`tcp_get_cookie_sock` drops it), unless it is to be told at once.
+    /// left to try again, as by Linux (`tcp_get_cookie_sock` drops it), unless it is to be refused at once.
     fn open_by_cookie(&mut self, now: Instant, request: Request, segment: &mut Segment) {
         let full = self.listener(request.listener).is_none_or(|listener| listener.accept_queue_full());
         let reason = match () {

@@ -13,7 +13,7 @@ use wire::{Flags, SeqNum, TxPacket};
 impl Stack {
     /// `packet`, which [`poll_transmit`](Stack::poll_transmit) gave, was refused here, and has not left: its connection takes it back, takes
     /// the refusal for a sign of congestion, and tries again at the next event, or after 500 ms where nothing is in flight that could be
-    /// answered. To be told before the next packet is asked for; of several that were, the last first.
+    /// answered. To be called before the next packet is asked for; of several that were, the last first.
     ///
     /// A packet that belongs to no connection is lost, and so is one that others of the same connection have left behind. So is a reset: it
     /// answers what came, and has nothing that a connection could take back.

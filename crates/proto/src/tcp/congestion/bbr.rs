@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `startup`, `drain`, `probe_bw`, `probe_up`, `probe_rtt` | the modes: what they do, and when they end |
 //! | `full_pipe` | does the rate still grow? |
-//! | `rounds`, `max_bw`, `aggregation` | round trips told by packets; the bandwidth; how much is acknowledged at once |
+//! | `rounds`, `max_bw`, `aggregation` | round trips counted by packets; the bandwidth; how much is acknowledged at once |
 //! | `bounds`, `undo` | what loss does to the model, and how it is taken back |
 //! | `control` | what follows for pacing rate, burst and window |
 //!

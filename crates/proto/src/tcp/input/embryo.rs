@@ -45,7 +45,7 @@ impl Connection {
                 cx.counters.attempt_fails += 1;
                 self.reset_by_peer(cx);
             }
-            // Whoever sent it is told; that it was our peer is not certain.
+            // Whoever sent it gets an answer; that it was our peer is not certain.
             () if segment.has(Flags::SYN) && segment.seq() != self.rcv.irs => {
                 cx.counters.attempt_fails += 1;
                 return Err(Reply::Reset);
@@ -63,7 +63,7 @@ impl Connection {
         })
     }
 
-    /// RFC 9293 §3.10.7.4's first check, against the window that the SYN-ACK told: nothing has come since that was taken.
+    /// RFC 9293 §3.10.7.4's first check, against the window that the SYN-ACK advertised: nothing has come since that was taken.
     fn is_in_synack_window(&self, segment: &Segment) -> bool {
         let (seq, end) = (segment.seq(), segment.end());
         let (start, edge) = (self.rcv.nxt, self.rcv.adv);

@@ -401,7 +401,7 @@ impl Connection {
         if cx.config.reduction_rules.start_at_cwnd() { self.reported_cwnd() } else { in_flight }
     }
 
-    /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.
+    /// Congestion was echoed by an ACK that reported `delivered` bytes, and perhaps made progress: the window shrinks from now on.
     pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, told: (u32, bool)) {
         let board =
             self.recovery.make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));

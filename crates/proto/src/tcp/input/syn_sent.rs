@@ -203,7 +203,7 @@ impl Connection {
         self.recall_path(cx);
     }
 
-    /// When the SYN was sent that this is the answer to, if it can be told.
+    /// When the SYN was sent that this is the answer to, if that is known.
     fn answered_syn(&self, active: &ActiveOpen, timestamps: Option<Timestamps>) -> Option<Instant> {
         let (first, last) = (active.first_sent_at, active.last_sent_at);
         if active.transmissions == 1 {
@@ -251,8 +251,8 @@ impl Connection {
         reply
     }
 
-    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2). The SYN-ACK tells the
-    /// window that the SYN told (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
+    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2). The SYN-ACK repeats
+    /// the window that the SYN advertised (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
     fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
         self.rcv.adv = self.rcv.nxt + u32::from(window);
         if cx.config.crossed_syns.scales() && cx.config.tcp_window_scaling {

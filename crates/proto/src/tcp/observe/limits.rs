@@ -1,7 +1,7 @@
 //! What keeps the sender from sending more, and for how long.
 //!
 //! After a connection has sent what it could, one look tells what held the rest back; when that differs from the last look, the time
-//! in between is booked. As Linux's `tcp_chrono`, with the congestion window's time told apart from the network's.
+//! in between is booked. As Linux's `tcp_chrono`, with the congestion window's time kept apart from the network's.
 
 mod connection;
 

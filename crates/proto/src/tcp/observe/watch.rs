@@ -69,7 +69,7 @@ impl Connection {
         }
         let would_be = self.rcv.window_if_advertised(&cx.config, self.window_segment());
         // RFC 9293 §3.8.6.2.2: the update goes as soon as there is room for a segment, or for half of the buffer. (Where packets are counted it
-        // is Linux's time that counts; what the device refuses, or `TCP_TX_DELAY` holds back, is told later.)
+        // is Linux's time that counts; what the device refuses, or `TCP_TX_DELAY` holds back, is reported later.)
         let enough = (self.rcv.space.full() / 2).min(self.advmss.into());
         let untold = self.rcv.space.counts_payload() && would_be >= enough && self.special.is_none();
         (would_be == 0 || untold).then(|| {

@@ -80,7 +80,7 @@ impl Connection {
         let predicts = self.state != State::SynSent || shift.is_none();
         space.begin(cx.now, (first, shift), (advmss.into(), config.tcp_app_win, irs + 1), predicts);
         self.rcv.begin(irs, space, shift.unwrap_or(0));
-        // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
+        // Our SYN advertised this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
         self.begin_packets(first);
         if let Some(on) = self.options.quickack {

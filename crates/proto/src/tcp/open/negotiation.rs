@@ -62,7 +62,7 @@ pub(crate) fn mss_min(config: &Config) -> u16 {
     u16::try_from(config.tcp_min_snd_mss).unwrap_or(u16::MAX)
 }
 
-/// Smallest MSS we tell, or an application chooses (Linux's `TCP_MIN_MSS`).
+/// Smallest MSS we announce, or an application chooses (Linux's `TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
 
 /// The application's clamp of the MSS in both directions (`TCP_MAXSEG`), within reason.
@@ -97,7 +97,7 @@ pub(crate) fn advertised_mss(
     told.max(MSS_MIN)
 }
 
-/// The shift that lets the largest window be told that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application
+/// The shift that lets the largest window be advertised that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application
 /// has chosen holds (Linux's `tcp_select_initial_window`, `tcp_connect_init`). It is chosen once: a SYN tells it.
 pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {

@@ -99,8 +99,8 @@ impl Connection {
         self.events |= Events::READABLE;
     }
 
-    /// Asks the peer where it is: what it answers tells its window, whatever it told before (Linux's `tcp_send_window_probe`). Who had the
-    /// connection may have read, and not told of the room: if text goes instead of the probe, and is kept back, an acknowledgement tells.
+    /// Asks the peer where it is: what it answers advertises its window, whatever it advertised before (Linux's `tcp_send_window_probe`). Who had the
+    /// connection may have read, and not advertised the room: if text goes instead of the probe, and is kept back, an acknowledgement tells.
     pub(crate) fn ask_window(&mut self) {
         self.rcv.ack_owed = AckOwed::Now;
         self.snd.wl1 = self.rcv.nxt - 1;

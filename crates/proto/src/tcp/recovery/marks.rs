@@ -38,7 +38,7 @@ pub(super) struct Marks {
     pub(super) newly_lost: Vec<LostTransmission>,
 }
 
-/// Number and length of what was lost, and what was told of its transmission.
+/// Number and length of what was lost, and what is known of its transmission.
 pub(crate) type LostTransmission = ((SeqNum, u32), Snapshot);
 
 /// How much is retransmitted at once.

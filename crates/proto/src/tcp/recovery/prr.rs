@@ -15,7 +15,7 @@ pub(super) struct Prr {
 }
 
 impl Prr {
-    /// A recovery begins with `in_flight` before the ACK that told the loss; the window is to become `ssthresh`.
+    /// A recovery begins with `in_flight` before the ACK that showed the loss; the window is to become `ssthresh`.
     pub(super) fn begin(in_flight: u32, ssthresh: u32) -> Prr {
         Prr { delivered: 0, out: 0, recover_fs: in_flight.max(1), ssthresh, window: ssthresh }
     }
@@ -44,7 +44,7 @@ impl Prr {
         self.out = self.out.saturating_sub(bytes);
     }
 
-    /// An ACK told that `delivered` bytes have left the network, of which `pipe` remain; it is safe when it made progress and no
+    /// An ACK reported that `delivered` bytes have left the network, of which `pipe` remain; it is safe when it made progress and no
     /// further loss was seen.
     ///
     /// RFC 6937 §3, if pipe > ssthresh: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out", here rounded up to whole segments, as in

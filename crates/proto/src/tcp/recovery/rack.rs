@@ -106,7 +106,7 @@ impl Rack {
         self.dsack_seen = true;
     }
 
-    /// An ACK told of something that had been sent when `before` bytes were delivered; `delivered` are by now (Linux's
+    /// An ACK reported something that had been sent when `before` bytes were delivered; `delivered` are by now (Linux's
     /// `tcp_rack_update_reo_wnd`).
     pub(super) fn widen(&mut self, (delivered, before): (u32, u32)) {
         let same_round = |at: u32| (before.wrapping_sub(at) as i32) < 0;

@@ -27,7 +27,7 @@ impl Connection {
         self.snd.queue.len() > ORPHAN_MAY_HOLD
     }
 
-    /// May a segment with data be taken in? If not, it is as if it were lost, and the peer is told of a closed window.
+    /// May a segment with data be taken in? If not, it is as if it were lost, and a closed window is advertised.
     pub(crate) fn has_memory_for_text(&mut self, cx: &mut Context) -> bool {
         if !cx.memory.is_under_pressure() && !self.rcv.refuses {
             return true;

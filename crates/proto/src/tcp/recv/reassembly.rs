@@ -1,4 +1,4 @@
-//! What arrived beyond a gap: runs of bytes in order, and what of them the peer has not been told yet.
+//! What arrived beyond a gap: runs of bytes in order, and what of them has not been reported to the peer yet.
 //!
 //! A run is a [`ReceiveBuffer`], so small payloads are copied together here too. Their number is bounded by the size of the receive
 //! buffer: a window in which every other segment is missing fits, one of single bytes does not.
@@ -28,7 +28,7 @@ pub(crate) struct Reassembly {
     recent: VecDeque<SeqNum>,
     /// So many of these, from the front, were in no acknowledgement yet.
     unreported: usize,
-    /// What arrived twice, until the peer is told (RFC 2883).
+    /// What arrived twice, until that is reported to the peer (RFC 2883).
     pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
     /// Number of a FIN beyond a gap: it counts as a byte behind the run before it, or is a run of its own.
     pub(crate) fin: Option<SeqNum>,

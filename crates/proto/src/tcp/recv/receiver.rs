@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, which window the peer is told, and when an acknowledgement is owed.
+//! The receiving half: what has arrived, which window is advertised, and when an acknowledgement is owed.
 
 use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
@@ -49,7 +49,7 @@ pub(crate) struct Receiver {
     pub(in crate::tcp) delay: AckDelay,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
-    /// There was no memory for what came: the peer is told of a closed window.
+    /// There was no memory for what came: a closed window is advertised.
     pub(crate) refuses: bool,
     pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
@@ -146,7 +146,7 @@ impl Receiver {
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> (u16, bool) {
         let Space::Payload(space) = &self.space else { return (0, false) };
         if self.refuses {
-            // The edge stays where it was told to be: what fits before it is taken when there is memory again.
+            // The edge stays where it was advertised to be: what fits before it is taken when there is memory again.
             self.ack_owed = AckOwed::No;
             return (0, false);
         }
@@ -489,7 +489,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// RFC 7323 §2.3: the field is the window shifted right, and its reader shifts it left. Whatever comes and is read, the edge told
+        /// RFC 7323 §2.3: the field is the window shifted right, and its reader shifts it left. Whatever comes and is read, the edge advertised
         /// that way never retreats, is no farther than the buffer lets it be but for the rounding, and the field fits.
         #[test]
         fn the_edge_that_is_told_never_retreats(

@@ -211,7 +211,7 @@ impl Space {
         }
     }
 
-    /// The application clamps the window, of which `told` bytes were told last.
+    /// The application clamps the window, of which `told` bytes were advertised last.
     pub(crate) fn choose_clamp(&mut self, config: &Config, options: &SocketOptions, told: u32) {
         match self {
             Space::Payload(payload) => payload.choose(config, options),

@@ -463,7 +463,7 @@ impl SendQueue {
         self.delivery.take_sample(&mut held.flight, now, min_rtt)
     }
 
-    /// What the acknowledgement meant has been told: an empty queue gives its memory back.
+    /// What the acknowledgement meant has been dealt with: an empty queue gives its memory back.
     #[inline]
     pub(in crate::tcp) fn release(&mut self, blocks: &mut SendBlocks) {
         if self.len == 0

@@ -41,7 +41,7 @@ impl Connection {
         self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat).max(1)
     }
 
-    /// There is room enough to be told: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
+    /// There is room enough to be worth an event: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
     /// Linux's `sk_stream_is_writeable`).
     pub(crate) fn is_writable(&self, config: &Config) -> bool {
         self.send_buffer_used(config) * 3 <= u64::from(self.snd.queue.limit) * 2

@@ -152,7 +152,7 @@ fn a_hole_before_it_prevents_it() {
     assert_eq!(follow(&mut server, &segments), 0);
 }
 
-/// What can be told of a server after these packets: what the application reads, what is sent, when it wants to be called, and counts.
+/// What can be seen of a server after these packets: what the application reads, what is sent, when it wants to be called, and counts.
 fn outcome(config: &Config, packets: &[RxPacket], together: bool) -> String {
     let (mut server, id, _) = ten_segments_for(config);
     let unclaimed = if together {

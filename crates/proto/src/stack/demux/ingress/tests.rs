@@ -230,7 +230,7 @@ impl Conversation {
         (events, it.poll_timeout(), it.memory(), it.counters().clone())
     }
 
-    /// All that can be told of an end, and much that cannot.
+    /// All that can be seen of an end, and much that cannot.
     fn state(&self, end: usize) -> String {
         let (it, id) = (&self.ends[end], self.ids[end]);
         let entries: Vec<_> = it.time_wait.iter().map(|(entry, _)| entry).collect();

@@ -1,4 +1,4 @@
-//! Round trips told by packets: one is over when something is acknowledged that was sent after it began.
+//! Round trips counted by packets: one is over when something is acknowledged that was sent after it began.
 //!
 //! Time may pass in silence, or in waiting for a timer; round trips do not.
 

@@ -1,4 +1,4 @@
-//! What arrives: packets and bytes by codepoint, and what they let be told soon (RFC 9768 §3.2.2.5.1; Linux's `tcp_ecn_received_counters`).
+//! What arrives: packets and bytes by codepoint, and what is to be reported soon for them (RFC 9768 §3.2.2.5.1; Linux's `tcp_ecn_received_counters`).
 
 use super::AccurateEcn;
 use crate::State;

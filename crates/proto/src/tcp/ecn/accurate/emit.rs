@@ -67,7 +67,7 @@ pub(crate) fn add_to_syn_ack(config: &Config, ecn: EcnMode, signature: u16, opti
 }
 
 impl AccurateEcn {
-    /// What a SYN-ACK told counts as told.
+    /// What a SYN-ACK reported counts as reported.
     pub(super) fn option_sent(&mut self, now: crate::Instant) {
         self.least_fields = 0;
         self.option_sent_at = now;

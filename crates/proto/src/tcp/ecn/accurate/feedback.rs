@@ -134,7 +134,7 @@ impl Connection {
         !completes
     }
 
-    /// What was acknowledged is known: is it told that some of it was marked?
+    /// What was acknowledged is known: is some of it reported as marked?
     pub(in crate::tcp) fn ace_tells_of_marks(&mut self) -> bool {
         let (bytes, runs) = self.snd.queue.news();
         let packets = bytes.div_ceil(u32::from(self.smss()).max(1)).max(runs.into());
@@ -188,7 +188,7 @@ impl Connection {
         if !segment.payload.is_empty() && segment.end().after(self.rcv.nxt) {
             self.note_codepoint(segment.ecn);
         }
-        // As Linux: what is told while nothing is in flight is about what was counted as delivered long ago.
+        // As Linux: what is reported while nothing is in flight is about what was counted as delivered long ago.
         cx.counters.delivered_ce += u64::from(if before.in_flight > 0 { newly } else { 0 });
         newly > 0
     }

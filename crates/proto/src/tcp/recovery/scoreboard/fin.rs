@@ -43,7 +43,7 @@ impl Scoreboard {
         self.rack.hear_of(Delivered { sent_at, end, again }, arrived);
     }
 
-    /// Has it told so, and nothing since has made that doubtful?
+    /// Has it reported so, and has nothing since made that doubtful?
     pub(crate) fn has_fin(&self) -> bool {
         self.fin.reported
     }

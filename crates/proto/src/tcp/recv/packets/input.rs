@@ -131,7 +131,7 @@ impl Connection {
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let end = segment.end();
         if let Some(packets) = self.rcv.space.packets_mut().filter(|packets| !packets.predicted) {
-            // What takes the fast path leaves it to be told.
+            // What takes the fast path leaves it to be reported.
             packets.sacks.duplicate = None;
         }
         if seq == rcv_nxt {
@@ -439,7 +439,7 @@ impl Connection {
         self.arm_delayed_ack(cx);
     }
 
-    /// A gap is told of three times at once, then once for many (Linux's `tcp_comp_sack_nr`).
+    /// A gap is reported three times at once, then once for many (Linux's `tcp_comp_sack_nr`).
     fn compress_ack(&mut self, cx: &mut Context) {
         let srtt = self.rtt.srtt();
         let (rcv_nxt, config, sack) = (self.rcv.nxt, &cx.config, self.agreed.sack);

@@ -9,11 +9,11 @@ use wire::{SackBlocks, SeqNum};
 /// Blocks remembered (Linux's `TCP_NUM_SACKS`), the last that grew first.
 const REMEMBERED: usize = 4;
 
-/// Blocks of a SACK option as they were reported last, and not more of them than a peer is told.
+/// Blocks of a SACK option as they were reported last, and not more of them than are sent to a peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sacks {
     blocks: VecDeque<(SeqNum, SeqNum)>,
-    /// What came twice, until the peer is told (RFC 2883).
+    /// What came twice, until that is reported to the peer (RFC 2883).
     pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
 }
 
@@ -72,7 +72,7 @@ impl Sacks {
         self.blocks.push_front(grown);
     }
 
-    /// Does a packet begin a third block, or belong to one behind the second? What waits is told before it then.
+    /// Does a packet begin a third block, or belong to one behind the second? What waits is reported before it then.
     pub(crate) fn is_much_news(&self, part: (SeqNum, SeqNum)) -> bool {
         let at = self.blocks.iter().position(|block| extend(&mut block.clone(), part));
         at.unwrap_or(self.blocks.len()) >= 2
@@ -113,8 +113,8 @@ impl PacketSpace {
         self.sacks.reset();
     }
 
-    /// Puts a packet that begins beyond `rcv_nxt` where it belongs. What of it was there already is told by `twice`, part by part: the
-    /// first of a call starts anew, unless it is told to go on. `sack`: the peer is told of blocks.
+    /// Puts a packet that begins beyond `rcv_nxt` where it belongs. What of it was there already is reported by `twice`, part by part: the
+    /// first of a call starts anew, unless it is to go on. `sack`: blocks are reported to the peer.
     pub(crate) fn place_out_of_order(
         &mut self,
         packet: Packet,
@@ -190,7 +190,7 @@ impl PacketSpace {
     }
 
     /// What is in order at `rcv_nxt` now joins what waits to be read, up to a FIN: the number behind it, and whether the FIN is reached.
-    /// What of it had come before is told by `twice`.
+    /// What of it had come before is reported by `twice`.
     pub(crate) fn join(
         &mut self,
         mut rcv_nxt: SeqNum,

@@ -72,7 +72,7 @@ impl Rounds {
         self.space = self.space.min(clamp);
     }
 
-    /// By the window: only the least counts, for the peer may pause. `edge`: where the window last told ends, from `rcv_nxt` on.
+    /// By the window: only the least counts, for the peer may pause. `told`: where the window last advertised ends, from `rcv_nxt` on.
     pub(crate) fn sample_window(&mut self, now: Instant, rcv_nxt: SeqNum, told: u32) {
         if let Some(began) = self.began {
             if rcv_nxt.before(self.until) {

@@ -11,7 +11,7 @@ use wire::SeqNum;
 const RATIO_AT_FIRST: u8 = 128;
 /// Least clamp, bytes (half of `SOCK_MIN_RCVBUF`).
 const CLAMP_MIN: u32 = 1152;
-/// The largest window that can be told (RFC 7323 §2.3).
+/// The largest window that can be advertised (RFC 7323 §2.3).
 const LARGEST: u32 = 65_535 << 14;
 /// Smaller segments without a mark that they end something are full-sized, too, or from this size on whatever their marks are.
 const MSS_MIN: u32 = 88;
@@ -68,7 +68,7 @@ impl PacketSpace {
         }
     }
 
-    /// The peer's SYN has come, and `window` was told, or is, in the SYN before any shift (`tcp_select_initial_window`,
+    /// The peer's SYN has come, and `window` was advertised, or is, in the SYN before any shift (`tcp_select_initial_window`,
     /// `tcp_init_buffer_space`).
     pub(crate) fn begin(
         &mut self,
@@ -140,7 +140,7 @@ impl PacketSpace {
         self.clamp
     }
 
-    /// `told`: the window last told (`tcp_set_window_clamp`).
+    /// `told`: the window last advertised (`tcp_set_window_clamp`).
     pub(crate) fn set_clamp(&mut self, clamp: u32, told: u32) {
         let clamp = clamp.max(CLAMP_MIN);
         if clamp < self.clamp {
@@ -151,7 +151,7 @@ impl PacketSpace {
         self.clamp = clamp;
     }
 
-    /// The window to be told where `told` was the last, and whether so little is free that quick acknowledgements end.
+    /// The window to be advertised where `told` was the last, and whether so little is free that quick acknowledgements end.
     ///
     /// With nothing to read no read would open it again, and data out of order waits for the very text that a closed window keeps away: a
     /// segment, or the scale's unit, is taken then, whatever the memory (Linux's closes). Data out of order gives way to it.

@@ -54,7 +54,7 @@ impl Connection {
         self.finish_with_options(cx, &out, window, packet);
     }
 
-    /// Whatever there is to be told beside.
+    /// Options that go along with whatever is sent.
     #[inline(never)]
     fn finish_with_options(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
         let options = self.options_now(cx);
@@ -87,7 +87,7 @@ impl Connection {
         self.tally.went(len as usize, 1);
     }
 
-    /// The window field; what it says is told by now.
+    /// The window field; what it says counts as advertised from now on.
     #[inline(always)]
     fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
         let window = match self.rcv.space.counts_payload() {
@@ -109,7 +109,7 @@ impl Connection {
         if self.rcv.refuses || self.rcv.wnd() >> self.rcv.wscale == 0 {
             return self.advertise_closed(cx);
         }
-        // What the peer was told is open, and stays so.
+        // The window that was advertised is open, and stays so.
         let (window, wants_zero) = self.rcv.advertise(self.advmss.into(), self.rcv.wscale);
         debug_assert!(window > 0);
         cx.counters.want_zero_window_adv += u64::from(wants_zero);

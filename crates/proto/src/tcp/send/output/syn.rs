@@ -115,7 +115,7 @@ impl Connection {
         syn_data_max(&self.syn_data_limits(cx, options.emit_len()))
     }
 
-    /// The peer's MSS before it has told it.
+    /// The peer's MSS before it has announced it.
     pub(in crate::tcp) fn assumed_mss(&self, cx: &Context) -> u16 {
         syn_data_mss(&self.syn_data_limits(cx, 0)) as u16
     }
@@ -246,7 +246,7 @@ impl Connection {
         let window = match crossed {
             Some(_) => {
                 self.synack_acknowledges();
-                // What the SYN told; an ACK since may have rounded it up to whole units of the scale.
+                // What the SYN advertised; an ACK since may have rounded it up to whole units of the scale.
                 self.rcv.adv.since(self.rcv.nxt).min(u16::MAX.into()) as u16
             }
             None => self.syn_window(cx),

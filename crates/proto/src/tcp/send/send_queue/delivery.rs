@@ -5,7 +5,7 @@
 //! divisor, so that neither a burst nor compressed acknowledgements feign a rate. Samples taken while the application had nothing
 //! to send are marked: they are lower bounds.
 //!
-//! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
+//! A sample also says what was in flight and lost when the segment left: from it follows how much of a flight the path drops.
 
 use crate::Instant;
 use crate::tcp::send::send_queue::TxSegment;
@@ -59,7 +59,7 @@ impl Rate {
         u64::from(self.delivered) * 1_000_000 / u64::from(self.micros.max(1))
     }
 
-    /// No slower than the other, told without a division.
+    /// No slower than the other, found without a division.
     fn is_at_least(&self, other: &Rate) -> bool {
         u64::from(self.delivered) * u64::from(other.micros)
             >= u64::from(other.delivered) * u64::from(self.micros)
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(delivery.take_sample(&mut flight, at(20), 0), None, "nothing new");
     }
 
-    /// Ten segments leave, of which the second and third are lost: each is told what was lost since it was sent, and the fourth's
+    /// Ten segments leave, of which the second and third are lost: each sample has what was lost since its segment was sent, and the fourth's
     /// acknowledgement tells of both. A retransmission is no measure of the round trip.
     #[test]
     fn a_sample_tells_what_was_in_flight_and_what_of_it_was_lost() {

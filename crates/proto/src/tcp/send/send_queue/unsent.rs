@@ -50,7 +50,7 @@ impl SendQueue {
         Some(Unsent { segment, tail, sent_weight, flight, delivery: &self.delivery })
     }
 
-    /// Nothing was written that is not acknowledged, and all that that means has been told.
+    /// Nothing was written that is not acknowledged, and all that follows from it has been done.
     #[inline(always)]
     pub(crate) fn is_vacant(&self) -> bool {
         self.held.is_none()
