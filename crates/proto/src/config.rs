@@ -239,7 +239,7 @@ settings! {
     rtt_of_first: bool = "firstbyte.rtt_of_first", ours false, linux true, range _,
     /// How the time-out follows from round trips. Read when a connection begins.
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
-    /// Which MSS is told, and which is assumed of a peer.
+    /// Which MSS is announced, and which is assumed of a peer.
     mss_rules: MssRules = "firstbyte.mss_rules", ours MssRules::Rfc, linux MssRules::Kernel, range _,
     /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
     /// for 60 s at least).
@@ -253,7 +253,7 @@ settings! {
     /// RFC 3168's where the peer knows no other, is 3 = asked for and granted, 4 = granted, and RFC 3168's asked for, 5 = granted. (Linux 6.18
     /// has all that in its code and documentation, but its sysctl ends at 2.)
     tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=5,
-    /// A repeated SYN does not ask for ECN; and who is told that its SYN or SYN-ACK was marked, which cannot be, sends nothing that can
+    /// A repeated SYN does not ask for ECN; and who hears that its SYN or SYN-ACK was marked, which cannot be, sends nothing that can
     /// (RFC 9768 §3.2.2.3).
     tcp_ecn_fallback: bool = "net.ipv4.tcp_ecn_fallback", ours true, linux true, range _,
     /// The option of Accurate ECN, once the peer has sent one: 0 = never, not on a SYN-ACK either; 1 = after a change, and so often that no
@@ -269,10 +269,10 @@ settings! {
     tcp_sack: bool = "net.ipv4.tcp_sack", ours true, linux true, range _,
     /// Least MSS, with options, of what is sent, however little the peer or the path asks for: else it could make a packet of every byte.
     tcp_min_snd_mss: u32 = "net.ipv4.tcp_min_snd_mss", ours 48, linux 48, range 48..=65_535,
-    /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
+    /// Bits: 0x1 loss is found by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
     /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
     tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,
-    /// How losses, reordering and spurious recoveries are told.
+    /// How losses, reordering and spurious recoveries are detected.
     loss_rules: LossRules = "firstbyte.loss_rules", ours LossRules::Rfc, linux LossRules::Kernel, range _,
     /// Added to the time that a segment which may only be reordered is waited for: what timers cost the machine's rest (Linux's
     /// `TCP_TIMEOUT_MIN_US`).
@@ -285,7 +285,7 @@ settings! {
     reduction_rules: ReductionRules = "firstbyte.reduction_rules", ours ReductionRules::Rfc, linux ReductionRules::Kernel, range _,
     /// What a write asks for, and what it tells of the application.
     write_rules: WriteRules = "firstbyte.write_rules", ours WriteRules::Whole, linux WriteRules::BySegment, range _,
-    /// Small segments go again as one, where no record ends between them; with 0 along their old borders.
+    /// Small segments are retransmitted as one, where no record ends between them; with 0 along their old borders.
     tcp_retrans_collapse: bool = "net.ipv4.tcp_retrans_collapse", ours true, linux true, range _,
     /// Partial acknowledgements amid a fast recovery, where the peer has no SACK.
     newreno_rules: NewRenoRules = "firstbyte.newreno_rules", ours NewRenoRules::Rfc, linux NewRenoRules::Kernel, range _,
@@ -326,7 +326,7 @@ settings! {
     receive_accounting: ReceiveAccounting = "firstbyte.receive_accounting", ours ReceiveAccounting::Payload, linux ReceiveAccounting::Packets, range _,
     /// Of an accounting by packets: 2⁻ⁿ of a new buffer is set aside for the application, and a segment at least; 0 = nothing is.
     tcp_app_win: u32 = "net.ipv4.tcp_app_win", ours 31, linux 31, range 0..=31,
-    /// A peer that offers no window scaling is never told more than 32767 bytes, lest it take the number for a signed one.
+    /// A peer that offers no window scaling is never advertised more than 32767 bytes, lest it take the number for a signed one.
     tcp_workaround_signed_windows: bool = "net.ipv4.tcp_workaround_signed_windows", ours false, linux false, range _,
     /// Of an accounting by packets: the right edge may retreat when memory runs out, on connections that scale windows.
     tcp_shrink_window: bool = "net.ipv4.tcp_shrink_window", ours false, linux false, range _,
@@ -337,7 +337,7 @@ settings! {
     tcp_comp_sack_delay_ns: u32 = "net.ipv4.tcp_comp_sack_delay_ns", ours 1_000_000, linux 1_000_000, range _,
     /// And no longer than this part of a round trip, per cent.
     tcp_comp_sack_rtt_percent: u32 = "net.ipv4.tcp_comp_sack_rtt_percent", ours 33, linux 33, range 1..=1000,
-    /// The window begins with what the first segment told of it, and grows by twice what arrives.
+    /// The window begins with what the first segment says of it, and grows by twice what arrives.
     window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
     /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first. (Linux's most is a 128th of
     /// the memory, and 32 MiB where there are 4 GiB.)
@@ -443,13 +443,13 @@ settings! {
     resets_per_peer: u32 = "firstbyte.resets_per_peer", ours 1000, linux 2_147_483_647, range _,
     /// Answers to echo requests, likewise. (Linux's `icmp_ratelimit` and `icmp_msgs_per_sec` hold only for what `icmp_ratemask` names: errors.)
     echo_replies_per_peer: u32 = "firstbyte.echo_replies_per_peer", ours 1000, linux 2_147_483_647, range _,
-    /// How long new connections keep to a path MTU that an ICMP error told.
+    /// How long new connections keep to a path MTU that an ICMP error reported.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
     /// Packets of IPv4 may be cut on their way, where a socket does not say otherwise ([`PathMtuDiscovery`]): 0 they may not. Else they may, and
     /// of ICMP's "fragmentation needed" is believed: with 1 that it happened, not which size it tells (`min_pmtu` it is), with 2 nothing, with 3
     /// everything.
     ip_no_pmtu_disc: u32 = "net.ipv4.ip_no_pmtu_disc", ours 0, linux 0, range 0..=3,
-    /// Least path MTU of IPv4 that is believed, bytes, lest a forger make us send tiny packets. Who is told less keeps to it, and lets packets be
+    /// Least path MTU of IPv4 that is believed, bytes, lest a forger make us send tiny packets. Who hears of less keeps to it, and lets packets be
     /// cut.
     min_pmtu: u32 = "net.ipv4.route.min_pmtu", ours 552, linux 552, range 68..=65_535,
     /// SYN-ACKs, and connections that are accepted, have the class of the SYN (RFC 2474) and not that of the listener.
@@ -459,7 +459,7 @@ settings! {
     rp_filter_all: u32 = "net.ipv4.conf.all.rp_filter", ours 0, linux 0, range 0..=2,
     /// Reverse-path filter of the stack's device: `net.ipv4.conf.NAME.rp_filter` once it has a name (`Stack::set_device_name`).
     rp_filter: u32 = "firstbyte.rp_filter", ours 0, linux 0, range 0..=2,
-    /// Packets whose source cannot be right are told of by the trace (`Traced::Martian`), if this says so or the device's own.
+    /// Packets whose source cannot be right are reported by the trace (`Traced::Martian`), if this says so or the device's own.
     log_martians_all: bool = "net.ipv4.conf.all.log_martians", ours false, linux false, range _,
     /// Martian packets of the stack's device are traced: `net.ipv4.conf.NAME.log_martians`.
     log_martians: bool = "firstbyte.log_martians", ours false, linux false, range _,

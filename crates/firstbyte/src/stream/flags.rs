@@ -56,7 +56,7 @@ impl TcpStream {
         self.connection.try_write_with(data, flags)
     }
 
-    /// Bytes to be read before the last urgent one of which the peer told, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
+    /// Bytes to be read before the last urgent one that the peer announced, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
     /// come. One read does not go over the mark.
     ///
     /// # Errors

@@ -35,13 +35,13 @@ rules! {
     CrossedSyns {
         /// RFC 7323 §2.2 and RFC 5961 §4.2: what the peer did not offer is not used, and its SYN is challenged when it comes again.
         Rfc = "rfc",
-        /// The SYN goes again with ACK, whatever the peer offers (`tcp_rcv_synsent_state_process`).
+        /// The SYN is retransmitted with ACK, whatever the peer offers (`tcp_rcv_synsent_state_process`).
         Kernel = "kernel",
     }
     /// Where SYNs have crossed, the SYN-ACK offers all that our SYN did (Linux sends the same segment, with ACK); otherwise what the peer's SYN
     /// offered, too (RFC 7323 §2.2, §3.2).
     offers_all: Kernel,
-    /// Where SYNs have crossed, our windows are told in the scale that we offered whatever the peer offers, and that of its SYN-ACK is taken
+    /// Where SYNs have crossed, our windows are advertised in the scale that we offered whatever the peer offers, and that of its SYN-ACK is taken
     /// to be scaled (Linux's `tcp_rcv_synsent_state_process`, `tcp_rcv_state_process`); otherwise neither is (RFC 7323 §2.2).
     scales: Kernel,
     /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
@@ -70,14 +70,14 @@ rules! {
 }
 
 rules! {
-    /// How losses, reordering and spurious recoveries are told.
+    /// How losses, reordering and spurious recoveries are detected.
     LossRules {
         /// RFC 8985, RFC 6675 and RFC 4015.
         Rfc = "rfc",
         /// Linux's, where its `tcp_input.c` and `tcp_recovery.c` differ from them.
         Kernel = "kernel",
     }
-    /// Loss is told by time whatever `tcp_recovery`'s first bit says (Linux since 6.17, which counts no more).
+    /// Loss is found by time whatever `tcp_recovery`'s first bit says (Linux since 6.17, which counts no more).
     rack_always: Kernel,
     /// The rest of a packet whose beginning was acknowledged by itself counts as having been overtaken when it is acknowledged, so that the
     /// path is held to reorder.
@@ -88,7 +88,7 @@ rules! {
     /// RACK's window widens at most once for what is delivered after it did, of which an acknowledgement has to tell; otherwise once for what
     /// is outstanding (RFC 8985 §6.2 step 4), which lasts as long as the first segment is missing.
     dsack_rounds_by_delivery: Kernel,
-    /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when nothing that went again is on its way: until
+    /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when no retransmission is on its way: until
     /// then nothing more does. Otherwise at once (RFC 4015 §3).
     undo_needs_quiet: Kernel,
     /// What an acknowledgement shows to be lost is retransmitted before the text of the same segment is taken, and so does not acknowledge that
@@ -156,7 +156,7 @@ rules! {
 rules! {
     /// What the device is given to cut, where it does.
     BurstRules {
-        /// New data; what goes again, or tells that the window was reduced, is one segment at a time.
+        /// New data; a retransmission, or a segment with CWR, is one segment at a time.
         Careful = "careful",
         /// Whatever the windows let go (`tcp_write_xmit`, `tcp_xmit_retransmit_queue`).
         Kernel = "kernel",
@@ -250,7 +250,7 @@ rules! {
     AcceptOverflow {
         /// It is accepted as soon as there is room, and reset when its request expires.
         Admit = "admit",
-        /// It is accepted when it next sends something, and never told (`tcp_v4_syn_recv_sock`).
+        /// It is accepted when it next sends something, and never reset (`tcp_v4_syn_recv_sock`).
         Forget = "forget",
     }
     /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
@@ -278,14 +278,14 @@ rules! {
 }
 
 rules! {
-    /// Which MSS is told, and which is assumed of a peer.
+    /// Which MSS is announced, and which is assumed of a peer.
     MssRules {
         /// RFC 6691 §2 and RFC 9293 §3.7.1.
         Rfc = "rfc",
         /// Linux's `dst_metric_advmss`, `tcp_send_syn_data` and `msstab`.
         Kernel = "kernel",
     }
-    /// The MSS we tell is the route's `advmss` as it stands, or what the path's MTU allows, where an ICMP error told of one; otherwise no more
+    /// The MSS we announce is the route's `advmss` as it stands, or what the path's MTU allows, where an ICMP error reported one; otherwise no more
     /// than the device allows (RFC 6691 §2).
     told_by_path: Kernel,
     /// A peer that tells no MSS is held to take what an open that asked for Fast Open had assumed of it: what the cache knows, or our own

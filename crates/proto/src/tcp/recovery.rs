@@ -3,9 +3,9 @@
 //! | file | subject |
 //! |---|---|
 //! | `scoreboard` | what the peer holds, what is lost, what was retransmitted; the pipe (RFC 6675) |
-//! | `arrived` | what one ACK told |
+//! | `arrived` | what one ACK reported |
 //! | `marks` | the bits on the segments, and their sums |
-//! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
+//! | `rack` | loss found by time (RFC 8985), with the adaptive reordering window |
 //! | `scoreboard/timeout` | what a time-out marks, and what shows it to be spurious |
 //! | `scoreboard/duplicates` | what D-SACKs tell |
 //! | `scoreboard/refused` | what could not leave |
@@ -103,7 +103,7 @@ impl Recovery {
         self.board().map_or((0, 0, 0), Scoreboard::sums)
     }
 
-    /// Bytes that duplicates of a peer without SACK told to have arrived.
+    /// Bytes that duplicates of a peer without SACK reported as arrived.
     pub(crate) fn reported(&self) -> u32 {
         self.board().map_or(0, Scoreboard::reported_bytes)
     }

@@ -65,7 +65,7 @@ impl PendingWork {
 }
 
 /// Deadlines that the timer wheel does not know yet. Most are set and stopped, or moved, before the first of them comes; so the wheel is
-/// told only then, or when it is asked for the earliest.
+/// updated only then, or when it is asked for the earliest.
 pub(in crate::stack) struct Deadlines {
     /// Connections whose deadline may not be the one the wheel knows.
     pub(in crate::stack) moved: Vec<u32>,

@@ -57,7 +57,7 @@ bitflags::bitflags! {
     /// What the path was found not to carry, as Linux's `tcpi_accecn_fail_mode` tells it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(in crate::tcp) struct Failures: u16 {
-        /// What the peer told of our SYN, or SYN-ACK, cannot be: its IP-ECN field is mangled on the way (RFC 9768 §3.2.2.3).
+        /// What the peer reported of our SYN, or SYN-ACK, cannot be: its IP-ECN field is mangled on the way (RFC 9768 §3.2.2.3).
         const ACE_RECEIVED = 1 << 1;
         /// Options do not arrive, or arrive zeroed (RFC 9768 §3.2.3.2).
         const OPTION_RECEIVED = 1 << 3;
@@ -100,7 +100,7 @@ impl ByteCounts {
 pub(crate) struct AccurateEcn {
     /// r.cep less what it began with: packets received with CE.
     received_ce: u32,
-    /// Of them, those that no ACE field has told of; 15 at most.
+    /// Of them, those that no ACE field has reported; 15 at most.
     unreported_ce: u8,
     received: ByteCounts,
     /// Of the packet before.
@@ -122,11 +122,11 @@ pub(crate) struct AccurateEcn {
     /// s.cep less what it began with: our packets that the peer received with CE.
     delivered_ce: u32,
     delivered: ByteCounts,
-    /// What the last options told of was all of this codepoint: so will be what is acknowledged without any.
+    /// What the last options reported was all of this codepoint: so will be what is acknowledged without any.
     estimated: Option<Ecn>,
     /// Of the segment that is being worked through, until it is decoded.
     arriving: Option<Arriving>,
-    /// Marks that it told of.
+    /// Marks that it reported.
     newly_marked: u32,
     /// It completes the handshake: its ACE field is no counter.
     completes: bool,
@@ -179,7 +179,7 @@ impl AccurateEcn {
     }
 }
 
-/// A newer timestamp came with the number that is to be told (see `note_timestamp`).
+/// A newer timestamp came with the number that is to be echoed (see `note_timestamp`).
 fn is_newer(tsval: u32, ts_recent: u32) -> bool {
     (tsval.wrapping_sub(ts_recent) as i32) > 0
 }

@@ -1,4 +1,4 @@
-//! A connection asks for ECN, grants it, and does as it is told (RFC 3168 §6.1).
+//! A connection asks for ECN, grants it, and answers what is echoed (RFC 3168 §6.1).
 
 use super::{Asked, BeforeAck, EcnMode, Marks, SETUP, asks_for_accurate, ecn_of_syn};
 use crate::Config;

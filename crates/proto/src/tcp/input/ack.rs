@@ -15,7 +15,7 @@ use crate::{CloseReason, Config, Events, State};
 use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
 
-/// Bytes that an acknowledgement told of, and its sample of the round trip.
+/// Bytes that an acknowledgement reported as delivered, and its sample of the round trip.
 pub(super) struct Newly {
     pub(super) delivered: u32,
     /// Nanoseconds.
@@ -76,7 +76,7 @@ impl Connection {
                 self.probes_answered(&cx.config);
             }
         } else {
-            // Where a window may shrink, the same one is told again and again.
+            // Where a window may shrink, the same one is advertised again and again.
             let told = if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
             match self.agreed.sack {
                 true => self.read_ack(cx, segment, told),
@@ -95,7 +95,7 @@ impl Connection {
         self.after_ack(cx)
     }
 
-    /// The peer has acknowledged up to here, if only what it had before: what few connections ask to be told.
+    /// The peer has acknowledged up to here, if only what it had before: which few connections ask to be reported.
     #[inline(never)]
     pub(super) fn special_hears(&mut self, cx: &Context, ack: SeqNum) {
         if let Some(special) = &mut self.special {
@@ -315,7 +315,7 @@ impl Connection {
         self.acknowledge(cx, (segment.header.ack, segment.header.options.timestamps), arrived)
     }
 
-    /// What was told.
+    /// What was reported.
     ///
     /// Inlined, so that what follows from `arrived` costs nothing where there is none.
     #[inline(always)]
@@ -555,7 +555,7 @@ impl Connection {
         }
     }
 
-    /// The peer has just told its window, which is still too small: the wait for the next probe begins anew (Linux's `tcp_ack_probe`).
+    /// The peer has just advertised its window, which is still too small: the wait for the next probe begins anew (Linux's `tcp_ack_probe`).
     fn put_off_window_probe(&mut self, cx: &Context) {
         if self.timers.is_set(Timer::Retransmit) && self.is_window_limited() {
             self.arm_rto(cx.now);

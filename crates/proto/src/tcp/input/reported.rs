@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Of `acked` bytes, what duplicates had not told of before.
+    /// Of `acked` bytes, what duplicates had not reported before.
     pub(super) fn reported_is_acknowledged(&mut self, cx: &mut Context, acked: u32) -> u32 {
         let (in_flight, measure) = (self.in_flight(), (u32::from(self.smss()), cx.config.tcp_max_reordering));
         let Some(board) = self.recovery.board_mut() else { return acked };

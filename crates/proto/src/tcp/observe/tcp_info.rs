@@ -55,7 +55,7 @@ pub enum CaState {
 pub struct AccurateEcnInfo {
     /// Packets received with a mark.
     pub received_ce: u32,
-    /// Packets of ours that the peer received with a mark, as far as it has told.
+    /// Packets of ours that the peer received with a mark, as far as it has reported.
     pub delivered_ce: u32,
     /// Payload bytes received as ECT(1).
     pub received_e1_bytes: u32,
@@ -106,7 +106,7 @@ pub struct TcpInfo {
     pub rcv_mss: u16,
     /// The exchange is held to go back and forth: acknowledgements wait for the answer (`TCP_QUICKACK` reads 0).
     pub pingpong: bool,
-    /// MSS told to the peer, bytes.
+    /// MSS announced to the peer, bytes.
     pub advmss: u16,
     /// Path MTU, bytes.
     pub pmtu: u16,
@@ -126,7 +126,7 @@ pub struct TcpInfo {
     pub last_ack_recv: Option<Instant>,
     /// The window does not grow beyond this for now, bytes; `u32::MAX` = no such bound.
     pub rcv_ssthresh: u32,
-    /// The window last told to the peer, bytes, from the number on that was acknowledged with it.
+    /// The window last advertised to the peer, bytes, from the number on that was acknowledged with it.
     pub rcv_wnd: u32,
     /// The receiver's estimate of the round trip; `None` while it has none.
     pub rcv_rtt: Option<Duration>,
@@ -172,7 +172,7 @@ pub struct TcpInfo {
     pub accurate_ecn: AccurateEcnInfo,
     /// D-SACKs received.
     pub dsack_dups: u32,
-    /// Acknowledgements that told of reordering.
+    /// Acknowledgements that showed reordering.
     pub reord_seen: u32,
     /// Segments that came out of order.
     pub rcv_ooopack: u32,

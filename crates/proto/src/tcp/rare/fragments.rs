@@ -1,7 +1,7 @@
 //! May routers cut our packets? RFC 1191's "don't fragment" of IPv4, and what is believed of who says that it was in the way.
 //!
 //! A socket says it (`IP_MTU_DISCOVER`), else the stack (`ip_no_pmtu_disc`). Where a path's MTU is not doubted, be it that its route says so
-//! (`mtu lock`) or that less than `min_pmtu` was told of it, nothing is left to be discovered, and packets may be cut, too (Linux's
+//! (`mtu lock`) or that less than `min_pmtu` was reported of it, nothing is left to be discovered, and packets may be cut, too (Linux's
 //! `ip_dont_fragment`).
 
 mod connection;

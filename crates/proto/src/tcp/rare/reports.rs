@@ -10,7 +10,7 @@ use bytes::Bytes;
 use wire::SeqNum;
 
 bitflags::bitflags! {
-    /// What is to be told of the last byte of a write.
+    /// What is to be reported of the last byte of a write.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct ReportKinds: u8 {
         /// [`ReportKind::Scheduled`].
@@ -50,7 +50,7 @@ pub struct SendReport {
     pub packet: Bytes,
 }
 
-/// Reports and marks that are kept; more are not told of (Linux: what the receive buffer has no room for).
+/// Reports and marks that are kept; more are not reported (Linux: what the receive buffer has no room for).
 const REPORTS_MAX: usize = 1024;
 
 /// What is watched of one connection.

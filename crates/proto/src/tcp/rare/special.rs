@@ -39,7 +39,7 @@ pub(crate) struct Special {
     pub(in crate::tcp) fragments: Option<Fragments>,
     /// Of one whose route has changed.
     pub(in crate::tcp) rerouted: Option<Rerouted>,
-    /// Until when what was told of the path's MTU is believed.
+    /// Until when what was reported of the path's MTU is believed.
     pub(in crate::tcp) path_mtu_until: Option<Instant>,
     /// Of what held the sender back.
     pub(in crate::tcp) clocks: Clocks,
@@ -49,13 +49,13 @@ pub(crate) struct Special {
     pub(in crate::tcp) reads_no_more: bool,
     /// Number behind the last urgent byte written.
     pub(in crate::tcp) urgent_end: Option<SeqNum>,
-    /// A window probe has told of it, and another follows.
+    /// A window probe has announced it, and another follows.
     pub(in crate::tcp) urgent_told: bool,
-    /// Number of the last urgent byte the peer told of.
+    /// Number of the last urgent byte that the peer announced.
     pub(in crate::tcp) urgent_byte: Option<SeqNum>,
     /// That byte, for who reads it apart.
     pub(in crate::tcp) urgent: Urgent,
-    /// What is to be told of bytes sent and received.
+    /// What is to be reported of bytes sent and received.
     pub(in crate::tcp) reports: Option<Box<Reports>>,
     /// Headers of the SYN that began it, for who asks.
     pub(crate) saved_syn: Option<Box<[u8]>>,

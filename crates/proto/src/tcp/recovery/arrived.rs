@@ -7,7 +7,7 @@ use wire::SeqNum;
 /// A range of sequence numbers, the second not included.
 pub(crate) type Block = (SeqNum, SeqNum);
 
-/// An ACK, and what it told.
+/// An ACK, and what it reported.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) now: Instant,

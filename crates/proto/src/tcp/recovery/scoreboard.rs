@@ -24,7 +24,7 @@ use core::time::Duration;
 use smallvec::SmallVec;
 use wire::SeqNum;
 
-/// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
+/// `tcp_recovery`: loss is found by time (else by RFC 6675's counting).
 pub(crate) const RACK: u32 = 0x1;
 
 /// Where the sender is.
@@ -131,7 +131,7 @@ impl Scoreboard {
         self.marks.retransmitted.len > 0
     }
 
-    /// Bytes that duplicates told to have arrived.
+    /// Bytes that duplicates reported as arrived.
     pub(crate) fn reported_bytes(&self) -> u32 {
         self.reported.unwrap_or(0)
     }

@@ -63,7 +63,7 @@ impl Space {
         }
     }
 
-    /// The connection begins to receive, with a `first` window of so many bytes and the scale `shift`, behind a SYN that told `advmss`.
+    /// The connection begins to receive, with a `first` window of so many bytes and the scale `shift`, behind a SYN that announced `advmss`.
     pub(in crate::tcp) fn begin(
         &mut self,
         now: Instant,

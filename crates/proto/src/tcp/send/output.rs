@@ -478,7 +478,7 @@ impl Connection {
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let rate = self.window_rate(&cx.config);
-        // What duplicates told to have arrived is not in flight any more.
+        // What duplicates reported as arrived is not in flight any more.
         let in_flight = self.in_flight().saturating_sub(self.recovery.reported());
         let in_flight = self.reduction_base(cx, in_flight);
         let again = cx.config.reduction_rules.start_at_cwnd() && self.is_reduced_already();

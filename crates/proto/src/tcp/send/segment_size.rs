@@ -17,7 +17,7 @@ const BOUND_TO_HALF: u32 = 536;
 /// The least segment that small windows lead to, headers of TCP included (Linux's), bytes.
 const SEGMENT_MIN: u16 = 48;
 
-/// Least MSS told that follows from a path's MTU, bytes.
+/// Least MSS announced that follows from a path's MTU, bytes.
 const ADVMSS_MIN: u16 = 256;
 
 impl Sender {
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// What a path carries was told some time ago, and is known so long (`mtu_expires`).
+    /// What a path carries was reported some time ago, and is believed for `mtu_expires`.
     #[cold]
     pub(crate) fn note_path_mtu_age(&mut self, cx: &Context) {
         let known = cx.paths.lookup(self.tuple.local, self.tuple.peer);
@@ -253,7 +253,7 @@ impl Connection {
 }
 
 impl Context {
-    /// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
+    /// The link's MTU, or the route's, or what ICMP lately reported of the path, whichever is least; a locked route's is not doubted.
     #[inline]
     pub(in crate::tcp) fn first_path_mtu(&self, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
         let link = u16::try_from(self.capabilities.mtu).unwrap_or(u16::MAX);

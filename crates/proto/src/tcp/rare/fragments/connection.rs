@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    /// By the route, or by who told less than may be.
+    /// By the route, or by who reported less than may be.
     pub(crate) fn path_mtu_is_locked(&self, cx: &Context) -> bool {
         self.route_metrics().and_then(|route| route.mtu).is_some_and(|mtu| mtu.locked)
             || is_locked(cx, self.tuple.local, self.tuple.peer)
@@ -86,7 +86,7 @@ pub(crate) fn cut_ident(
     (!whole).then(|| first_ident(header.seq))
 }
 
-/// Less than is believed was told of the path, not long ago.
+/// Less than is believed was reported of the path, not long ago.
 fn is_locked(cx: &Context, local: Addr, peer: Addr) -> bool {
     let path = cx.paths.lookup(local, peer).filter(|path| path.path_mtu_locked);
     path.is_some_and(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires).is_some())

@@ -13,7 +13,7 @@ impl Connection {
         self.special.get_or_insert_default().reports.get_or_insert_default()
     }
 
-    /// The last byte written is to be told of. Of several in one segment only the last is: as with Linux, which marks segments.
+    /// The last byte written is to be reported. Of several in one segment only the last is: as with Linux, which marks segments.
     pub(crate) fn report_last(&mut self, kinds: ReportKinds) {
         let Some(first) = self.snd.queue.last_segment() else { return };
         let byte = self.snd.queue.end() - 1;
@@ -27,7 +27,7 @@ impl Connection {
         }
     }
 
-    /// All that is in the send queue is to be told of when it is gone. False: it is gone.
+    /// When all that is in the send queue is gone, that is to be reported. False: it is gone.
     pub(crate) fn report_released(&mut self) -> bool {
         if self.snd.queue.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Peers without SACK: each duplicate ACK tells that some segment behind the first missing one arrived, and counts as if SACK had told which
+//! Peers without SACK: each duplicate ACK tells that some segment behind the first missing one arrived, and counts as if SACK had reported which
 //! (Linux's `tcp_add_reno_sack` and `tcp_remove_reno_sacks`).
 
 use super::{Phase, Scoreboard};
@@ -59,7 +59,7 @@ impl Scoreboard {
         (self.reported_bytes().saturating_sub(before), reordered)
     }
 
-    /// `acked` bytes were acknowledged, and `in_flight` are left: the first was missing, and what is behind it had been told of, as far
+    /// `acked` bytes were acknowledged, and `in_flight` are left: the first was missing, and what is behind it had been reported, as far
     /// as duplicates came. Returns and shows the same.
     pub(crate) fn reported_is_acknowledged(
         &mut self,
@@ -90,12 +90,12 @@ impl Scoreboard {
         true
     }
 
-    /// What duplicates told belongs to what is acknowledged by now.
+    /// What duplicates reported belongs to what is acknowledged by now.
     pub(crate) fn forget_reported(&mut self) {
         self.reported = Some(0);
     }
 
-    /// Duplicates have told of as many segments as make a loss.
+    /// Duplicates have reported as many segments as make a loss.
     pub(crate) fn enough_reported(&self, segment: u32) -> bool {
         self.reported_bytes() >= self.reordering().saturating_mul(segment)
     }

@@ -147,7 +147,7 @@ impl Connection {
         probe.is_some_and(|probe| probe.from == seq && probe.end == seq + len)
     }
 
-    /// Something is retransmitted: nothing can be told by the probe any more.
+    /// Something is retransmitted: the probe shows nothing any more.
     pub(in crate::tcp) fn forget_mtu_probe(&mut self) {
         if let Some(search) = self.search_mut() {
             search.probe = None;
@@ -202,7 +202,7 @@ impl Connection {
         true
     }
 
-    /// The path has told that it takes no packets so large, and it is the probe alone that was. True: no more than that is lost.
+    /// The path has reported that it takes no packets so large, and it is the probe alone that was. True: no more than that is lost.
     pub(crate) fn loses_probe_alone(&mut self, cx: &Context) -> bool {
         let probe = self.search().and_then(|search| search.probe);
         probe.is_some_and(|probe| {
