@@ -17,7 +17,7 @@ const BYTES: usize = 400_000_000;
 const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
 
-/// So many clients, each a host with a path of its own, download over the line of one server's card. Gives the packets that went.
+/// `flows` clients, each a host with a path of its own, download over the line of one server's card. Gives the packets that went.
 fn share(flows: usize) -> u64 {
     let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
     let mut network = Network::without_capture(1);

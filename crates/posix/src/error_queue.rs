@@ -42,7 +42,7 @@ pub mod stamping {
     pub const TX_ACK: u32 = 1 << 9;
     /// Stamps come without the packet.
     pub const OPT_TSONLY: u32 = 1 << 11;
-    /// And with what Linux knows of the connection, in netlink's form: not here.
+    /// Stamps come with what Linux knows of the connection, in netlink's form: not here.
     pub const OPT_STATS: u32 = 1 << 12;
     /// To convert a device's stamps: there are none.
     pub const BIND_PHC: u32 = 1 << 15;

@@ -14,9 +14,9 @@ use wire::{
     TcpOptions, Timestamps, TxPacket, protocol,
 };
 
-/// A SYN that is not answered for so long is sent again, as Linux does (RFC 6298 §2).
+/// How long a SYN may go unanswered before it is retransmitted, as by Linux (RFC 6298 §2).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
-/// So long the reply may take.
+/// How long the reply may take.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// A reply that pauses for so long has filled the server's first window. Linux repeats after 200 ms at the earliest.
 const QUIET: Duration = Duration::from_millis(120);

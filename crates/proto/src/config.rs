@@ -173,7 +173,7 @@ settings! {
     tcp_no_metrics_save: bool = "net.ipv4.tcp_no_metrics_save", ours false, linux false, range _,
     /// No slow-start threshold is left, and none that is remembered is used: one unlucky transfer would slow down all that follow.
     tcp_no_ssthresh_metrics_save: bool = "net.ipv4.tcp_no_ssthresh_metrics_save", ours true, linux true, range _,
-    /// So long after they were learnt a path's round trip, windows and reordering are believed.
+    /// How long a path's round trip, windows and reordering are believed after they were learnt.
     path_metrics_life: Duration = "firstbyte.path_metrics_life", ours Duration::from_secs(3600), linux Duration::from_secs(3600), range _,
     /// The first round trip of a connection is remembered at once, not only when it ends.
     path_rtt_at_once: bool = "firstbyte.path_rtt_at_once", ours true, linux false, range _,
@@ -333,9 +333,9 @@ settings! {
     /// Acknowledgements of packets out of order that one may stand for, once three have gone at once; of an accounting by packets, with
     /// SACK. 0 = each goes at once.
     tcp_comp_sack_nr: u32 = "net.ipv4.tcp_comp_sack_nr", ours 0, linux 44, range 0..=255,
-    /// Such a one waits so long at most, ns.
+    /// Longest wait of a compressed acknowledgement, ns.
     tcp_comp_sack_delay_ns: u32 = "net.ipv4.tcp_comp_sack_delay_ns", ours 1_000_000, linux 1_000_000, range _,
-    /// And no longer than this part of a round trip, per cent.
+    /// Longest wait of a compressed acknowledgement as a part of a round trip, per cent.
     tcp_comp_sack_rtt_percent: u32 = "net.ipv4.tcp_comp_sack_rtt_percent", ours 33, linux 33, range 1..=1000,
     /// The window begins with what the first segment says of it, and grows by twice what arrives.
     window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
@@ -394,7 +394,7 @@ settings! {
     /// A route's `cwnd` and `ssthresh` hold as they stand. Otherwise `cwnd` does so only with `lock`, and `ssthresh` is merely what the
     /// memory of a path begins with, so that it counts for nothing while `tcp_no_ssthresh_metrics_save` is on. Read when a route is set.
     route_metrics_unlocked: bool = "firstbyte.route_metrics_unlocked", ours true, linux false, range _,
-    /// So many SYNs or SYN-ACKs in a row lost make the initial window one segment (RFC 5681 §3.1 after one, Linux after two); 0: none do.
+    /// How many SYNs or SYN-ACKs lost in a row make the initial window one segment (RFC 5681 §3.1 after one, Linux after two); 0: none do.
     syn_losses_initcwnd: u32 = "firstbyte.syn_losses_initcwnd", ours 2, linux 2, range _,
     /// Segments that one acknowledgement may add to the window in slow start: RFC 3465's L is 2, RFC 9406's 8 for a sender that does not
     /// pace (§4.3). 0 = all that it acknowledges: a receiver behind GRO acknowledges a batch at once, where a limit makes slow start linear.

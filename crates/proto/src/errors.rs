@@ -95,11 +95,11 @@ pub enum CloseReason {
     Refused,
     /// Retransmissions gave up.
     TimedOut,
-    /// ICMP said so while opening, or retransmissions gave up after it did.
+    /// ICMP said while opening that the host or network is unreachable, or retransmissions gave up after it had said so.
     HostUnreachable,
-    /// As above, network administratively closed.
+    /// ICMP said while opening that the network is administratively closed, or retransmissions gave up after it had said so.
     Prohibited,
-    /// As above, protocol or port.
+    /// ICMP said while opening that the protocol or port is unreachable, or retransmissions gave up after it had said so.
     PortUnreachable,
 }
 

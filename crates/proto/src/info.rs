@@ -87,7 +87,7 @@ pub struct ConnectionInfo {
     pub send_buffer: u32,
     /// What it counts now, bytes: payload, and what segments take beside it (`skmem`'s w).
     pub send_buffer_used: u64,
-    /// So much of it is free, and so little waits to be sent, that a writer who found no room would be woken.
+    /// So much of the send buffer is free, and so little waits to be sent, that a writer who found no room would be woken.
     pub writable: bool,
     /// Memory that both buffers hold, bytes.
     pub memory: u32,

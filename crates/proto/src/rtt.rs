@@ -48,7 +48,7 @@ pub(crate) struct RttEstimator {
     pub(crate) srtt: u32,
     /// RTTVAR; `windowed` MDEV in microseconds.
     deviation: u32,
-    /// And when it was measured, in ticks.
+    /// The least round trip, and in ticks when it was measured.
     min_rtt: u32,
     min_rtt_at: u32,
     /// VAR of `windowed`, the greatest MDEV of this window, both in microseconds, and the window's end.

@@ -18,7 +18,7 @@ pub struct SavedConnection {
     pub snd_una: SeqNum,
     /// What was written and is not acknowledged.
     pub unacknowledged: Bytes,
-    /// So many bytes at the end of that were never sent.
+    /// How many bytes at the end of `unacknowledged` were never sent.
     pub unsent: usize,
     /// RCV.NXT: the number behind the last byte of `unread`.
     pub rcv_nxt: SeqNum,

@@ -21,7 +21,7 @@ impl Instant {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// So many nanoseconds later.
+    /// The moment `nanos` nanoseconds later.
     pub(crate) const fn plus_nanos(self, nanos: u64) -> Instant {
         Instant(self.0.saturating_add(nanos))
     }

@@ -22,7 +22,7 @@ pub(crate) struct ControlSocket {
 /// How long a client may take to send its request and to take the answer.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many are answered at once; others wait in the socket's backlog.
+/// How many clients are answered at once; others wait in the socket's backlog.
 pub(super) const PEERS_MAX: usize = 64;
 
 impl ControlSocket {

@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 pub(crate) struct HttpServer {
     site: Site,
     keep_alive: bool,
-    /// So long a client may take for the head of a request.
+    /// How long a client may take for the head of a request.
     timeout: Duration,
 }
 

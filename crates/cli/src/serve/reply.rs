@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) struct Site {
     root: Option<Arc<Root>>,
     allow_early_unsafe: bool,
-    /// So long a body may pause.
+    /// How long a body may pause.
     timeout: Duration,
 }
 

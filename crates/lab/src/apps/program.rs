@@ -46,9 +46,9 @@ struct Session {
 pub struct Rounds {
     /// How many there are.
     pub count: usize,
-    /// So many of them at first, one by one.
+    /// How many connections come at first, one by one.
     pub alone: usize,
-    /// So many at the same time.
+    /// How many connections there are at the same time.
     pub at_once: usize,
     /// From the end of one to the next.
     pub pause: Duration,

@@ -9,9 +9,9 @@ pub(super) enum Act {
     Path { up: bool },
     /// A link of the path's bond, counted from 1, fails or comes back.
     Link { number: usize, up: bool },
-    /// So many percent are lost on the way to the client.
+    /// Loss on the way to the client, percent.
     Loss { percent: f64 },
-    /// So many SYNs come from addresses that nobody has.
+    /// `count` SYNs come from addresses that nobody has.
     SpoofSyns { count: u32 },
     /// A setting of an end changes.
     Set { client: bool, name: String, value: String },

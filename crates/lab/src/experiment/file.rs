@@ -162,13 +162,13 @@ pub(super) struct EndPart {
     /// Its network card.
     pub(super) device: Option<super::device::DevicePart>,
     // Of a client.
-    /// So many hosts that all do the same.
+    /// How many hosts there are that all do the same.
     pub(super) clients: Option<u32>,
     /// From the start of one of them to that of the next.
     #[serde(default, deserialize_with = "optional")]
     pub(super) stagger: Option<Time>,
     pub(super) connections: Option<usize>,
-    /// So many at first, one by one.
+    /// How many connections come at first, one by one.
     pub(super) alone: Option<usize>,
     pub(super) at_once: Option<usize>,
     #[serde(default, deserialize_with = "optional")]
@@ -179,7 +179,7 @@ pub(super) struct EndPart {
     pub(super) accepts: Option<bool>,
     /// Ports it listens at, from 80 on; the client's connections take turns.
     pub(super) ports: Option<u16>,
-    /// So many, with the same address, behind a load balancer.
+    /// How many servers there are with the same address, behind a load balancer.
     pub(super) servers: Option<usize>,
     /// Each has a cookie key of its own.
     pub(super) own_keys: Option<bool>,

@@ -19,7 +19,7 @@ pub(super) struct Bell {
 }
 
 thread_local! {
-    /// And the process it was made in: a child of fork shares it with its parent, and would hear what is not for it.
+    /// The bell of this thread, and the process it was made in: a child of fork shares it with its parent, and would hear what is not for it.
     static OWN: RefCell<Option<(u32, Arc<Bell>)>> = const { RefCell::new(None) };
 }
 

@@ -298,7 +298,7 @@ fn send_all(conn: &OwnedFd, mut text: &[u8], flags: SendFlags) -> Result<(), Err
     Ok(())
 }
 
-/// So many bytes, or all until the end. An end before that is a failure.
+/// Receives `len` bytes, or all until the end. An end before that is a failure.
 fn receive(conn: &OwnedFd, len: Option<usize>) -> Result<usize, Errno> {
     let mut room = vec![0; len.unwrap_or(READ).min(READ)];
     let mut read = 0;

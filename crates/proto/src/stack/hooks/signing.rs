@@ -20,9 +20,9 @@ const PARTED_MIN: usize = 64;
 pub(in crate::stack) struct Signing {
     /// The fixed header of the segment that is being handled, and its length without IP.
     header: Option<([u8; TCP_HEADER_LEN], u32)>,
-    /// Of TIME-WAIT, whose entries have no room for them. Never iterated where order matters.
+    /// Keys of connections in TIME-WAIT, whose entries have no room for them. Never iterated where order matters.
     parted: BTreeMap<FourTuple, Md5Key>,
-    /// So many are kept before the next look.
+    /// How many of these keys are kept before the next look for those whose entry is gone.
     parted_max: usize,
 }
 

@@ -47,9 +47,9 @@ pub(crate) trait Unit: Clone + Debug + Default {
     fn slow_start(start: &Start) -> Self::SlowStart;
     /// Units that are newly acknowledged.
     fn acknowledged(slow_start: &mut Self::SlowStart, acked: &Acked) -> u32;
-    /// So many units are acknowledged in slow start. Returns those it has no use for.
+    /// `units` are acknowledged in slow start. Returns those it has no use for.
     fn grow_slow_start(cubic: &mut Cubic<Self>, acked: &Acked, units: u32) -> u32;
-    /// So many are in congestion avoidance. Returns the window that follows from `cwnd`.
+    /// `units` are acknowledged in congestion avoidance. Returns the window that follows from `cwnd`.
     fn avoid(
         avoidance: &mut Avoidance<Self>,
         slow_start: &Self::SlowStart,

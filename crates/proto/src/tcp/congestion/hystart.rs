@@ -42,7 +42,7 @@ pub(super) struct HyStart {
 /// What an acknowledgement is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// So many bytes more.
+    /// The window grows by this many bytes.
     By(u32),
     /// Slow start is over: ssthresh becomes cwnd.
     Over,

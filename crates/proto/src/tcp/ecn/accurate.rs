@@ -184,7 +184,7 @@ fn is_newer(tsval: u32, ts_recent: u32) -> bool {
     (tsval.wrapping_sub(ts_recent) as i32) > 0
 }
 
-/// So much was acknowledged.
+/// Bytes that were acknowledged.
 fn advance(una: SeqNum, prior_una: SeqNum) -> u32 {
     if una.after(prior_una) { una.since(prior_una) } else { 0 }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Resend {
     pub(crate) most: u32,
     /// Several segments go together only if they are no more than this; 0: never.
     pub(crate) together: u32,
-    /// And if what is beyond the first ends no later than this, ...
+    /// Several segments go together only if what is beyond the first ends no later than this, ...
     pub(crate) until: SeqNum,
     /// ... and all of it is lost; otherwise the peer must only not have reported it.
     pub(crate) all_lost: bool,

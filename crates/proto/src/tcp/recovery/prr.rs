@@ -39,7 +39,7 @@ impl Prr {
         self.out = self.out.saturating_add(bytes);
     }
 
-    /// So many of those have not left.
+    /// `bytes` that were counted as sent have not left.
     pub(super) fn take_back(&mut self, bytes: u32) {
         self.out = self.out.saturating_sub(bytes);
     }

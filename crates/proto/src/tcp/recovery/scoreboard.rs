@@ -32,7 +32,7 @@ pub(crate) const RACK: u32 = 0x1;
 pub(crate) enum Phase {
     /// Nothing is held to be lost.
     Open,
-    /// Nor here, but congestion was echoed: the window shrinks, until more than the recovery point is acknowledged.
+    /// Nothing is held to be lost, but congestion was echoed: the window shrinks, until more than the recovery point is acknowledged.
     Reducing,
     /// Fast recovery, until the recovery point is acknowledged.
     Recovery,

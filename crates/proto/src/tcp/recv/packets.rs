@@ -119,7 +119,7 @@ pub(crate) struct PacketSpace {
 /// Acknowledgements of packets out of order that wait to be sent as one (Linux's `tcp_comp_sack_*`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Compression {
-    /// So many wait.
+    /// How many of them wait.
     pub(crate) waiting: u32,
     /// When they go.
     pub(crate) at: Instant,

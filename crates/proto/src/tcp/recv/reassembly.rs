@@ -26,7 +26,7 @@ pub(crate) struct Reassembly {
     memory: u32,
     /// A number in each run that grew lately, the latest first.
     recent: VecDeque<SeqNum>,
-    /// So many of these, from the front, were in no acknowledgement yet.
+    /// How many of the `recent`, from the front, were in no acknowledgement yet.
     unreported: usize,
     /// What arrived twice, until that is reported to the peer (RFC 2883).
     pub(crate) duplicate: Option<(SeqNum, SeqNum)>,

@@ -15,7 +15,7 @@ use wire::RxData;
 const PIN_FACTOR: usize = 4;
 /// Copied payloads share chunks as large as the buffer, up to this size.
 const COMPACT_CHUNK: usize = 2048;
-/// And at least of this one.
+/// Least size of a chunk that copied payloads share.
 const COMPACT_FIRST: usize = 64;
 /// Payloads that are copied together later, for want of memory, share chunks of this size.
 const COLLAPSED_CHUNK: usize = 16_384;
@@ -28,7 +28,7 @@ pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
 
 /// Places for payloads that are kept while nobody needs one.
 const SPARE: usize = 64;
-/// And the payloads each may have room for.
+/// Payloads that a spare place may have room for.
 const SPARE_LEN: usize = 8;
 
 /// Empty places for payloads, of one stack, used again: an ordinary connection needs one for a moment, and then again.
@@ -253,7 +253,7 @@ impl ReceiveBuffer {
         Some(taken)
     }
 
-    /// So many bytes are gone, and their share of the memory: payloads are of one kind mostly. With the last of them goes their place.
+    /// `len` bytes are gone, and their share of the memory: payloads are of one kind mostly. With the last of them goes their place.
     fn took(&mut self, len: usize) -> Option<Box<Held>> {
         let held = self.held.as_mut()?;
         let before = held.len;

@@ -22,7 +22,7 @@ bitflags::bitflags! {
         const FILLS_WINDOWS = 0x20;
         /// Kept here for want of room: the FIN was first sent without text.
         const FIN_ALONE = 0x40;
-        /// And so is `window_unit` as it was when the connection began.
+        /// `window_unit` as it was when the connection began.
         const COUNTS_SEGMENTS = 0x80;
     }
 }

@@ -90,7 +90,7 @@ impl Connection {
         if self.route.is_some() { bytes.min(self.cwnd_clamp()) } else { bytes }
     }
 
-    /// So many SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.
+    /// `lost` SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.
     pub(crate) fn syns_were_lost(&mut self, cx: &Context, lost: u8) {
         let enough = cx.config.syn_losses_initcwnd;
         if enough > 0 && u32::from(lost) >= enough {

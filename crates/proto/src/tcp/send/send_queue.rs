@@ -408,7 +408,7 @@ impl SendQueue {
         self.segments.iter_from(self.segments.find(seq))
     }
 
-    /// So many of the bytes just acknowledged had been counted before.
+    /// `bytes` of those just acknowledged had been counted before.
     pub(crate) fn was_delivered_before(&mut self, bytes: u32, segment: u32) {
         if let Some(held) = &mut self.held {
             self.delivery.was_delivered_before(&mut held.flight, bytes, segment);

@@ -10,7 +10,7 @@ use crate::tcp::observe::tcp_info::{CaState, ca_state};
 use crate::tcp::recv::receiver::AckOwed;
 use wire::{AccurateEcnOption, Ecn, SeqNum, accurate_ecn_difference};
 
-/// So many bytes may have been sent before the first option comes: later, its counters may have wrapped.
+/// Bytes that may have been sent before the first option comes: later, its counters may have wrapped.
 const BYTES_BEFORE_OPTION: u64 = (1 << 23) - 1;
 /// Marked packets that the peer must hear of before ACE can wrap: it is acknowledged at once (RFC 9768 §3.2.2.5.1).
 const UNREPORTED_MOST: u8 = 6;

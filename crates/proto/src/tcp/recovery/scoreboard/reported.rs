@@ -23,7 +23,7 @@ pub(crate) enum Timeout {
     Ends,
 }
 
-/// So many partial acknowledgements of a fast recovery restart the retransmission timer.
+/// Partial acknowledgements of a fast recovery that restart the retransmission timer.
 const PATIENT: u8 = 4;
 
 impl Scoreboard {

@@ -89,7 +89,7 @@ impl Sacks {
 pub(crate) struct Placed {
     /// All of it was there.
     pub(crate) merged: bool,
-    /// So many others are covered by it, and go.
+    /// How many others it covers, which go.
     pub(crate) covers: u32,
     /// It was copied behind another one's payload, instead of being kept by itself.
     pub(crate) copied: bool,

@@ -10,7 +10,7 @@ use wire::SeqNum;
 
 /// Packets that copying together may look at for each that comes.
 pub(super) const LOOKS_PER_PACKET: u32 = 8;
-/// So many it looks at whenever there is no room.
+/// Packets that copying together looks at whenever there is no room.
 const FEW: u32 = 256;
 
 /// What was done to make room, to be counted.
@@ -22,7 +22,7 @@ pub(crate) struct Pruned {
     pub(crate) collapsed: u32,
     /// The number behind which all data out of order was dropped, if any was.
     pub(crate) out_of_order_from: Option<SeqNum>,
-    /// And it was in vain.
+    /// Pruning has not made room enough.
     pub(crate) in_vain: bool,
 }
 
