@@ -37,7 +37,7 @@ pub(crate) mod units;
 pub use crate::report::Finding;
 pub use outcome::Outcome;
 pub use path::route_of_words;
-pub use real::{Beside, KernelEnd, RealPlayed, RealRun, Standing, Whose};
+pub use real::{Beside, KernelEnd, KernelTold, RealPlayed, RealRun, Standing, Whose};
 pub use shelf::{SHELF, Shelved};
 pub use sweep::{Axis, Sample, Sweep};
 pub use swept::Swept;

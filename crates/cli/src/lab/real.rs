@@ -6,7 +6,6 @@ use super::args::{Hosts, OutputArgs};
 use crate::failure::Failure;
 use crate::link::end::{End, wait};
 use crate::terminal::{page_style, print};
-use ::lab::apps::Told;
 use ::lab::experiment::{Beside, Experiment, RealPlayed, RealRun, Standing};
 use ::lab::report::{Align, Page, Table};
 use kernel::{Clock, Kernel};
@@ -50,10 +49,11 @@ fn play(run: &RealRun<'_>) -> Result<RealPlayed, Failure> {
     }
     carry(run, &mut standing, &clock, &mut kernels, &mut ends)
         .map_err(|error| Failure::failed(format!("run `{}`: the path broke: {error}", run.name())))?;
-    let mut seen: [Vec<Told>; 2] = Default::default();
+    let mut seen = [None, None];
     for (kernel, seen) in kernels.into_iter().zip(&mut seen) {
         if let Some(kernel) = kernel {
-            *seen = kernel.told().map_err(|error| told(format!("a program on the kernel: {error}")))?;
+            let kernel = kernel.told();
+            *seen = Some(kernel.map_err(|error| told(format!("a program on the kernel: {error}")))?);
         }
     }
     Ok(run.played(standing, seen))

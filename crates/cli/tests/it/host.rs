@@ -23,7 +23,9 @@ fn shortened(name: &str, changes: &[(&str, &str)]) -> Option<std::path::PathBuf>
         assert!(text.contains(from), "{name} has no `{from}`");
         text = text.replace(from, to);
     }
-    let path = std::env::temp_dir().join(format!("firstbyte-{name}-{}.toml", std::process::id()));
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("host").replace("::", "-");
+    let path = std::env::temp_dir().join(format!("firstbyte-{test}-{}.toml", std::process::id()));
     std::fs::write(&path, text).unwrap();
     Some(path)
 }
@@ -90,6 +92,17 @@ fn the_kernel_is_limited_by_its_buffers_as_in_virtual_time() {
 fn the_kernel_fills_a_queue_as_in_virtual_time() {
     let Some(path) = shortened("bufferbloat", &[("6MB", "3MB")]) else { return };
     agrees(&path, "kernel", "longest wait in the FIFO");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_kernel_counts_what_virtual_time_counts() {
+    let more = "[[expect]]\nwhat = \"SYN data taken\"\nthat = \"count(fast open, client, TcpExtTCPFastOpenActive)\"\nat_least = \"1\"\n";
+    let changes = [("connections = 10", "connections = 3")];
+    let Some(path) = shortened("round-trips", &changes) else { return };
+    let text = std::fs::read_to_string(&path).unwrap() + more;
+    std::fs::write(&path, text).unwrap();
+    agrees(&path, "kernel", "SYN data taken");
     std::fs::remove_file(path).unwrap();
 }
 

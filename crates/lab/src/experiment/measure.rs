@@ -108,7 +108,7 @@ impl<'a> Measured<'a> {
                 client.iter().filter(|told| told.refused == Some(name)).count() as f64
             }
             "mark" => self.mark(first.ok_or("mark needs a NAME")?, argument(1))?,
-            "count" | "state" if !self.played.ours[end(first)?] => return Err(NOT_TOLD.into()),
+            "state" if !self.played.ours[end(first)?] => return Err(NOT_TOLD.into()),
             "limited" | "cwnd" if self.played.ours != [true; 2] => return Err(NOT_TOLD.into()),
             "count" => {
                 let counters = &self.played.counters[end(first)?];

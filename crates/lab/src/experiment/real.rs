@@ -11,6 +11,7 @@ use crate::capture::HostId;
 use crate::network::Network;
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 /// Whose stack an end is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,15 @@ pub struct KernelEnd {
     pub send_buffer: Option<u32>,
     /// `SO_RCVBUF`, if it is set.
     pub receive_buffer: Option<u32>,
+}
+
+/// What a kernel's end has to tell.
+#[derive(Clone, Debug, Default)]
+pub struct KernelTold {
+    /// What its program saw of each connection.
+    pub told: Vec<Told>,
+    /// Its counters by their full names, e.g. `TcpExtTCPTimeouts`.
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// A run of an experiment, with two hosts that are ours or the kernel's.
@@ -204,15 +214,19 @@ impl RealRun<'_> {
         }
     }
 
-    /// The end of it. `told` is what programs of the kernel's ends saw.
-    pub fn played(&self, standing: Standing, mut told: [Vec<Told>; 2]) -> RealPlayed {
+    /// The end of it, with what the kernel's ends have to tell.
+    pub fn played(&self, standing: Standing, kernels: [Option<KernelTold>; 2]) -> RealPlayed {
         let Standing { network, ends, hosts } = standing;
-        for (end, told) in told.iter_mut().enumerate() {
-            if self.whose[end] == Whose::Firstbyte {
-                *told = network.app::<Program>(ends[end]).told().cloned().collect();
+        let ours = |end: usize| network.app::<Program>(ends[end]).told().cloned().collect::<Vec<Told>>();
+        let told =
+            [0, 1].map(|end| kernels[end].as_ref().map_or_else(|| ours(end), |kernel| kernel.told.clone()));
+        let mut played = self.variant.seen(network, hosts, told);
+        for (counters, kernel) in played.counters.iter_mut().zip(kernels) {
+            if let Some(kernel) = kernel {
+                *counters = kernel.counters;
             }
         }
-        RealPlayed(self.variant.seen(network, hosts, told))
+        RealPlayed(played)
     }
 }
 

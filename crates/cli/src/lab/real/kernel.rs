@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use ::lab::apps::{Step, Told};
-use ::lab::experiment::KernelEnd;
+use ::lab::experiment::{KernelEnd, KernelTold};
+use doctor::sources;
 use firstbyte::Instant;
 use firstbyte::device::tun::Tun;
 use rustix::fd::OwnedFd;
@@ -52,9 +53,12 @@ impl Clock {
 
 /// A kernel with its program, which waits for its start.
 pub(super) struct Kernel {
-    program: JoinHandle<io::Result<Vec<Told>>>,
+    program: JoinHandle<io::Result<KernelTold>>,
     start: Option<Sender<()>>,
+    /// Dropped when nothing is under way any more.
+    network: Sender<()>,
     ending: Arc<AtomicBool>,
+    done: Arc<AtomicBool>,
 }
 
 impl Kernel {
@@ -63,24 +67,30 @@ impl Kernel {
         let (clock, ending) = (clock.clone(), Arc::new(AtomicBool::new(false)));
         let (ready, is_ready) = channel();
         let (start, started) = channel();
-        let is_over = Arc::clone(&ending);
+        let (network, silent) = channel::<()>();
+        let done = Arc::new(AtomicBool::new(false));
+        let (is_over, is_done) = (Arc::clone(&ending), Arc::clone(&done));
         let program = std::thread::spawn(move || {
             let tun = match enter(&end, mtu).and_then(|tun| Ok((tun, Side::of(&end)?))) {
                 Ok((tun, side)) => {
                     // Nobody waits for it any more only where the main thread has failed.
                     let _ = ready.send(Ok(tun));
-                    return side.act(&end, &clock, &started, &is_over, mtu - HEADERS);
+                    let told = side.act(&end, &clock, &started, &is_over, mtu - HEADERS);
+                    is_done.store(true, Ordering::Release);
+                    // The other side is dropped: the counters are those of the whole run.
+                    let _ = silent.recv();
+                    return Ok(KernelTold { told: told?, counters: sources::procfs().counters });
                 }
                 Err(error) => error,
             };
             let _ = ready.send(Err(tun));
-            Ok(Vec::new())
+            Ok(KernelTold::default())
         });
         let failed = |error: &dyn core::fmt::Display| {
             Failure::failed(format!("a network namespace cannot be set up: {error} (it needs root)"))
         };
         let tun = is_ready.recv().map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        Ok((Kernel { program, start: Some(start), ending }, tun))
+        Ok((Kernel { program, start: Some(start), network, ending, done }, tun))
     }
 
     /// Lets a client begin.
@@ -95,11 +105,12 @@ impl Kernel {
 
     /// Is its program over?
     pub(super) fn is_over(&self) -> bool {
-        self.program.is_finished()
+        self.done.load(Ordering::Acquire)
     }
 
-    /// What its program saw.
-    pub(super) fn told(self) -> io::Result<Vec<Told>> {
+    /// What its program saw, and its counters.
+    pub(super) fn told(self) -> io::Result<KernelTold> {
+        drop(self.network);
         self.program.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
