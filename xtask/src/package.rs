@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+/// Where packages are built, apart from everything else.
+const VERIFIED: &str = "target/verify";
+
 /// Packs all of them; with `verify` each is unpacked and built against the packages of the others.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let verify = match arguments {
@@ -15,7 +18,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     // Uncommitted changes are packed too: a developer wants to know before the commit.
     cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty"]);
-    if !verify {
+    if verify {
+        // A crate from a registry is not built again while its version stays: what an earlier run built of other sources must not be found.
+        let folder = Path::new(VERIFIED);
+        if folder.exists() {
+            std::fs::remove_dir_all(folder).map_err(|error| format!("{VERIFIED}: {error}"))?;
+        }
+        cargo.args(["--target-dir", VERIFIED]);
+    } else {
         cargo.arg("--no-verify");
     }
     cargo.args(published.iter().flat_map(|name| ["--package", name]));
