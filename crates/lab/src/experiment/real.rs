@@ -85,10 +85,10 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// By how much of the figure in virtual time the other one differs.
+    /// By how much of the figure in virtual time the other one differs; `None` where that is nothing, or one is missing.
     pub fn difference(&self) -> Option<f64> {
         let (there, here) = (self.virtual_time.value?, self.real_time.as_ref().ok()?.value?);
-        Some((here - there) / there)
+        if here == there { Some(0.0) } else { (there != 0.0).then(|| (here - there) / there) }
     }
 }
 
@@ -255,6 +255,17 @@ mod tests {
         for beside in experiment.beside(played).unwrap() {
             assert!(beside.difference().unwrap().abs() < 1e-9, "{beside:?}");
         }
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_share() {
+        let beside = |there, here| Beside {
+            virtual_time: Finding::near("drops", Some(there), "0", 0.0),
+            real_time: Ok(Finding::near("drops", Some(here), "0", 0.0)),
+        };
+        assert_eq!(beside(0.0, 0.0).difference(), Some(0.0));
+        assert_eq!(beside(0.0, 2.0).difference(), None);
+        assert_eq!(beside(2.0, 3.0).difference(), Some(0.5));
     }
 
     #[test]
