@@ -1,5 +1,7 @@
 //! `firstbyte explain` by the kernel's sockets behind middleboxes, to a server in each state that Fast Open knows.
 use crate::{firstbyte, stderr, stdout};
+use firstbyte::device::Device as _;
+use firstbyte::device::tun::Tun;
 use interop::direction::Direction;
 use interop::hook::{self, Hook, drop_if};
 use interop::netns::{Addresses, Host};
@@ -9,6 +11,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket}
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 struct Bed {
@@ -225,4 +228,55 @@ fn syns_with_a_small_hop_limit_find_the_last_router_that_sees_them() {
     assert!(html.contains("drops SYNs that carry data.") && html.contains("SYN with the cookie"), "{html}");
     assert!(html.contains("10.79.0.1 has seen it") && html.matches("<svg").count() >= 4);
     std::fs::remove_file(page).unwrap();
+}
+
+/// A device of this address in a host, and its other side, for a wire.
+fn device(host: &Host, name: &str, address: [u8; 4]) -> OwnedFd {
+    let opened =
+        host.run(|| Tun::builder().name(name).offload(false).address(address.into(), 24).open().unwrap());
+    // The device goes with its last descriptor.
+    opened.as_fd().unwrap().try_clone_to_owned().unwrap()
+}
+
+fn route(host: &Host, to: &str, via: &str) {
+    let added = host.output(testnet::command("ip").args(["route", "add", to, "via", via]));
+    assert!(added.status.success(), "{to} via {via}: {}", stderr(&added));
+}
+
+/// Client, three routers and server in a row, each pair joined by a wire; a middlebox between the second router and the third.
+#[test]
+fn a_middlebox_between_routers_is_found_by_the_last_that_sees_the_syn() {
+    if let Err(reason) = testnet::can() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs root and /dev/net/tun ({reason})");
+        return;
+    }
+    let hosts: Vec<Host> = (1..=5).map(|number| Host::bare(Addresses::nth(number))).collect();
+    let wires: Vec<Wire> = (0..4_u8)
+        .map(|number| {
+            let left = device(&hosts[usize::from(number)], "right", [10, 80, number, 1]);
+            let right = device(&hosts[usize::from(number) + 1], "left", [10, 80, number, 2]);
+            Wire::new(left, right, Duration::from_millis(1))
+        })
+        .collect();
+    for (at, host) in hosts.iter().enumerate() {
+        host.sysctl("net.ipv4.ip_forward", "1");
+        if at < 3 {
+            route(host, "10.80.3.0/24", &format!("10.80.{at}.2"));
+        }
+        if at > 0 {
+            route(host, "10.79.0.0/24", &format!("10.80.{}.1", at - 1));
+        }
+    }
+    let server = &hosts[4];
+    server.sysctl("net.ipv4.tcp_fastopen", "1027");
+    let _listener = server.run(|| TcpListener::bind("10.80.3.2:80").unwrap());
+    wires[2].set_hook(hook::drop_syn_data());
+    let mut explain = firstbyte();
+    explain.args(["explain", "10.80.3.2:80", "--tun", "probe0", "--address", "10.79.0.2/24"]);
+    let output = hosts[0].output(explain.args(["--patience", "300ms"]));
+    let said = stdout(&output);
+    let hops = "hop limit:\n  1: 10.79.0.1 has seen it\n  2: 10.80.0.2 has seen it\n  3: 10.80.1.2 has seen it\n  \
+                4: lost before, or at a router that says nothing\n";
+    assert!(said.contains("drops SYNs that carry data."), "{said}{}", stderr(&output));
+    assert!(said.contains(hops), "{said}");
 }
