@@ -273,7 +273,7 @@ fn a_middlebox_between_routers_is_found_by_the_last_that_sees_the_syn() {
     wires[2].set_hook(hook::drop_syn_data());
     let mut explain = firstbyte();
     explain.args(["explain", "10.80.3.2:80", "--tun", "probe0", "--address", "10.79.0.2/24"]);
-    let output = hosts[0].output(explain.args(["--patience", "300ms"]));
+    let output = hosts[0].output(explain.args(["--timeout", "300ms"]));
     let said = stdout(&output);
     let hops = "hop limit:\n  1: 10.79.0.1 has seen it\n  2: 10.80.0.2 has seen it\n  3: 10.80.1.2 has seen it\n  \
                 4: lost before, or at a router that says nothing\n";

@@ -53,6 +53,7 @@ fn two_rotations_refuse_no_cookie_and_lose_no_visit_whatever_is_killed() {
         drop(rotation);
         clients.wait_for(500);
         assert!(stderr(&on_fleet("status", &[])).contains("cannot be reached"));
+        site.until_cut_off();
         etcd.restart();
         let begun = Instant::now();
         // Until the lock of the one that was killed has ended.

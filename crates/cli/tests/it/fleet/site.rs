@@ -6,7 +6,7 @@ use firstbyte::device::Device;
 use firstbyte::device::tun::Tun;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -20,6 +20,8 @@ use std::time::Duration;
 /// The address behind which they are.
 pub(super) const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 90, 0, 100)), 80);
 pub(super) const REPLY: &[u8] = b"hello";
+/// Of an agent whose store does not answer.
+const UNREACHABLE: &str = "the store cannot be reached";
 
 /// Servers, balancer and the clients' side of it.
 pub(super) struct Site {
@@ -38,6 +40,8 @@ struct Server {
     serves: Arc<AtomicBool>,
     program: Option<JoinHandle<()>>,
     agent: Option<Child>,
+    /// What was read of the agent's standard error.
+    said: String,
 }
 
 impl Site {
@@ -52,7 +56,14 @@ impl Site {
             ends.push(tun(&namespace, address));
             let state = std::env::temp_dir().join(format!("{}.plan", namespace.0));
             let _ = std::fs::remove_file(&state);
-            servers.push(Server { namespace, state, serves: Arc::default(), program: None, agent: None });
+            servers.push(Server {
+                namespace,
+                state,
+                serves: Arc::default(),
+                program: None,
+                agent: None,
+                said: String::new(),
+            });
         }
         let ended = Arc::new(AtomicBool::new(false));
         let serving: Vec<_> = servers.iter().map(|server| server.serves.clone()).collect();
@@ -103,6 +114,19 @@ impl Site {
         in_namespace(&self.servers[number].namespace.0, testnet::counters).unwrap()
     }
 
+    /// Waits until every agent has found the store unreachable.
+    pub(super) fn until_cut_off(&mut self) {
+        for server in &mut self.servers {
+            let stderr = server.agent.as_mut().unwrap().stderr.as_mut().unwrap();
+            let mut stderr = BufReader::new(stderr);
+            while !server.said.contains(UNREACHABLE) {
+                let read = stderr.read_line(&mut server.said).unwrap();
+                assert!(read > 0, "the agent ended: {}", server.said);
+            }
+            server.said.push_str(&String::from_utf8_lossy(stderr.buffer()));
+        }
+    }
+
     /// The keys are in a file of root's and in the kernel, and nowhere that others can read.
     pub(super) fn check_secrets(&mut self) {
         for server in &mut self.servers {
@@ -111,11 +135,12 @@ impl Site {
             let saved = std::fs::read_to_string(&server.state).unwrap();
             let agent = server.agent.as_mut().unwrap();
             let mut shown = std::fs::read_to_string(format!("/proc/{}/cmdline", agent.id())).unwrap();
+            shown.push_str(&server.said);
             agent.kill().unwrap();
             agent.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
             agent.stderr.take().unwrap().read_to_string(&mut shown).unwrap();
             assert!(shown.contains("version 7, settled, is in use: primary "), "{shown}");
-            assert!(shown.contains("the store cannot be reached"), "{shown}");
+            assert!(shown.contains(UNREACHABLE), "{shown}");
             let keys =
                 in_namespace(&server.namespace.0, || testnet::read_sysctl("net.ipv4.tcp_fastopen_key"));
             let keys = keys.unwrap();
