@@ -2,7 +2,7 @@
 //!
 //! Times on a busy machine say little; instructions repeat to a per mille, where the clock steps instead of showing the machine's time
 //! ([`meter::step_clock`](crate::meter::step_clock)). Each path is run twice, shorter and longer, and the difference divided by the units
-//! between them, so that start-up does not count. Beside them stands how much code an exchange runs through ([`code_lines`]). The record is `instructions.txt` in this
+//! between them, so that start-up does not count. Beside them stands how much code an exchange runs through (`code_lines`). The record is `instructions.txt` in this
 //! crate: one line per path, written by `firstbyte-bench instructions --record`.
 //!
 //! A changed count is shown, not refused: whoever changes it records it anew, and the review sees both numbers.
@@ -52,7 +52,7 @@ enum Length {
     Requests,
     /// Payload bytes: `--bytes`.
     Bytes,
-    /// Not instructions, but the cache lines that hold them: see [`code_lines`].
+    /// Not instructions, but the cache lines that hold them: see `code_lines`.
     Code,
 }
 
