@@ -88,10 +88,13 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "keepalive found nobody",
         words: "RFC 9293 §3.8.4: a connection that the peer no longer answers for may be ended; every probe went unanswered, \
-                perhaps since the other end answers segments below its window no more often than tcp_invalid_ratelimit lets it",
+                perhaps since the other end answers segments below its window no more often than tcp_invalid_ratelimit lets it, or the answer takes \
+                longer than all the probes",
         applies: |facts, side| {
             gave_up(facts, side)
-                && (retry_limits::was_hindered(facts, side) || retry_limits::is_probed_in_vain(facts, side))
+                && (retry_limits::was_hindered(facts, side)
+                    || retry_limits::is_probed_in_vain(facts, side)
+                    || retry_limits::is_probed_too_fast(facts, side))
                 && retry_limits::is_keepalive_over(facts, side)
         },
     },

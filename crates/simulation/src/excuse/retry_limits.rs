@@ -114,16 +114,27 @@ pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
     if end.values("keepalive").all(|on| on == 0) {
         return false;
     }
-    let probes = end.least_of("keepalive_probes", |config| config.tcp_keepalive_probes.into()) as u32;
+    let (probes, interval) = keepalive_probes(end);
     let ms = |time: Duration| time.as_millis() as u64;
     let time = Duration::from_millis(end.least_of("keepalive_time", |config| ms(config.tcp_keepalive_time)));
-    let interval =
-        Duration::from_millis(end.least_of("keepalive_intvl", |config| ms(config.tcp_keepalive_intvl)));
     let silence = account.silence(*at) + end.latest();
     // Probes that wait for `TCP_TX_DELAY` may not have left by then.
     let probed = account.sent_since_heard >= probes || end.leaves_late();
     let unanswered = silence >= time + probes * interval && probed;
     unanswered || end.user_timeout().is_some_and(|borne| silence >= borne && account.sent_since_heard > 0)
+}
+
+/// How many keepalive probes an end sends at least, and how far apart.
+fn keepalive_probes(end: &Side<'_>) -> (u32, Duration) {
+    let probes = end.least_of("keepalive_probes", |config| config.tcp_keepalive_probes.into()) as u32;
+    let interval = end.least_of("keepalive_intvl", |config| config.tcp_keepalive_intvl.as_millis() as u64);
+    (probes, Duration::from_millis(interval))
+}
+
+/// Every keepalive probe goes before the first can be answered: the round trip is longer (`TCP_TX_DELAY`).
+pub(super) fn is_probed_too_fast(facts: &Facts<'_>, side: usize) -> bool {
+    let (probes, interval) = keepalive_probes(&facts.sides[side]);
+    probes.max(1) * interval <= facts.round_trip()
 }
 
 /// Keepalive probes are invalid segments, and the other end limits what it answers to those (`tcp_invalid_ratelimit`).
