@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Outcome {
     exchange(&mut pair, &mut client, &mut server, warm_up - 1, options.conc)?;
     let packets = pair.packets();
     let meter = Meter::start();
-    exchange_measured(&mut pair, &mut client, &mut server, options.n, options.conc)?;
+    exchange_measured(&mut pair, &mut client, &mut server, options)?;
     let spent = meter.spent();
     let packets = pair.packets() - packets;
     check(&pair, &client, &server, options)?;
@@ -123,16 +123,15 @@ fn exchange(
     Ok(())
 }
 
-/// As [`exchange`]; callgrind finds it by its name.
+/// The exchanges that are measured; callgrind finds them by this name.
 #[inline(never)]
 fn exchange_measured(
     pair: &mut Pair,
     client: &mut Client,
     server: &mut Server,
-    count: u64,
-    concurrency: usize,
+    options: &Options,
 ) -> Result<(), Failure> {
-    exchange(pair, client, server, count, concurrency)
+    exchange(pair, client, server, options.n, options.conc)
 }
 
 /// The applications have checked the bytes; here, that nothing else happened.

@@ -17,13 +17,6 @@ fn lively() -> SocketOptions {
     }
 }
 
-fn established(socket: SocketOptions) -> (Peer, ConnId) {
-    let mut p = Peer::ours();
-    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
-    let id = p.establish(listener);
-    (p, id)
-}
-
 /// A probe is one number below what the peer has, so that it must answer.
 #[test]
 fn a_silent_peer_is_probed_and_given_up() {

@@ -80,6 +80,14 @@ pub(crate) struct Parsed {
     options: Option<TcpOptions>,
 }
 
+/// Our profile, and a connection that a client has opened to a listener whose sockets have these options.
+pub(crate) fn established(socket: SocketOptions) -> (Peer, ConnId) {
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish(listener);
+    (p, id)
+}
+
 impl Peer {
     pub(crate) fn with(config: Config, capabilities: Capabilities) -> Peer {
         let mut stack = Stack::new(config, capabilities, [7; 32]);

@@ -62,13 +62,6 @@ fn a_closed_window_is_probed_by_the_persist_timer() {
     assert_eq!(p.stack.info(id).unwrap().timer.unwrap().kind, TimerKind::Retransmission);
 }
 
-fn established(socket: SocketOptions) -> (Peer, ConnId) {
-    let mut p = Peer::ours();
-    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
-    let id = p.establish(listener);
-    (p, id)
-}
-
 /// Two unanswered probes, then the peer is given up.
 #[test]
 fn a_silent_peer_is_asked_by_the_keepalive_timer() {

@@ -6,13 +6,6 @@ use proto::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn established(socket: SocketOptions) -> (Peer, ConnId) {
-    let mut p = Peer::ours();
-    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
-    let id = p.establish(listener);
-    (p, id)
-}
-
 fn patient_for(millis: u32) -> SocketOptions {
     SocketOptions { user_timeout: Some(millis * MS), ..SocketOptions::default() }
 }
