@@ -48,7 +48,7 @@ rules! {
     /// SYN-ACK waits for its timer.
     repeats_answer: Rfc,
     /// Where SYNs have crossed, what ours carried is retransmitted as soon as the SYN is acknowledged alone; otherwise after a time-out.
-    sends_data_again: Rfc,
+    retransmits_syn_data: Rfc,
 }
 
 rules! {
@@ -93,7 +93,7 @@ rules! {
     undo_needs_quiet: Kernel,
     /// What an acknowledgement shows to be lost is retransmitted before the text of the same segment is taken, and so does not acknowledge that
     /// (Linux's `tcp_ack` ends by `tcp_xmit_recovery`); otherwise behind it, so that one packet does both.
-    resends_before_text: Kernel,
+    retransmits_before_text: Kernel,
     /// What is retransmitted after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
     /// goes on.
     lost_again_recovers: Kernel,
@@ -112,10 +112,10 @@ rules! {
     }
     /// RFC 6582 §3.2, step 3: "If this ACK does *not* acknowledge all of the data up to and including recover, then this is a partial ACK. In this
     /// case, retransmit the first unacknowledged segment."
-    resend_at_once: Rfc,
+    retransmits_at_once: Rfc,
     /// RFC 6582 §3.2, step 3: "For the first partial ACK that arrives during fast recovery, also reset the retransmit timer." Here it is the first
     /// four: as many holes are repaired as steadily as by duplicates.
-    leave_creeping_to_timer: Rfc,
+    later_partial_acks_leave_timer: Rfc,
     /// A recovery of which the last acknowledgement shows that it was spurious is over by that (RFC 4015 §3.2), and its segments came late;
     /// otherwise duplicates mean nothing until more is acknowledged (RFC 6582 §3.2, step 1).
     end_what_was_spurious: Rfc,

@@ -31,7 +31,7 @@ impl Connection {
         let before = self.ecn_before_ack(cx, segment);
         let offered = self.snd.wnd;
         self.check_ack(cx, segment)?;
-        if cx.config.loss_rules.resends_before_text() && segment.len() > 0 && !self.recovery.is_idle() {
+        if cx.config.loss_rules.retransmits_before_text() && segment.len() > 0 && !self.recovery.is_idle() {
             self.resend_meanwhile(cx);
         }
         self.acknowledged_packets(cx, segment, offered);

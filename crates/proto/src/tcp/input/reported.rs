@@ -46,7 +46,7 @@ impl Connection {
         let lost_more = self.judge_reports(cx, &mut arrived, duplicate);
         if let Some(acked) = acked {
             self.reduce_window(acked.delivered, !lost_more);
-            if lost_more && cx.config.newreno_rules.resend_at_once() {
+            if lost_more && cx.config.newreno_rules.retransmits_at_once() {
                 self.let_head_go();
             }
             self.grow(cx, acked);

@@ -265,7 +265,7 @@ impl Connection {
         if self.snd.fin_queued() {
             self.transition(Transition::Close);
         }
-        if cx.config.crossed_syns.sends_data_again() {
+        if cx.config.crossed_syns.retransmits_syn_data() {
             self.snd.rewind();
         }
         self.counts(cx.now).crossed = true;

@@ -24,7 +24,7 @@ pub(crate) enum Timeout {
 }
 
 /// Partial acknowledgements of a fast recovery that restart the retransmission timer.
-const PATIENT: u8 = 4;
+const RESTARTS_MAX: u8 = 4;
 
 impl Scoreboard {
     /// An acknowledgement up to `ack` makes progress.
@@ -35,7 +35,7 @@ impl Scoreboard {
 
     /// Progress gives what is in flight a new time-out (see [`NewRenoRules`]).
     pub(crate) fn restarts_timer(&self, rules: NewRenoRules) -> bool {
-        self.partials <= PATIENT || !rules.leave_creeping_to_timer()
+        self.partials <= RESTARTS_MAX || !rules.later_partial_acks_leave_timer()
     }
 
     /// A partial acknowledgement has the next hole retransmitted, whatever is in flight.
