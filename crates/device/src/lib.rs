@@ -80,6 +80,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
 /// What passed through a device, and what it refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Packets received; one merged by GRO counts once.
     pub rx_packets: u64,

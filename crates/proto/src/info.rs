@@ -30,6 +30,7 @@ pub enum State {
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConnectionInfo {
     /// State.
     pub state: State,
@@ -175,6 +176,7 @@ pub struct TableSizes {
 
 /// Connections by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateCounts {
     /// Listeners.
     pub listening: usize,
@@ -250,6 +252,7 @@ pub enum SocketInfo {
 
 /// How full a connection's buffers are, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queues {
     /// Its state, which whoever asks for these needs too.
     pub state: State,

@@ -2,6 +2,7 @@
 
 /// One row of the table of settings: what [`Config::set`](crate::Config::set) takes under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingRow {
     /// Linux's name, or one that begins with `firstbyte.` where Linux has none.
     pub name: &'static str,

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 /// One listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListenerInfo {
     /// Where.
     pub local: SocketAddr,
@@ -27,6 +28,7 @@ pub struct ListenerInfo {
 
 /// SYN cookies of a listener. The counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SynCookieCounts {
     /// Sent (its share of `SyncookiesSent`).
     pub sent: u64,

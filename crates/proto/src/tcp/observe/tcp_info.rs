@@ -52,6 +52,7 @@ pub enum CaState {
 
 /// What Linux's `tcp_info` tells of Accurate ECN (RFC 9768). Counts wrap at 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AccurateEcnInfo {
     /// Packets received with a mark.
     pub received_ce: u32,
@@ -79,6 +80,7 @@ pub struct AccurateEcnInfo {
 /// Linux 6.18's, where it is here, or why it means nothing. Sizes are in bytes where Linux counts segments, since this engine does.
 /// Counts wrap at 2³².
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TcpInfo {
     /// Where loss recovery is.
     pub ca_state: CaState,
