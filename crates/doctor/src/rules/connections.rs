@@ -24,14 +24,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-07",
         symptom: "fixed receive buffer below what the path holds",
-        condition: "a connection's rcvbuf stays the same, below an eighth of the maximum of tcp_rmem, round trip > 5 ms, and at least half a window comes in each round trip",
+        condition: "a connection's rcvbuf and rcv_ssthresh stay the same while at least half a window comes in each round trip, rcv_space >= 60 % of rcv_ssthresh (autotuning keeps it at 50 % or less), rcvbuf < an eighth of the maximum of tcp_rmem, round trip > 5 ms, and tcp_moderate_rcvbuf = 1",
         why: "The program has set SO_RCVBUF, which freezes the window: the rate is window over round trip.",
         advice: "Take SO_RCVBUF out of the program (nginx: rcvbuf=).",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[TAKEN],
         judge: |window| connections(window, small_receive_buffer),
     },
     Rule {
@@ -86,27 +86,35 @@ fn unscaled(window: &Window<'_>, socket: &Socket) -> Judged {
     })
 }
 
+const TAKEN: Limit = Limit { rule: "WIN-07", name: "share", value: 60.0, unit: "%" };
+
+/// Autotuning makes a window of at least twice what the application took in a round trip (`tcp_rcvbuf_grow`), so that `rcv_space` above half
+/// of a window that stands still means that something holds the buffer. How much comes is no sign: a sender may be slower than the window.
 fn small_receive_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
     let (info, memory) = (socket.info?, socket.memory?);
-    if info.min_rtt <= 5000 {
+    let before = window.earlier(socket)?;
+    let (earlier, max) = (before.info?, window.now.nth("net.ipv4.tcp_rmem", 2)?);
+    let stands = before.memory?.rcvbuf == memory.rcvbuf && earlier.rcv_ssthresh == info.rcv_ssthresh;
+    let tunes = window.now.number("net.ipv4.tcp_moderate_rcvbuf") == Some(1);
+    if !stands || !tunes || info.min_rtt <= 5000 || i64::from(memory.rcvbuf) >= max / 8 {
         return None;
     }
-    let before = window.earlier(socket)?;
-    let came = info.bytes_received.saturating_sub(before.info?.bytes_received) as f64;
-    let round_trips = window.seconds() * 1e6 / f64::from(info.min_rtt.max(1));
-    let max = window.now.nth("net.ipv4.tcp_rmem", 2)?;
-    let fixed = before.memory?.rcvbuf == memory.rcvbuf && i64::from(memory.rcvbuf) < max / 8;
-    let each = came / round_trips;
-    let holds = fixed && each >= 0.5 * f64::from(info.rcv_ssthresh);
+    let came = info.bytes_received.saturating_sub(earlier.bytes_received) as f64;
+    let each = came / (window.seconds() * 1e6 / f64::from(info.min_rtt));
+    let share = super::percent(info.rcv_space.into(), info.rcv_ssthresh.into());
+    let holds = each >= 0.5 * f64::from(info.rcv_ssthresh) && share >= window.limit(&TAKEN);
     holds.then(|| {
         let evidence = vec![
             ("rcvbuf".to_owned(), format!("{} bytes", memory.rcvbuf)),
             ("rcv_ssthresh".to_owned(), format!("{} bytes", info.rcv_ssthresh)),
+            ("rcv_space".to_owned(), format!("{} bytes", info.rcv_space)),
             ("min_rtt".to_owned(), format!("{:.1} ms", f64::from(info.min_rtt) / 1000.0)),
         ];
         let formula = format!(
-            "{each:.0} bytes a round trip >= 0.5 × {}, rcvbuf {} < {max} / 8 and does not grow",
-            info.rcv_ssthresh, memory.rcvbuf
+            "{each:.0} bytes a round trip >= 0.5 × {}, rcv_space / rcv_ssthresh = {share:.0} % >= {} %, rcvbuf {} < {max} / 8",
+            info.rcv_ssthresh,
+            window.limit(&TAKEN),
+            memory.rcvbuf
         );
         (Severity::Warning, evidence, formula)
     })

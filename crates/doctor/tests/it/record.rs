@@ -1,6 +1,6 @@
 //! Samples saved and judged elsewhere.
 use crate::ids;
-use doctor::sample::{Address, Queue, Socket, Softnet, state};
+use doctor::sample::{Address, Info, Memory, Queue, Socket, Softnet, state};
 use doctor::{Policy, Record, Report, Sample, sources};
 
 pub(crate) fn host() -> (Sample, Sample) {
@@ -105,4 +105,31 @@ fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
     assert!(!found.contains(&"CC-07") && !found.contains(&"TX-01"), "{found:?}");
     assert_eq!((report.silenced[0].id.as_str(), report.silenced[0].reason.as_str()), ("TX-01", "a lab"));
     assert!(report.text().contains("silenced: TX-01 (1 times): a lab"));
+}
+
+/// A connection that receives: its buffer, window and what the application took a round trip, all at both moments, and what came between.
+fn receiving(rcvbuf: u32, rcv_ssthresh: [u32; 2], rcv_space: u32, came: u64) -> Record {
+    let sample = |uptime, rcv_ssthresh, bytes_received| {
+        let memory = Memory { rcvbuf, ..Memory::default() };
+        let info = Info { rcv_ssthresh, rcv_space, bytes_received, min_rtt: 28_000, ..Info::default() };
+        let socket =
+            Socket { state: state::ESTABLISHED, memory: Some(memory), info: Some(info), ..Socket::default() };
+        let settings = [("net.ipv4.tcp_rmem", "4096 131072 33554432"), ("net.ipv4.tcp_moderate_rcvbuf", "1")];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Sample { uptime, settings, sockets: vec![socket], ..host().0 }
+    };
+    Record::new(Some(sample(100.0, rcv_ssthresh[0], 0)), sample(100.3, rcv_ssthresh[1], came))
+}
+
+#[test]
+fn a_busy_sender_below_the_window_does_not_make_a_receive_buffer_fixed() {
+    let found = |record: Record| {
+        let findings = Report::of(&record.window()).findings;
+        ids(&findings).contains(&"WIN-07")
+    };
+    // Read from a kernel of a machine with thirty times as much to do as it can: windows that have not grown, or for a moment did not.
+    assert!(!found(receiving(131_072, [79_056, 80_480], 14_480, 623_120)));
+    assert!(!found(receiving(254_508, [157_627, 157_627], 33_168, 1_096_000)));
+    // And with SO_RCVBUF of 16384.
+    assert!(found(receiving(32_768, [19_040, 19_040], 14_480, 169_416)));
 }
