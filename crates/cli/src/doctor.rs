@@ -78,6 +78,9 @@ pub(crate) struct DoctorArgs {
     /// End --watch after so many windows.
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
     times: Option<u32>,
+    /// Of --watch and --listen: look less often than --interval where looking would take more than this share of a core.
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
+    budget: f64,
     /// Serve metrics at http://ADDRESS/metrics, of windows of --interval, until Ctrl-C.
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "json", "prometheus", "watch"])]
     listen: Option<SocketAddr>,

@@ -27,6 +27,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// A share in percent, above 0: `5`, `0.5`, `5%`.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse().ok();
+    number
+        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+        .ok_or("write a share in percent, above 0 and at most 100, such as 5 or 0.5".to_owned())
+}
+
 /// A time that may last for days, to the second: `0`, `90s`, `30min`, `6h`, `2d`.
 pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
     const SHAPE: &str = "write a time with a unit, such as 90s, 30min, 6h or 2d, of at most 366d";

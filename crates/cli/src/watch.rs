@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::values;
 use crate::whom::KernelArgs;
 use clap::Args;
-use doctor::Sample;
+use doctor::{Pace, Sample};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use series::Series;
 use state::{Next, State};
@@ -37,6 +37,9 @@ pub(crate) struct WatchArgs {
     /// Save every sample, a line each.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Look less often than --interval where looking would take more than this share of a core.
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
+    budget: f64,
     #[command(flatten)]
     whom: KernelArgs,
 }
@@ -50,10 +53,11 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
     if !stdout().is_terminal() {
         return Err(Failure::usage("this needs a terminal; firstbyte doctor --watch prints lines"));
     }
+    let pace = Pace::new(args.interval, args.budget);
     let first = first(&mut series)?;
     let mut state = State::new(first, args.replay.is_some());
     let mut terminal = ratatui::init();
-    let done = watch(args, &mut series, &mut state, &mut terminal);
+    let done = watch(args, &mut series, pace, &mut state, &mut terminal);
     ratatui::restore();
     let _ = stdout().flush();
     done.map(|()| ExitCode::SUCCESS)
@@ -66,11 +70,12 @@ fn first(series: &mut Series<'_>) -> Result<Sample, Failure> {
 fn watch(
     args: &WatchArgs,
     series: &mut Series<'_>,
+    mut pace: Pace,
     state: &mut State,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
-    let mut next_at = Instant::now() + args.interval;
+    let mut next_at = Instant::now() + pace.rest();
     loop {
         terminal.draw(|frame| view::draw(frame, state)).map_err(failed)?;
         let mut step = false;
@@ -85,12 +90,11 @@ fn watch(
             }
         }
         if step || (Instant::now() >= next_at && !state.is_paused()) {
-            let begun = Instant::now();
             match series.next()? {
-                Some(sample) => state.take(sample),
+                Some(sample) => state.take(sample, pace.slowed()),
                 None => state.end(),
             }
-            next_at = Instant::now() + series::pause(args.interval, begun.elapsed());
+            next_at = Instant::now() + if state.replayed { args.interval } else { pace.rest() };
         } else if state.is_paused() {
             next_at = Instant::now() + args.interval;
         }

@@ -6,6 +6,7 @@
 //! - [`rules`]: two samples → [`Finding`]s; one file a family, each rule readable alone;
 //! - [`policy`]: thresholds and silenced rules, from a file;
 //! - [`show`]: what was read, in the words of the kernel's own tools;
+//! - [`pace`]: how often, so that looking stays cheap;
 //! - [`record`]: samples saved and read back;
 //! - [`report`]: findings as text, JSON and Prometheus metrics.
 //!
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 pub mod finding;
 pub mod limit;
+pub mod pace;
 pub mod policy;
 pub mod record;
 pub mod report;
@@ -25,6 +27,7 @@ pub mod window;
 
 pub use finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 pub use limit::{Limit, Limits};
+pub use pace::{Pace, Slowed};
 pub use policy::Policy;
 pub use record::Record;
 pub use report::Report;

@@ -8,6 +8,7 @@ mod prometheus;
 mod text;
 
 use crate::finding::{Finding, Scope, Severity};
+use crate::pace::Slowed;
 use crate::policy::Policy;
 use crate::rules::RULES;
 use crate::sample::{Sample, Unread};
@@ -24,6 +25,9 @@ pub struct Report {
     pub kernel: String,
     /// The time the counters were watched: "5.0 s", "since boot".
     pub window: String,
+    /// Of a watch: why its windows are longer than was asked for.
+    #[serde(default)]
+    pub slowed: Option<Slowed>,
     /// How many rules were judged.
     pub judged: usize,
     /// Ids of rules that could not be judged.
@@ -62,6 +66,7 @@ impl Report {
             version: Report::VERSION,
             kernel: window.now.kernel.clone(),
             window: window.name(),
+            slowed: None,
             judged: 0,
             not_judged: Vec::new(),
             unread: window.now.unread.clone(),

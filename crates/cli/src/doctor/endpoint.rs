@@ -1,9 +1,9 @@
 //! Metrics over HTTP, for a monitoring system to fetch: hyper on the kernel's sockets.
-use super::reading::{pause, sample};
+use super::reading::sample;
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
-use doctor::{Policy, Report, Sample, Window};
+use doctor::{Pace, Policy, Report, Sample, Slowed, Window};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::CONTENT_TYPE;
@@ -36,18 +36,19 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
             .await
             .map_err(|error| failed(&format!("cannot listen at {address}"), error))?;
         let bound = listener.local_addr().map_err(|error| failed("cannot listen", error))?;
+        let mut pace = Pace::new(args.interval, args.budget);
         let mut before = sample(args)?;
-        let latest = Latest::new(Mutex::new(metrics(&before, &before, policy)));
+        let latest = Latest::new(Mutex::new(metrics(&before, &before, policy, None)));
         print(&format!("metrics at http://{bound}/metrics\n"))?;
-        let mut next = Instant::now() + args.interval;
+        let mut next = Instant::now() + pace.rest();
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {
-                    let begun = Instant::now();
                     let now = sample(args)?;
-                    *latest.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&before, &now, policy);
+                    let text = metrics(&before, &now, policy, pace.slowed());
+                    *latest.lock().unwrap_or_else(PoisonError::into_inner) = text;
                     before = now;
-                    next = Instant::now() + pause(args.interval, begun.elapsed());
+                    next = Instant::now() + pace.rest();
                 }
                 accepted = listener.accept() => {
                     // One that has gone already is no reason to stop.
@@ -61,8 +62,9 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
     })
 }
 
-fn metrics(before: &Sample, now: &Sample, policy: &Policy) -> String {
-    Report::by(&Window::between(before, now).by(policy.limits()), policy).prometheus()
+fn metrics(before: &Sample, now: &Sample, policy: &Policy, slowed: Option<Slowed>) -> String {
+    let report = Report::by(&Window::between(before, now).by(policy.limits()), policy);
+    Report { slowed, ..report }.prometheus()
 }
 
 async fn answer(stream: tokio::net::TcpStream, latest: Latest) {

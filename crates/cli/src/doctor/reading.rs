@@ -4,7 +4,6 @@ use crate::control::sample as of_stack;
 use crate::failure::Failure;
 use crate::whom::in_namespace;
 use doctor::{Record, Sample, sources};
-use std::time::Duration;
 
 /// What is to be judged once.
 pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
@@ -52,12 +51,6 @@ pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
-/// How long to wait for the next sample: the interval, and on a host with a crowd of sockets as long as it takes that reading and judging
-/// them stay below a twentieth of a core.
-pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
-    interval.max(19 * spent)
-}
-
 /// One sample of the running kernel.
 pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
     let read = match args.stack.named() {
@@ -65,17 +58,4 @@ pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
         None => in_namespace(args.netns.as_deref(), sources::here),
     };
     read.map_err(not_done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pause;
-    use std::time::Duration;
-
-    #[test]
-    fn a_crowd_of_sockets_lengthens_the_windows() {
-        let seconds = Duration::from_secs;
-        assert_eq!(pause(seconds(5), Duration::from_millis(20)), seconds(5));
-        assert_eq!(pause(seconds(5), seconds(1)), seconds(19));
-    }
 }

@@ -1,12 +1,11 @@
 //! Window after window: what is found, what came and what has gone.
-use super::reading::{pause, sample};
+use super::reading::sample;
 use super::{DoctorArgs, judged, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
-use doctor::{Finding, Policy, Report, Window};
+use doctor::{Finding, Pace, Policy, Report, Slowed, Window};
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Clears the screen and begins at its top (ECMA-48: ED, CUP).
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -14,18 +13,21 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 /// Runs until it is interrupted, or has judged so many windows; the exit code is that of the last.
 pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let whole = stdout().is_terminal() && !args.json;
-    let mut begun = Instant::now();
+    let mut pace = Pace::new(args.interval, args.budget);
     let mut before = sample(args)?;
     let mut present: Vec<Finding> = Vec::new();
+    let mut said = None;
     for count in 1_u64.. {
-        std::thread::sleep(pause(args.interval, begun.elapsed()));
-        begun = Instant::now();
+        std::thread::sleep(pace.rest());
         let now = sample(args)?;
-        let report = judged(args, policy, &Window::between(&before, &now));
+        let mut report = judged(args, policy, &Window::between(&before, &now));
+        report.slowed = pace.slowed();
         let text = match () {
             () if args.json => line(&report)?,
             () if whole => format!("{CLEAR}{}", report.text()),
-            () => changes(&present, &report, now.uptime),
+            () => {
+                pace_changed(&mut said, report.slowed, now.uptime) + &changes(&present, &report, now.uptime)
+            }
         };
         print(&text)?;
         if args.times.is_some_and(|times| count >= u64::from(times)) {
@@ -39,6 +41,24 @@ pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failur
 fn line(report: &Report) -> Result<String, Failure> {
     let text = serde_json::to_string(report);
     text.map(|text| text + "\n").map_err(|error| not_done(Failure::failed(error.to_string())))
+}
+
+/// A line where the pace has changed: that it is slower than was asked for, or no longer.
+fn pace_changed(said: &mut Option<f64>, slowed: Option<Slowed>, uptime: f64) -> String {
+    let seconds = slowed.map(|slowed| slowed.seconds);
+    // Each look takes a little more or less than the one before.
+    let is_same = match (*said, seconds) {
+        (Some(before), Some(now)) => (now / before - 1.0).abs() < 0.5,
+        (before, now) => before == now,
+    };
+    if is_same {
+        return String::new();
+    }
+    *said = seconds;
+    match slowed {
+        Some(slowed) => format!("{uptime:.1} looks {slowed}\n"),
+        None => format!("{uptime:.1} looks as often as was asked for\n"),
+    }
 }
 
 /// A line for each finding that is new, and each that is gone.

@@ -5,7 +5,6 @@ use doctor::{Record, Sample, sources};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Where samples come from.
 pub(super) enum Series<'a> {
@@ -52,9 +51,4 @@ impl<'a> Series<'a> {
             }
         }
     }
-}
-
-/// As long as it takes that reading and judging stay below a twentieth of a core.
-pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
-    interval.max(19 * spent)
 }

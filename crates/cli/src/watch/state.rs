@@ -2,7 +2,7 @@
 use doctor::sample::{Address, Socket, state};
 use doctor::show::limits::{self, By};
 use doctor::show::sockets::state_name;
-use doctor::{Finding, Report, Sample, Severity, Window};
+use doctor::{Finding, Report, Sample, Severity, Slowed, Window};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -158,10 +158,11 @@ impl State {
     }
 
     /// The next sample.
-    pub(super) fn take(&mut self, sample: Sample) {
+    pub(super) fn take(&mut self, sample: Sample, slowed: Option<Slowed>) {
         self.before = Some(std::mem::replace(&mut self.now, sample));
         self.windows += 1;
-        let report = Report::of(&self.window());
+        let mut report = Report::of(&self.window());
+        report.slowed = slowed;
         let same = |one: &Finding, other: &Finding| one.id == other.id && one.scope == other.scope;
         let is_there = |finding: &Finding| report.findings.iter().any(|now| same(now, finding));
         self.gone.retain_mut(|(finding, left)| {

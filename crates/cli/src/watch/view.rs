@@ -106,8 +106,12 @@ fn finding_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
         .filter(|(finding, _)| finding.severity > Severity::Info)
         .map(|(finding, _)| line("-", finding, Style::new().add_modifier(Modifier::DIM)))
         .collect();
+    let slowed = state
+        .report
+        .slowed
+        .map(|slowed| Line::styled(slowed.to_string(), Style::new().add_modifier(Modifier::DIM)));
     let none = (there.is_empty() && gone.is_empty()).then(|| Line::from("  nothing to find fault with"));
-    there.into_iter().chain(gone).chain(none)
+    slowed.into_iter().chain(there).chain(gone).chain(none)
 }
 
 fn table_lines(state: &State, height: usize) -> Vec<Line<'static>> {

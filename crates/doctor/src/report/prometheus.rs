@@ -17,9 +17,12 @@ pub(super) fn prometheus(report: &Report) -> String {
     let _ = write!(
         out,
         "# HELP firstbyte_doctor_rules Rules by whether they could be judged.\n# TYPE firstbyte_doctor_rules gauge\n\
-         firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n# EOF\n",
+         firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n\
+         # HELP firstbyte_doctor_slowed Are looks further apart than was asked for, to stay within the budget?\n\
+         # TYPE firstbyte_doctor_slowed gauge\nfirstbyte_doctor_slowed {}\n# EOF\n",
         report.judged,
-        report.not_judged.len()
+        report.not_judged.len(),
+        u8::from(report.slowed.is_some())
     );
     out
 }

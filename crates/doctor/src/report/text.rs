@@ -34,6 +34,9 @@ fn verdict(report: &Report) -> String {
         },
         report.window
     );
+    if let Some(slowed) = &report.slowed {
+        let _ = writeln!(out, "{slowed}");
+    }
     for unread in &report.unread {
         let root = if unread.root_would_read { "; root could read it" } else { "" };
         let _ = writeln!(out, "not read: {}{root}", unread.reason);

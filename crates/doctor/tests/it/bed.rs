@@ -6,6 +6,7 @@ use interop::netns::{Addresses, Host};
 use interop::path::Wire;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,34 @@ pub(crate) fn found(host: &Host, meanwhile: impl FnOnce()) -> Vec<Finding> {
     let before = host.run(sources::here);
     meanwhile();
     host.run(|| judged(&before, &sources::here()))
+}
+
+/// What others show of the same: runs the command of FIRSTBYTE_BESIDE in this namespace, if there is one, and `again` until it ends.
+pub(crate) fn beside(host: &Host, again: impl FnMut()) {
+    if let Some(mut command) = others() {
+        wait(host.run(|| command.spawn().unwrap()), again);
+    }
+}
+
+/// As [`beside`], in the namespace of this thread.
+pub(crate) fn beside_here() {
+    if let Some(mut command) = others() {
+        wait(command.spawn().unwrap(), || {});
+    }
+}
+
+fn others() -> Option<Command> {
+    let wanted = std::env::var_os("FIRSTBYTE_BESIDE")?;
+    let mut command = testnet::command("sh");
+    command.arg("-c").arg(wanted).env("SITUATION", std::thread::current().name().unwrap_or_default());
+    Some(command)
+}
+
+fn wait(mut child: Child, mut again: impl FnMut()) {
+    while child.try_wait().unwrap().is_none() {
+        again();
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Waits until it holds: for the kernel's own timers.

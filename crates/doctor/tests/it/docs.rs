@@ -101,6 +101,8 @@ fn every_field_of_the_json_is_described() {
     let mut report = serde_json::to_value(report).unwrap();
     report["unread"] = serde_json::json!([{"source": "key", "reason": "", "root_would_read": true}]);
     report["silenced"] = serde_json::json!([{"id": "", "count": 1, "reason": ""}]);
+    report["slowed"] =
+        serde_json::json!({"seconds": 8.0, "asked_seconds": 5.0, "look_seconds": 0.4, "budget_percent": 5.0});
     let _: Report = serde_json::from_value(report.clone()).unwrap();
     let mut names = BTreeSet::new();
     collect(&report, &mut names);

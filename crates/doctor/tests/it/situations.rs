@@ -1,6 +1,7 @@
-//! Ten hosts as a stranger would find them: what is wrong is named first.
+//! Ten hosts as a stranger would find them: what is wrong is named first. What other tools show beside it:
+//! `FIRSTBYTE_BESIDE='ss -tinmo; nstat' cargo test -p firstbyte-doctor situations -- --nocapture --test-threads 1`.
 use crate::accept::listener_at;
-use crate::bed::{bed, found, transfer, until, write};
+use crate::bed::{bed, beside, beside_here, found, transfer, until, write};
 use crate::{findings, ids};
 use doctor::{Finding, sources};
 use interop::ends::{Ask, ClientEnd as _, Serve, ServerEnd as _, Way};
@@ -9,6 +10,8 @@ use interop::netns::Host;
 use interop::segment::{options, refresh_checksum};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Waits for a window in which this is named first.
@@ -20,6 +23,7 @@ fn first(host: &Host, id: &str) {
         seen.first().is_some_and(|finding| finding.id == id)
     });
     assert!(named, "{id} is not first of {:?}", ids(&seen));
+    beside(host, || {});
 }
 
 #[track_caller]
@@ -33,11 +37,11 @@ fn a_small_backlog_under_load() {
     let address = bed.address(80);
     let _listener = bed.server.host.run(|| listener_at(address, 4));
     let mut clients = Vec::new();
-    let found = bed.at_server(|| {
-        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok();
-        clients = bed.client.host.run(|| (0..8).filter_map(connect).collect());
-    });
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok();
+    let found = bed
+        .at_server(|| clients.extend(bed.client.host.run(|| (0..8).map(|_| connect()).collect::<Vec<_>>())));
     is_first(&found, "ACC-01");
+    beside(&bed.server.host, || drop(bed.client.host.run(connect)));
 }
 
 #[test]
@@ -77,14 +81,15 @@ fn stale_keys_behind_a_balancer() {
     let Some(mut bed) = bed(Duration::from_millis(4)) else { return };
     bed.server.serve(&Serve::new());
     let server = bed.server.host.share();
-    let found = found(&server, || {
-        // Each visit comes to another server of the pool.
-        for visit in 0..12 {
-            server.sysctl("net.ipv4.tcp_fastopen_key", &format!("0000000{}-1-2-3", visit % 2));
-            bed.client.exchange(&Ask::new(Way::FastOpen));
-        }
-    });
+    // Each visit comes to another server of the pool.
+    let mut visits = 0..;
+    let mut visit = || {
+        server.sysctl("net.ipv4.tcp_fastopen_key", &format!("0000000{}-1-2-3", visits.next().unwrap() % 2));
+        bed.client.exchange(&Ask::new(Way::FastOpen));
+    };
+    let found = found(&server, || (0..12).for_each(|_| visit()));
     is_first(&found, "TFO-07");
+    beside(&server, visit);
 }
 
 #[test]
@@ -97,11 +102,12 @@ fn a_strict_filter_on_a_second_uplink() {
     });
     let address = bed.address(80);
     let _listener = bed.server.host.run(|| TcpListener::bind(address).unwrap());
-    let found = bed.at_server(|| {
+    let connect = || {
         let client = &bed.client.host;
         assert!(client.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(100))).is_err());
-    });
-    is_first(&found, "RX-07");
+    };
+    is_first(&bed.at_server(connect), "RX-07");
+    beside(&bed.server.host, connect);
 }
 
 #[test]
@@ -109,16 +115,32 @@ fn a_standing_queue_at_a_shaper() {
     let Some(bed) = bed(Duration::from_millis(10)) else { return };
     bed.client.host.run(|| crate::shell("tc qdisc add dev tun0 root tbf rate 10mbit burst 15k limit 4m"));
     // Each connection alone keeps its own queue short (TCP small queues); together they do not.
-    let several = |port| transfer(bed.connection(port), write, || first(&bed.client.host, "TX-02"));
+    let over = AtomicBool::new(false);
+    let send = |ends| {
+        transfer(ends, write, || {
+            while !over.load(Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+    };
     std::thread::scope(|scope| {
-        let ends: Vec<_> = (80..86).map(|port| bed.connection(port)).collect();
-        let sending: Vec<_> = ends
-            .into_iter()
-            .map(|ends| scope.spawn(|| transfer(ends, write, || std::thread::sleep(Duration::from_secs(3)))))
-            .collect();
-        several(86);
-        sending.into_iter().for_each(|thread| thread.join().unwrap());
+        for port in 80..87 {
+            let ends = bed.connection(port);
+            let send = &send;
+            scope.spawn(move || send(ends));
+        }
+        let _over = Over(&over);
+        first(&bed.client.host, "TX-02");
     });
+}
+
+/// Says that it is over, also when what was to hold does not.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[test]
@@ -136,6 +158,7 @@ fn a_program_that_does_not_close() {
         is_first(&found, "ST-01");
         let held = found[0].evidence.iter().find(|evidence| evidence.name == "most of them held by").unwrap();
         assert!(held.value.contains(&format!("process {} (101)", std::process::id())), "{}", held.value);
+        beside_here();
     });
 }
 
@@ -150,6 +173,7 @@ fn ports_used_up() {
         drop(listener.accept().unwrap());
     }
     is_first(&bed.at_client(|| {}), "ST-07");
+    beside(&bed.client.host, || {});
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::super::state::{Next, State};
 use super::draw;
-use doctor::Sample;
 use doctor::sample::{Address, Info, Memory, Socket};
+use doctor::{Sample, Slowed};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -66,7 +66,7 @@ fn press(state: &mut State, keys: &str) {
 
 fn watched() -> State {
     let mut state = State::new(sample(10.0, "1", 0), false);
-    state.take(sample(12.0, "0", 100_000));
+    state.take(sample(12.0, "0", 100_000), None);
     state
 }
 
@@ -88,14 +88,23 @@ fn connections_findings_and_counters_fit_80_by_24() {
 #[test]
 fn a_finding_that_is_gone_is_named_a_while() {
     let mut state = watched();
-    state.take(sample(14.0, "0", 100_000));
+    state.take(sample(14.0, "0", 100_000), None);
     assert_eq!(screen(&state)[1], "  WIN-12 SACK or timestamps off  [namespace]", "it is not new any more");
-    state.take(sample(16.0, "1", 100_000));
+    state.take(sample(16.0, "1", 100_000), None);
     assert_eq!(screen(&state)[1], "- WIN-12 SACK or timestamps off  [namespace]");
     for at in 0..5 {
-        state.take(sample(18.0 + f64::from(at), "1", 100_000));
+        state.take(sample(18.0 + f64::from(at), "1", 100_000), None);
     }
     assert_eq!(screen(&state)[1], "  nothing to find fault with");
+}
+
+#[test]
+fn a_pace_held_back_by_the_budget_is_named() {
+    let mut state = watched();
+    let slowed = Slowed { seconds: 8.0, asked_seconds: 2.0, look_seconds: 0.4, budget_percent: 5.0 };
+    state.take(sample(20.0, "1", 100_000), Some(slowed));
+    let lines = screen(&state);
+    assert_eq!(lines[1], "every 8.0 s, not 2.0 s: a look takes 0.40 s of a core, --budget is 5 %");
 }
 
 #[test]
@@ -120,7 +129,7 @@ fn keys_sort_filter_and_choose() {
 #[test]
 fn a_connection_is_shown_over_time() {
     let mut state = watched();
-    state.take(sample(14.0, "1", 300_000));
+    state.take(sample(14.0, "1", 300_000), None);
     press(&mut state, "\n");
     let lines = screen(&state);
     assert_eq!(lines[1], "ESTAB 10.0.0.1:443 -> 10.0.0.2:50000", "the one that was chosen at the beginning");
