@@ -20,12 +20,21 @@ pub(crate) use client::{ControlArgs, ask, sample};
 pub(crate) use server::ControlSocket;
 
 use control::Request;
-use firstbyte::{Instant, Net, RouteMetrics, SettingError, TraceMask, show_route};
+use firstbyte::{Instant, Net, RouteMetrics, SettingError, Stack, TraceMask, show_route};
 use listing::list;
 use serde_json::{Map, Value};
 
 /// The longest request, bytes.
 const REQUEST_MAX: u64 = 4096;
+
+/// Every setting, and Linux's one name for the lowest and the highest local port.
+fn settings(stack: &Stack) -> Vec<(String, String)> {
+    let config = stack.config();
+    let range =
+        ["low", "high"].map(|end| config.get(&format!("firstbyte.ip_local_port_{end}")).unwrap_or_default());
+    let all = config.all().into_iter().map(|(name, value)| (name.to_owned(), value));
+    all.chain([("net.ipv4.ip_local_port_range".to_owned(), range.join(" "))]).collect()
+}
 
 /// What a stack answers.
 fn answer(request: &Request, net: &Net) -> Result<String, String> {
@@ -43,7 +52,7 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
         Request::Sample => serde_json::to_string(&sample::of(net)).map_err(|error| error.to_string()),
         Request::Counters => Ok(counters(net)),
         Request::Settings => {
-            let settings = net.inspect(|stack| stack.config().all());
+            let settings = net.inspect(settings);
             Ok(settings.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect())
         }
         Request::Set { name, value } => match net.set(name, value) {

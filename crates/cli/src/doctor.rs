@@ -27,7 +27,7 @@ use std::time::Duration;
                   An ordinary user sees almost everything; what only root could read is named, and the rules that need it are \
                   listed as not judged. Thresholds can be set, and rules silenced, in a file (--policy): a table for each rule, with \
                   names of `firstbyte doctor explain` and silent = \"the reason\".\n\n\
-                  Exit codes: 0 nothing above info, 1 a warning, 2 something critical; 3 it could not be done."
+                  Exit codes: 0 nothing above info, 1 a warning, 2 something critical; 3 it could not be done, or the arguments are wrong."
 )]
 pub(crate) struct DoctorArgs {
     #[command(subcommand)]
@@ -198,8 +198,11 @@ fn masked(samples: Vec<Sample>) -> Vec<Sample> {
 
 /// A failure's exit code must not read as a verdict.
 fn not_done(failure: Failure) -> Failure {
-    failure.with_exit_code(3)
+    failure.with_exit_code(NOT_DONE)
 }
+
+/// The exit code of whatever is no verdict.
+pub(crate) const NOT_DONE: u8 = 3;
 
 fn listed() -> String {
     RULES.iter().map(|rule| format!("{}  {}\n", rule.id, rule.symptom)).collect()

@@ -89,7 +89,20 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb {
+    let verb = match Cli::try_parse() {
+        Ok(cli) => cli.verb,
+        Err(error) => {
+            let _ = error.print();
+            let wrong = error.use_stderr();
+            return ExitCode::from(match std::env::args_os().nth(1) {
+                // Its 2 is a verdict.
+                Some(verb) if wrong && verb == "doctor" => doctor::NOT_DONE,
+                _ if wrong => 2,
+                _ => 0,
+            });
+        }
+    };
+    let done = match verb {
         Verb::Lab(args) => lab::run(args),
         Verb::Link(args) => link::run(&args),
         Verb::Serve(args) => serve::run(args),

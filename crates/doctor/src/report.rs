@@ -40,6 +40,11 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
+/// "1 warning", "2 warnings".
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A rule that fired and was to be silent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silenced {

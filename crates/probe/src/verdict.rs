@@ -227,7 +227,13 @@ fn line(visit: &Visit) -> String {
             } else {
                 String::new()
             };
-            let cookie = if visit.cookie.is_some() { ", with a cookie" } else { ", without a cookie" };
+            // Worth a word where one was asked for, or where a new one would have said why the data was not taken.
+            let expected = visit.probe == Probe::Request || visit.sent > 0 && visit.acknowledged == 0;
+            let cookie = match visit.cookie {
+                Some(_) => ", with a cookie",
+                None if expected => ", without a cookie",
+                None => "",
+            };
             format!("a SYN-ACK{data}{cookie}")
         }
         Answer::Reset => "a reset".to_owned(),

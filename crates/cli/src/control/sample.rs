@@ -1,5 +1,5 @@
 //! A running stack as the doctor reads a host: the same names, the same units.
-use super::grouped;
+use super::{grouped, settings};
 use doctor::sample::{Address, Info, Memory, PathMetrics, Route, RouteMetrics as Metrics, Socket, Unread};
 use doctor::{Sample, Source};
 use firstbyte::fast_open::Network;
@@ -36,8 +36,7 @@ fn of_stack(stack: &Stack, now: Instant) -> Sample {
     let more = all.count();
     let reason = format!("sockets: only {SOCKETS_MAX} of {}", SOCKETS_MAX + more);
     let unread = Unread { source: Source::Sockets, reason, root_would_read: false };
-    let mut settings: std::collections::BTreeMap<String, String> =
-        stack.config().all().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut settings: std::collections::BTreeMap<String, String> = settings(stack).into_iter().collect();
     let keys = if stack.fast_open_key().backup().is_some() { "set with a backup" } else { "set alone" };
     settings.insert(crate::serve::key::SETTING.to_owned(), keys.to_owned());
     let gauges = [

@@ -32,6 +32,16 @@ fn record(name: &str) -> File {
 }
 
 #[test]
+fn wrong_arguments_are_no_verdict() {
+    for arguments in
+        [&["doctor", "--interval", "5"][..], &["doctor", "--nosuch"], &["doctor", "--budget", "0"]]
+    {
+        let output = run(arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_record_is_judged_and_its_severity_is_the_exit_code() {
     let record = record("judged");
     let output = run(&["doctor", record.path()]);
@@ -91,7 +101,7 @@ fn a_policy_silences_with_its_reason_and_is_checked() {
     let policy = File::new("policy.toml", "[WIN-01]\nsilent = 'a museum'\n");
     let output = run(&["doctor", record.path(), "--policy", policy.path()]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).contains("silenced: WIN-01 (1 times): a museum"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("silenced: WIN-01 (1 finding): a museum"), "{}", stdout(&output));
     let wrong = File::new("wrong.toml", "[WIN-99]\nsilent = 'x'\n");
     let output = run(&["doctor", record.path(), "--policy", wrong.path()]);
     assert_eq!(output.status.code(), Some(3));
@@ -181,6 +191,13 @@ fn a_stack_of_ours_is_judged_and_mended() {
         let mended = run(&["sysctl", "--control", path, "-w", "net.ipv4.tcp_window_scaling=1"]);
         assert_eq!(mended.status.code(), Some(0), "{}", stderr(&mended));
         assert_eq!(judge(&["--since-boot"]).status.code(), Some(0));
+
+        // What rules look at and their fixes set.
+        let listed = stdout(&run(&["sysctl", "--control", path])).to_owned();
+        let here = ::doctor::RULES.iter().filter(|rule| rule.elsewhere().is_none());
+        for (name, _) in here.flat_map(|rule| rule.settings) {
+            assert!(listed.contains(&format!("{name} = ")), "{name}");
+        }
 
         // One is served, one accepted, two wait: the others are dropped.
         let address = std::net::SocketAddr::from(([10, 77, 0, 2], 7));

@@ -110,7 +110,14 @@ fn the_kernels_sockets_name_each_middlebox() {
 #[test]
 fn an_old_cookie_meets_each_state_of_the_server() {
     type Change = fn(&Bed);
-    let cases: [(&str, &str, Change); 3] = [
+    let cases: [(&str, &str, Change); 5] = [
+        ("works", "a new key, and the old one is its second", |bed| {
+            let key =
+                bed.server.run(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen_key").unwrap());
+            let keys = format!("00000000-00000000-00000000-00000007,{}", key.trim());
+            bed.server.sysctl("net.ipv4.tcp_fastopen_key", &keys);
+        }),
+        ("ignored", "a path that takes the option away", |bed| bed.wire.set_hook(hook::strip_fast_open())),
         ("ignored", "tcp_syncookies 2", |bed| bed.server.sysctl("net.ipv4.tcp_syncookies", "2")),
         ("ignored", "Fast Open was taken out", |bed| bed.server.sysctl("net.ipv4.tcp_fastopen", "1")),
         ("key_changed", "a key of its own", |bed| {

@@ -5,7 +5,7 @@
 mod curve;
 mod path;
 
-use super::Report;
+use super::{Report, counted};
 use crate::finding::{Finding, Severity};
 use crate::sample::Sample;
 use std::fmt::Write;
@@ -39,12 +39,12 @@ fn head(report: &Report) -> String {
     };
     let worst = report.worst().unwrap_or(Severity::Info);
     format!(
-        "<h1 class=\"{worst}\">{}</h1>\n<p>Linux {}, counters watched: {}. {} critical, {} warnings, {} for information; {} rules judged.</p>\n",
+        "<h1 class=\"{worst}\">{}</h1>\n<p>Linux {}, counters watched: {}. {} critical, {}, {} for information; {} rules judged.</p>\n",
         text(&verdict),
         text(&report.kernel),
         text(&report.window),
         count(Severity::Critical),
-        count(Severity::Warning),
+        counted(count(Severity::Warning), "warning"),
         count(Severity::Info),
         report.judged
     )

@@ -1,5 +1,5 @@
 //! For a person: the verdict, then findings by severity; and the fixes as a script.
-use super::Report;
+use super::{Report, counted};
 use crate::finding::{Finding, Severity};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,13 +26,14 @@ fn verdict(report: &Report) -> String {
     let rules = report.judged;
     let _ = writeln!(
         out,
-        "{}, {}: {critical} critical, {warning} warnings, {info} for information; {rules} rules judged",
+        "{}, {}: {critical} critical, {}, {info} for information; {rules} rules judged",
         if report.kernel.starts_with(|first: char| first.is_ascii_digit()) {
             format!("Linux {}", report.kernel)
         } else {
             report.kernel.clone()
         },
-        report.window
+        report.window,
+        counted(warning, "warning")
     );
     if let Some(slowed) = &report.slowed {
         let _ = writeln!(out, "{slowed}");
@@ -42,7 +43,13 @@ fn verdict(report: &Report) -> String {
         let _ = writeln!(out, "not read: {}{root}", unread.reason);
     }
     for silenced in &report.silenced {
-        let _ = writeln!(out, "silenced: {} ({} times): {}", silenced.id, silenced.count, silenced.reason);
+        let _ = writeln!(
+            out,
+            "silenced: {} ({}): {}",
+            silenced.id,
+            counted(silenced.count, "finding"),
+            silenced.reason
+        );
     }
     if !report.not_judged.is_empty() {
         let _ = writeln!(out, "not judged for that reason: {}", report.not_judged.join(", "));

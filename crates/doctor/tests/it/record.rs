@@ -104,7 +104,7 @@ fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
     let found = ids(&report.findings);
     assert!(!found.contains(&"CC-07") && !found.contains(&"TX-01"), "{found:?}");
     assert_eq!((report.silenced[0].id.as_str(), report.silenced[0].reason.as_str()), ("TX-01", "a lab"));
-    assert!(report.text().contains("silenced: TX-01 (1 times): a lab"));
+    assert!(report.text().contains("silenced: TX-01 (1 finding): a lab"));
 }
 
 /// A connection that receives: its buffer, window and what the application took a round trip, all at both moments, and what came between.

@@ -89,7 +89,10 @@ fn drawn(values: &[f64], unit: &str) -> String {
         let _ = write!(points, "{:.1},{:.1} ", at as f64 * step, 1.0 + (HEIGHT - 2.0) * (1.0 - value / most));
     }
     let most = if most == f64::MIN_POSITIVE { 0.0 } else { most };
-    let words = format!("from {} to {}{unit}", round(least), round(most));
+    let words = match (round(least), round(most)) {
+        (least, most) if least == most => format!("{most}{unit} throughout"),
+        (least, most) => format!("from {least} to {most}{unit}"),
+    };
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{words}\"><polyline points=\"{}\"/></svg><small>{words}</small>",
         points.trim_end()

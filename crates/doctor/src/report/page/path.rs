@@ -1,7 +1,7 @@
 //! The path of a packet through the host: each place with its numbers, and with the findings that belong there.
 use super::text;
 use crate::finding::Severity;
-use crate::report::Report;
+use crate::report::{Report, counted};
 use crate::sample::{Sample, state};
 use std::fmt::Write;
 
@@ -99,7 +99,7 @@ impl Span<'_> {
 
     fn receiving(&self) -> Vec<Place> {
         let accepted: u32 = self.last.listeners().map(|listener| listener.recv_queue).sum();
-        let mut listeners = vec![format!("{} listeners", self.last.listeners().count())];
+        let mut listeners = vec![counted(self.last.listeners().count(), "listener")];
         if accepted > 0 {
             listeners.push(format!("{accepted} wait for accept()"));
         }
