@@ -139,7 +139,15 @@ fn deny() -> Result<(), String> {
         println!("SKIPPED cargo deny: it is not installed: cargo install --locked cargo-deny");
         return Ok(());
     }
-    cargo(&["deny", "--workspace", "check"], &[])
+    cargo(&["deny", "--workspace", "check", "licenses", "bans", "sources"], &[])?;
+    let fetched = Command::new("cargo-deny").args(["--workspace", "fetch", "db"]).output();
+    if !fetched.is_ok_and(|output| output.status.success()) {
+        println!(
+            "SKIPPED cargo deny check advisories: https://github.com/RustSec/advisory-db cannot be fetched"
+        );
+        return Ok(());
+    }
+    cargo(&["deny", "--workspace", "--offline", "check", "advisories"], &[])
 }
 
 /// All but the examples, which clippy has checked and no test starts.
