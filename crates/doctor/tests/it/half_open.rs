@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 /// SYNs from the client's address and these ports, of whose answers nothing comes through.
-fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
+pub(crate) fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
     bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
     let (from, to) = (bed.client.host.addresses.v4, bed.server.host.addresses.v4);
     sources.for_each(|source| bed.wire.inject(Direction::ToServer, syn(from, to, source, port)));

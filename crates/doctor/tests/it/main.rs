@@ -4,6 +4,7 @@ extern crate firstbyte_doctor as doctor;
 
 mod accept;
 mod bed;
+mod counted;
 mod cwnd;
 mod devices;
 mod docs;
