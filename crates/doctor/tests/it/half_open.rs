@@ -75,7 +75,7 @@ fn clients_connected_by_cookie_into_a_full_queue_are_found() {
     let Some(bed) = bed(Duration::from_millis(40)) else { return };
     bed.server.host.sysctl("net.ipv4.tcp_syncookies", "2");
     let address = bed.address(80);
-    let _listener = bed.server.host.run(|| listener_at(address, 2));
+    let small = bed.server.host.run(|| listener_at(address, 2));
     let client = bed.client.host.share();
     let found = bed.at_server(|| {
         let connect = || client.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok());
@@ -87,4 +87,15 @@ fn clients_connected_by_cookie_into_a_full_queue_are_found() {
         until("an overflow", || bed.server.host.counters().of("ListenOverflows") > 0);
     });
     assert!(has(&found, "ACC-13"), "{:?}", ids(&found));
+    drop(small);
+    let large = bed.address(81);
+    let _listener = bed.server.host.run(|| listener_at(large, 64));
+    let mut clients = Vec::new();
+    let found =
+        bed.at_server(|| clients.extend((0..8).map(|_| client.run(|| TcpStream::connect(large).unwrap()))));
+    assert!(
+        bed.server.host.counters().of("SyncookiesRecv") >= 8 && !has(&found, "ACC-13"),
+        "{:?}",
+        ids(&found)
+    );
 }

@@ -60,14 +60,17 @@ fn a_full_time_wait_table_is_found() {
     testnet::in_namespace(|| {
         testnet::sysctl("net.ipv4.tcp_max_tw_buckets", "2");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let found = findings(|| {
+        let visits = || {
             for _ in 0..10 {
                 let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
                 drop(listener.accept().unwrap());
                 drop(client);
             }
-        });
+        };
+        let found = findings(visits);
         assert_eq!(ids(&found), ["ST-06"]);
+        apply(&found, "ST-06");
+        assert!(findings(visits).is_empty());
     });
 }
 

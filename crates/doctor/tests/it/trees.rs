@@ -110,4 +110,9 @@ fn gauges_bonds_and_columns_are_read_from_proc() {
     let critical = Severity::Critical;
     assert_eq!(ids, [("TX-08", critical), ("ST-05", critical), ("WIN-14", critical)]);
     assert_eq!(found[0].formula, "eth1 down");
+    // As many as a limit allows, and no member down.
+    let sockstat = "sockets: used 3\nTCP: inuse 2 orphan 4000 tw 4 alloc 5 mem 150\n";
+    std::fs::write(tree.0.join("proc/net/sockstat"), sockstat).unwrap();
+    std::fs::write(tree.0.join("proc/net/bonding/bond0"), bond.replace("down", "up")).unwrap();
+    assert_eq!(self::found(&tree.read()), []);
 }
