@@ -38,14 +38,14 @@ mod tests {
 
     #[test]
     fn ranges_are_told_in_order_and_joined() {
-        for (given, told) in [
+        for (given, shown) in [
             ("", ""),
             ("8080", "8080"),
             ("9148-9200,8080", "8080,9148-9200"),
             ("5,1-3,4,3-4,65535", "1-5,65535"),
             ("10-20,12-13,20-21,0", "0,10-21"),
         ] {
-            assert_eq!(PortSet::parse(given).unwrap().show(), told, "{given}");
+            assert_eq!(PortSet::parse(given).unwrap().show(), shown, "{given}");
         }
         for wrong in ["x", "1,,2", "1-", "-1", "3-2", "65536", "1 2", ","] {
             assert!(PortSet::parse(wrong).is_err(), "{wrong}");

@@ -287,7 +287,7 @@ rules! {
     }
     /// The MSS we announce is the route's `advmss` as it stands, or what the path's MTU allows, where an ICMP error reported one; otherwise no more
     /// than the device allows (RFC 6691 §2).
-    told_by_path: Kernel,
+    mss_follows_path: Kernel,
     /// A peer that tells no MSS is held to take what an open that asked for Fast Open had assumed of it: what the cache knows, or our own
     /// (Linux's `tcp_send_syn_data`). Otherwise the default of RFC 9293 §3.7.1 holds.
     assumed_stays: Kernel,

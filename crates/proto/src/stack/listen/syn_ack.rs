@@ -51,14 +51,14 @@ impl Stack {
         let initrwnd = route.and_then(|route| route.initrwnd);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
         let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        let told = socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)));
-        let segment = u32::from(told.saturating_sub(timestamps_len));
+        let mss = socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)));
+        let segment = u32::from(mss.saturating_sub(timestamps_len));
         let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
         let space = socket.map(|socket| self.shared.fresh.window(config, socket)).unwrap_or_default();
         let window = first_field(config, space.min(first), segment);
         let tsval = clock.wrapping_add(request.ts_offset);
         let mut options = TcpOptions {
-            mss: Some(told),
+            mss: Some(mss),
             window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
             sack_permitted: request.agreed.sack,
             timestamps: request.agreed.timestamps.then_some(Timestamps { tsval, tsecr: request.ts_recent }),

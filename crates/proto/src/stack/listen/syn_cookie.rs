@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn the_mss_is_rounded_down_to_the_table() {
         let rounded = |tuple: &FourTuple, mss| {
-            let (isn, told) = cookies().isn(&Config::default(), at(30), tuple, IRS, mss);
-            assert_eq!(cookies().check(&Config::default(), at(30), tuple, IRS, isn), Some(told));
-            told
+            let (isn, kept) = cookies().isn(&Config::default(), at(30), tuple, IRS, mss);
+            assert_eq!(cookies().check(&Config::default(), at(30), tuple, IRS, isn), Some(kept));
+            kept
         };
         assert_eq!(
             [88, 100, 535, 536, 1299, 1300, 1459, 1460, 9000].map(|mss| rounded(&v4(), mss)),
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn the_least_mss_of_whole_paths_may_be_more_than_the_peer_takes() {
         let config = Config { mss_rules: crate::MssRules::Kernel, ..Config::default() };
-        for (tuple, asked, told) in [(v4(), 400, 536), (v4(), 1400, 1300), (v6(), 1000, 1220)] {
+        for (tuple, asked, kept) in [(v4(), 400, 536), (v4(), 1400, 1300), (v6(), 1000, 1220)] {
             let (isn, mss) = cookies().isn(&config, at(30), &tuple, IRS, asked);
-            assert_eq!((mss, cookies().check(&config, at(30), &tuple, IRS, isn)), (told, Some(told)));
+            assert_eq!((mss, cookies().check(&config, at(30), &tuple, IRS, isn)), (kept, Some(kept)));
             assert_eq!(cookies().check(&config, at(30), &tuple, IRS + 3, isn), None);
         }
     }

@@ -132,8 +132,8 @@ impl Connection {
     /// The acknowledgement tells of congestion: the window does not grow by it.
     #[inline(never)]
     pub(in crate::tcp) fn echo_forbids_growth(&mut self, cx: &Context) -> bool {
-        let told = !self.agreed.ecn.is_accurate() || self.ace_tells_of_marks();
-        told && !self.echo_is_late(cx)
+        let is_echoed = !self.agreed.ecn.is_accurate() || self.ace_tells_of_marks();
+        is_echoed && !self.echo_is_late(cx)
     }
 
     /// The acknowledgement tells of congestion.

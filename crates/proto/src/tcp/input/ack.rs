@@ -77,10 +77,10 @@ impl Connection {
             }
         } else {
             // Where a window may shrink, the same one is advertised again and again.
-            let told = if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
+            let updated = if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
             match self.agreed.sack {
-                true => self.read_ack(cx, segment, told),
-                false => self.read_reporting_ack(cx, segment, told),
+                true => self.read_ack(cx, segment, updated),
+                false => self.read_reporting_ack(cx, segment, updated),
             }
         }
         self.segments_delivered(cx);
@@ -118,10 +118,10 @@ impl Connection {
 
     /// An ACK of a peer with SACK that tells of disorder, or that comes while there is some.
     #[inline(never)]
-    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, told: bool) {
+    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_updated: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
         let was_recovering = self.recovery.is_recovering();
-        let mut arrived = self.read_sack(cx, segment, told);
+        let mut arrived = self.read_sack(cx, segment, window_updated);
         let mut acked = None;
         if let Some((_, sent_at)) = arrived.as_ref().and_then(|arrived| arrived.sacked_sent_at)
             && ack == prior_una
@@ -342,7 +342,7 @@ impl Connection {
         if let Some(rest) = rest {
             self.rest_arrived(cx, rest, arrived.as_deref_mut());
         }
-        let told = arrived.as_ref().map(|arrived| arrived.delivered);
+        let reported = arrived.as_ref().map(|arrived| arrived.delivered);
         let sacked_at = arrived.and_then(|arrived| arrived.sacked_sent_at);
         // What was reported last was sent last.
         let sent_at = match (sent_at, sacked_at) {
@@ -357,8 +357,8 @@ impl Connection {
         // What had been reported before, by SACK or by a duplicate ACK, counted then.
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
-        let delivered = match told {
-            Some(told) if self.agreed.sack => told,
+        let delivered = match reported {
+            Some(delivered) if self.agreed.sack => delivered,
             Some(_) => self.reported_is_acknowledged(cx, weight),
             None => weight,
         };
@@ -399,7 +399,7 @@ impl Connection {
         } else if self.recovery.restarts_timer(&cx.config) && (weight > 0 || acked == 0)
             || !self.timers.is_set(Timer::Retransmit)
         {
-            match told {
+            match reported {
                 Some(_) => self.resume_rto(cx.now),
                 None => self.arm_rto(cx.now),
             }

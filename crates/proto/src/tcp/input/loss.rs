@@ -402,11 +402,11 @@ impl Connection {
     }
 
     /// Congestion was echoed by an ACK that reported `delivered` bytes, and perhaps made progress: the window shrinks from now on.
-    pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, told: (u32, bool)) {
+    pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, (delivered, progress): (u32, bool)) {
         let board =
             self.recovery.make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
         board.begin_reduction(self.snd.nxt, in_flight, self.congestion.cwnd());
-        self.reduce_window(told.0, told.1);
+        self.reduce_window(delivered, progress);
     }
 
     /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3). Where a reduction is a phase of its

@@ -43,7 +43,7 @@ impl Connection {
         }
         let Some(handshake) = self.handshake.take() else { return Reply::Nothing };
         let Handshake::Active(active) = &*handshake else { return Reply::Nothing };
-        let told = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
+        let advertised = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
         self.note_syn(cx, segment, &active.plan);
         if acked {
             let reply = self.syn_ack_arrived(cx, segment, active);
@@ -52,7 +52,7 @@ impl Connection {
         }
         self.agreed.ecn = ecn::crossed(&cx.config, active.transmissions > 1, segment);
         self.marks_agreed_by_syn(cx, 0);
-        self.simultaneous_open(cx, active, told);
+        self.simultaneous_open(cx, active, advertised);
         Reply::Nothing
     }
 

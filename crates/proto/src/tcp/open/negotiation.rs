@@ -28,9 +28,9 @@ impl Negotiated {
     /// What these options lead to where we want all of them, and no ECN.
     #[inline(always)]
     pub(crate) fn as_usual(config: &Config, peer_is_v4: bool, options: &UsualSyn) -> Negotiated {
-        let told = if options.mss > 0 { options.mss } else { default_mss(peer_is_v4) };
+        let peer_mss = if options.mss > 0 { options.mss } else { default_mss(peer_is_v4) };
         Negotiated {
-            peer_mss: told.max(mss_min(config)),
+            peer_mss: peer_mss.max(mss_min(config)),
             snd_wscale: Some(options.window_scale.min(WSCALE_MAX)),
             timestamps: true,
             sack: true,
@@ -89,12 +89,12 @@ pub(crate) fn advertised_mss(
     let own = of(capabilities.mtu);
     let Some(route) = route else { return own.max(MSS_MIN) };
     let by_mtu = route.mtu.map_or(own, |mtu| own.min(of(mtu.value as usize)));
-    let told = match route.advmss {
-        Some(told) if config.mss_rules.told_by_path() => told,
-        Some(told) => told.min(own),
+    let mss = match route.advmss {
+        Some(advmss) if config.mss_rules.mss_follows_path() => advmss,
+        Some(advmss) => advmss.min(own),
         None => by_mtu,
     };
-    told.max(MSS_MIN)
+    mss.max(MSS_MIN)
 }
 
 /// The shift that lets the largest window be advertised that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application

@@ -60,16 +60,16 @@ pub(crate) struct Reports {
     watched: VecDeque<(SeqNum, ReportKinds)>,
     /// Ends of what is to be released, in that order.
     held: VecDeque<SeqNum>,
-    told: VecDeque<SendReport>,
+    unread: VecDeque<SendReport>,
     /// When the bytes before each number had come: those that are not read, and the last that were.
     arrivals: VecDeque<(SeqNum, Instant)>,
 }
 
 impl Reports {
     fn tell(&mut self, report: SendReport) -> bool {
-        let room = self.told.len() < REPORTS_MAX;
+        let room = self.unread.len() < REPORTS_MAX;
         if room {
-            self.told.push_back(report);
+            self.unread.push_back(report);
         }
         room
     }

@@ -145,7 +145,7 @@ impl AckDelay {
     }
 
     /// The delay there would be, as `tcp_info` tells it. Where it is estimated there is none before the first text.
-    pub(in crate::tcp) fn told(&self, config: &Config) -> Duration {
+    pub(in crate::tcp) fn expected(&self, config: &Config) -> Duration {
         match config.ack_habit {
             AckHabit::QuickStart if self.ato == 0 => Duration::ZERO,
             AckHabit::QuickStart => self.ato(config.delayed_ack),

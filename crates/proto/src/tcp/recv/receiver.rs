@@ -512,8 +512,8 @@ mod tests {
                 }
                 receiver.buffer.read(&mut vec![0; read], &mut Spare::default());
                 let (field, _) = receiver.advertise(1460, shift);
-                let told = receiver.nxt + (u32::from(field) << shift);
-                prop_assert!(told.after_or_eq(edge) || edge.since(told) < 1 << shift, "{shift}: {told:?} after {edge:?}");
+                let offered = receiver.nxt + (u32::from(field) << shift);
+                prop_assert!(offered.after_or_eq(edge) || edge.since(offered) < 1 << shift, "{shift}: {offered:?} after {edge:?}");
                 prop_assert!(receiver.adv.after_or_eq(edge));
                 let most = receiver.space.full().max(receiver.wnd()) + (1 << shift);
                 prop_assert!(u32::from(field) << shift <= most);

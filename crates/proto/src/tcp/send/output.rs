@@ -212,10 +212,10 @@ impl Connection {
             }
         }
         // CWR goes with one segment.
-        let told = self.agreed.ecn == EcnMode::Classic
+        let carries_cwr = self.agreed.ecn == EcnMode::Classic
             && self.ecn.cwr_due()
             && !cx.config.burst_rules.tell_reduction();
-        let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
+        let allowed = if carries_cwr { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
         // What is retransmitted does so by itself.
         let again = self.snd.max.earliest(self.snd.queue.end());

@@ -257,9 +257,9 @@ impl Context {
     #[inline]
     pub(in crate::tcp) fn first_path_mtu(&self, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
         let link = u16::try_from(self.capabilities.mtu).unwrap_or(u16::MAX);
-        let told = metrics.and_then(|metrics| metrics.mtu);
-        let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
-        if told.is_some_and(|mtu| mtu.locked) {
+        let by_metrics = metrics.and_then(|metrics| metrics.mtu);
+        let own = by_metrics.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
+        if by_metrics.is_some_and(|mtu| mtu.locked) {
             return own;
         }
         let known = self.paths.lookup(tuple.local, tuple.peer);
@@ -278,7 +278,7 @@ impl Context {
         let metrics = route.map(|route| &route.metrics);
         let own = negotiation::advertised_mss(&self.config, &self.capabilities, tuple, metrics);
         let by_route = metrics.is_some_and(|metrics| metrics.advmss.is_some());
-        let by_path = self.config.mss_rules.told_by_path() && !by_route;
+        let by_path = self.config.mss_rules.mss_follows_path() && !by_route;
         let own = if by_path { own.min(of_path(self.first_path_mtu(tuple, metrics), tuple)) } else { own };
         own.min(negotiation::mss_clamp(options))
     }

@@ -49,10 +49,10 @@ impl AccurateEcn {
         self.see_option(Some(option));
         let (estimated, mut reliable) = (self.estimated, self.estimated.is_some());
         let (mut changed, mut ambiguous) = (None, false);
-        for (codepoint, told) in option.counters() {
+        for (codepoint, counter) in option.counters() {
             let init = if codepoint == Ecn::Ce { 0 } else { ECT_BYTES_INIT };
             let Some(count) = self.delivered.of(codepoint) else { continue };
-            let difference = accurate_ecn_difference(told.wrapping_sub(init), *count);
+            let difference = accurate_ecn_difference(counter.wrapping_sub(init), *count);
             *count = count.wrapping_add_signed(difference);
             ambiguous |= difference < 0;
             if difference != 0 && Some(codepoint) != estimated {
@@ -85,8 +85,8 @@ impl AccurateEcn {
 
     /// Marked packets that the ACE field tells of beyond those that are known.
     fn newly_marked(&self, ace: Ace, acked: &Acknowledged, reliable: bool, marked_bytes: u32) -> u32 {
-        let told = u32::from(ace.0).wrapping_sub(CEP_INIT);
-        let least = told.wrapping_sub(self.delivered_ce) & ACE_MASK;
+        let packets_marked = u32::from(ace.0).wrapping_sub(CEP_INIT);
+        let least = packets_marked.wrapping_sub(self.delivered_ce) & ACE_MASK;
         let packets = acked.packets;
         if packets <= ACE_MASK {
             return least;
@@ -165,11 +165,11 @@ impl Connection {
         let acked = Acknowledged { packets, bytes, mss, exact };
         marks.newly_marked = marks.newly_marked(ace, &acked, reliable, marked_bytes);
         marks.delivered_ce = marks.delivered_ce.wrapping_add(marks.newly_marked);
-        let told = marks.newly_marked > 0;
+        let is_marked = marks.newly_marked > 0;
         if marks.unreported_ce >= UNREPORTED_MOST {
             self.rcv.ack_owed = AckOwed::Now;
         }
-        told
+        is_marked
     }
 
     /// The acknowledgement was in order. True: it tells of marks.

@@ -33,7 +33,7 @@ impl TcpInfo {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
             },
-            ato: c.rcv.delay.told(config),
+            ato: c.rcv.delay.expected(config),
             rcv_mss: c.rcv.rcv_mss(),
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,

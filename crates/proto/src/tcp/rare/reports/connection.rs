@@ -38,7 +38,7 @@ impl Connection {
     }
 
     pub(crate) fn take_report(&mut self) -> Option<SendReport> {
-        self.special.as_mut()?.reports.as_mut()?.told.pop_front()
+        self.special.as_mut()?.reports.as_mut()?.unread.pop_front()
     }
 
     /// A packet with `len` bytes from `seq` on leaves. Only called where something may be watched.
@@ -82,7 +82,7 @@ impl Connection {
         }
         while let Some(end) = reports.held.pop_front_if(|end| end.before_or_eq(ack)) {
             // Whoever waits for it must hear of it, however many others wait.
-            reports.told.push_back(SendReport {
+            reports.unread.push_back(SendReport {
                 kind: ReportKind::Released,
                 at: cx.now,
                 seq: end,

@@ -72,8 +72,8 @@ impl Rounds {
         self.space = self.space.min(clamp);
     }
 
-    /// By the window: only the least counts, for the peer may pause. `told`: where the window last advertised ends, from `rcv_nxt` on.
-    pub(crate) fn sample_window(&mut self, now: Instant, rcv_nxt: SeqNum, told: u32) {
+    /// By the window: only the least counts, for the peer may pause. `advertised`: where the window last advertised ends, from `rcv_nxt` on.
+    pub(crate) fn sample_window(&mut self, now: Instant, rcv_nxt: SeqNum, advertised: u32) {
         if let Some(began) = self.began {
             if rcv_nxt.before(self.until) {
                 return;
@@ -83,7 +83,7 @@ impl Rounds {
                 self.rtt_8 = sample;
             }
         }
-        (self.until, self.began) = (rcv_nxt + told, Some(now));
+        (self.until, self.began) = (rcv_nxt + advertised, Some(now));
     }
 
     /// By a timestamp that is echoed for the first time; `full`: with a full-sized segment. `age`: of the echo.

@@ -140,23 +140,23 @@ impl PacketSpace {
         self.clamp
     }
 
-    /// `told`: the window last advertised (`tcp_set_window_clamp`).
-    pub(crate) fn set_clamp(&mut self, clamp: u32, told: u32) {
+    /// `advertised`: the window last advertised (`tcp_set_window_clamp`).
+    pub(crate) fn set_clamp(&mut self, clamp: u32, advertised: u32) {
         let clamp = clamp.max(CLAMP_MIN);
         if clamp < self.clamp {
             self.ssthresh = self.ssthresh.min(clamp);
         } else if clamp > self.clamp {
-            self.ssthresh = self.ssthresh.max(told.min(clamp));
+            self.ssthresh = self.ssthresh.max(advertised.min(clamp));
         }
         self.clamp = clamp;
     }
 
-    /// The window to be advertised where `told` was the last, and whether so little is free that quick acknowledgements end.
+    /// The window to be advertised where `advertised` was the last, and whether so little is free that quick acknowledgements end.
     ///
     /// With nothing to read no read would open it again, and data out of order waits for the very text that a closed window keeps away: a
     /// segment, or the scale's unit, is taken then, whatever the memory (Linux's closes). Data out of order gives way to it.
-    pub(crate) fn select(&self, told: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
-        let (window, scarce) = self.select_by_memory(told, rcv_mss, shift, may_shrink);
+    pub(crate) fn select(&self, advertised: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
+        let (window, scarce) = self.select_by_memory(advertised, rcv_mss, shift, may_shrink);
         if window > 0 || !self.queue.is_empty() {
             return (window, scarce);
         }
@@ -165,7 +165,7 @@ impl PacketSpace {
         ((least as u32).next_multiple_of(1 << shift), scarce)
     }
 
-    fn select_by_memory(&self, told: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
+    fn select_by_memory(&self, advertised: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
         let scale = 1_i64 << shift;
         let (mut free, allowed) = (self.free(), self.full());
         let full = i64::from(self.clamp).min(allowed);
@@ -190,15 +190,15 @@ impl PacketSpace {
         let free = free.min(self.ssthresh.into());
         // Where the window is not to grow to a segment, so much is worth telling: rounded down it would stay closed (Linux's does).
         let mss = mss.min(self.ssthresh.into());
-        let told = i64::from(told);
+        let advertised = i64::from(advertised);
         let window = if shift > 0 {
             (free + scale - 1) & !(scale - 1)
-        } else if told <= free - mss || told > free {
+        } else if advertised <= free - mss || advertised > free {
             free / mss.max(1) * mss
-        } else if mss == full && free > told + (full >> 1) {
+        } else if mss == full && free > advertised + (full >> 1) {
             free
         } else {
-            told
+            advertised
         };
         (window.clamp(0, u32::MAX.into()) as u32, scarce)
     }
@@ -235,12 +235,12 @@ impl PacketSpace {
     }
 
     /// What a full-sized segment of the peer is: returns that, and small or pushed segments to be acknowledged when read.
-    pub(crate) fn measure(&mut self, seen: &Seen, sizes: &Sizes, pushed: u8, told: u32) -> (u32, u8) {
+    pub(crate) fn measure(&mut self, seen: &Seen, sizes: &Sizes, pushed: u8, advertised: u32) -> (u32, u8) {
         let before = core::mem::take(&mut self.last_len);
         let len = if seen.each > 0 { seen.each } else { seen.len };
         if len >= sizes.rcv_mss {
             if len != sizes.rcv_mss {
-                self.measure_ratio(seen, told);
+                self.measure_ratio(seen, advertised);
             }
             return (len.min(sizes.advmss), pushed.max(seen.pushed.into()));
         }
@@ -255,13 +255,13 @@ impl PacketSpace {
         (sizes.rcv_mss, (pushed + 1).min(2))
     }
 
-    fn measure_ratio(&mut self, seen: &Seen, told: u32) {
+    fn measure_ratio(&mut self, seen: &Seen, advertised: u32) {
         let ratio = (u64::from(seen.len) << 8) / u64::from(seen.truesize.max(1));
         let ratio = (ratio as u8).max(1);
         if ratio == core::mem::replace(&mut self.ratio, ratio) {
             return;
         }
-        self.set_clamp(self.full() as u32, told);
+        self.set_clamp(self.full() as u32, advertised);
         self.rounds.bound(self.clamp);
     }
 

@@ -21,7 +21,7 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Active(active) = &mut *handshake else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
-        if cx.config.mss_rules.told_by_path() && active.transmissions > 0 {
+        if cx.config.mss_rules.mss_follows_path() && active.transmissions > 0 {
             self.advertise_path_mss(cx);
         }
         let options = self.options_of_syn(cx, option);
@@ -208,7 +208,7 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
-        if cx.config.mss_rules.told_by_path() && passive.crossed.is_some() {
+        if cx.config.mss_rules.mss_follows_path() && passive.crossed.is_some() {
             self.advertise_path_mss(cx);
         }
         let options = match passive.crossed {
