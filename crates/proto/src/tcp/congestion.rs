@@ -31,68 +31,68 @@ pub(crate) use validation::{Idle, Unused};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Start {
     /// Bytes.
-    pub(crate) initial_window: u32,
+    pub(super) initial_window: u32,
     /// Bytes; `u32::MAX` as long as nothing is known of the path.
-    pub(crate) ssthresh: u32,
+    pub(super) ssthresh: u32,
     /// HyStart++ for algorithms that know it.
-    pub(crate) hystart: bool,
+    pub(super) hystart: bool,
     /// What is acknowledged, and the window, are whole segments.
-    pub(crate) by_segments: bool,
+    pub(super) by_segments: bool,
     /// Vegas's α and β, segments.
-    pub(crate) vegas: (u8, u8),
+    pub(super) vegas: (u8, u8),
     /// The peer tells what it holds (RFC 2018).
-    pub(crate) sack: bool,
+    pub(super) sack: bool,
     /// What random choices follow from.
-    pub(crate) seed: u32,
+    pub(super) seed: u32,
 }
 
 /// New data was acknowledged while nothing is known to be lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
-    pub(crate) now: Instant,
+    pub(super) now: Instant,
     /// Bytes newly acknowledged.
-    pub(crate) bytes: u32,
+    pub(super) bytes: u32,
     /// Most bytes it may add in slow start: appropriate byte counting's L (RFC 3465 §2.2).
-    pub(crate) most: u32,
+    pub(super) most: u32,
     /// The congestion window keeps the sender back, so it may grow (see `window_use`).
-    pub(crate) limited: bool,
+    pub(super) limited: bool,
     /// Sender's MSS, bytes.
-    pub(crate) smss: u32,
+    pub(super) smss: u32,
     /// SND.UNA after this acknowledgement.
-    pub(crate) una: SeqNum,
-    pub(crate) nxt: SeqNum,
+    pub(super) una: SeqNum,
+    pub(super) nxt: SeqNum,
     /// Sample of this acknowledgement.
-    pub(crate) rtt: Option<Duration>,
-    pub(crate) srtt: Duration,
+    pub(super) rtt: Option<Duration>,
+    pub(super) srtt: Duration,
     /// Least RTT of the connection, the handshake's included.
-    pub(crate) min_rtt: Option<Duration>,
+    pub(super) min_rtt: Option<Duration>,
 }
 
 /// An acknowledgement gave a sample of the round trip, whatever it means for the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundTrip {
-    pub(crate) now: Instant,
-    pub(crate) rtt: Duration,
+    pub(super) now: Instant,
+    pub(super) rtt: Duration,
     /// SND.UNA after this acknowledgement.
-    pub(crate) una: SeqNum,
-    pub(crate) nxt: SeqNum,
+    pub(super) una: SeqNum,
+    pub(super) nxt: SeqNum,
     /// Sender's MSS, bytes.
-    pub(crate) smss: u32,
+    pub(super) smss: u32,
 }
 
 /// A loss was detected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     /// Bytes in flight when it was, or what else the reduction starts from.
-    pub(crate) in_flight: u32,
+    pub(super) in_flight: u32,
     /// Sender's MSS, bytes.
-    pub(crate) smss: u32,
+    pub(super) smss: u32,
     /// By the retransmission timer, not by duplicate ACKs.
-    pub(crate) timeout: bool,
+    pub(super) timeout: bool,
     /// Bytes that a time-out leaves in the network, sent too lately to be held lost (RFC 8985 §6.3).
-    pub(crate) left: u32,
+    pub(super) left: u32,
     /// The window was reduced for it already: a time-out amid a recovery that does not count as a second sign.
-    pub(crate) again: bool,
+    pub(super) again: bool,
 }
 
 impl Lost {
@@ -114,23 +114,23 @@ pub(crate) enum Signal {
 /// An acknowledgement reported deliveries, and what it means for losses is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    pub(crate) now: Instant,
-    pub(crate) rate: RateSample,
+    pub(super) now: Instant,
+    pub(super) rate: RateSample,
     /// Bytes in flight now.
-    pub(crate) in_flight: u32,
+    pub(super) in_flight: u32,
     /// Sender's MSS, bytes.
-    pub(crate) smss: u32,
+    pub(super) smss: u32,
     /// The window was full since the last round trip.
-    pub(crate) window_full: bool,
+    pub(super) window_full: bool,
 }
 
 /// The signs by which HyStart ends slow start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FullPath {
     /// Acknowledgements come one behind the other for as long as half the round trip.
-    pub(crate) train: bool,
+    pub(super) train: bool,
     /// The round trip has grown.
-    pub(crate) delay: bool,
+    pub(super) delay: bool,
 }
 
 /// What every algorithm does. All quantities are bytes.

@@ -139,11 +139,11 @@ pub(crate) struct Sender {
     /// Largest window the peer ever offered (RFC 5961's MAX.SND.WND).
     pub(crate) wnd_max: u32,
     /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
-    pub(crate) small_end: SeqNum,
+    pub(super) small_end: SeqNum,
     pub(crate) nagle: Nagle,
     pub(crate) fin: Fin,
     /// A window probe is to be sent now.
-    pub(crate) probe_due: bool,
+    pub(super) probe_due: bool,
     pub(crate) queue: SendQueue,
     /// `write` found no room since the last `WRITABLE`.
     pub(crate) blocked: bool,
@@ -292,7 +292,7 @@ pub(crate) struct Connection {
     pub(crate) special: Option<Box<Special>>,
     pub(crate) agreed: Negotiated,
     /// What the route to the peer said when the connection began.
-    pub(crate) route: Option<Arc<Route>>,
+    pub(super) route: Option<Arc<Route>>,
     /// Packets may not be larger than this, bytes; from the device, the route and ICMP.
     pub(crate) path_mtu: u16,
     /// See [`smss`](Self::smss).
@@ -303,19 +303,19 @@ pub(crate) struct Connection {
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
-    pub(crate) window_use: WindowUse,
+    pub(super) window_use: WindowUse,
     /// Memory it is charged, bytes.
     pub(crate) charged: u32,
     /// As of the last look.
     pub(crate) limited_by: LimitedBy,
-    pub(crate) busy: Busy,
-    pub(crate) ecn: EcnState,
+    pub(super) busy: Busy,
+    pub(super) ecn: EcnState,
     pub(crate) recovery: Recovery,
     /// Of the retransmission timer.
-    pub(crate) purpose: Purpose,
+    pub(super) purpose: Purpose,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
-    pub(crate) timeouts: u8,
+    pub(super) timeouts: u8,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` came, in [`TS_AGE_UNIT`]s.
     ts_recent_at: u32,

@@ -87,10 +87,10 @@ pub(crate) struct EcnState {
 /// What was so before an acknowledgement, on connections that have agreed on ECN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BeforeAck {
-    pub(super) in_flight: u32,
+    in_flight: u32,
     /// See `Delivery::delivered`.
-    pub(super) delivered: u32,
-    pub(super) snd_una: SeqNum,
+    delivered: u32,
+    snd_una: SeqNum,
 }
 
 impl EcnState {

@@ -43,16 +43,16 @@ pub(in crate::stack) struct Listener {
     /// Connections the application may accept, Fast Open children in SYN-RECEIVED among them.
     pub(in crate::stack) accept_queue: VecDeque<ConnId>,
     /// Ordinary half-open requests.
-    pub(in crate::stack) requests: u32,
+    pub(super) requests: u32,
     /// Of those, the ones whose first SYN-ACK has not timed out.
-    pub(in crate::stack) young: u32,
+    pub(super) young: u32,
     /// Index and generation of requests whose final ACK found the accept queue full, oldest first; some may be no more.
     pub(in crate::stack) waiting: VecDeque<(u32, u32)>,
     /// Fast Open children whose handshake is not complete.
     pub(in crate::stack) pending: PendingQueue,
-    pub(in crate::stack) keys: Option<KeyRing>,
-    pub(in crate::stack) synack_hold: Option<Duration>,
-    pub(in crate::stack) no_cookie: bool,
+    pub(super) keys: Option<KeyRing>,
+    pub(super) synack_hold: Option<Duration>,
+    pub(super) no_cookie: bool,
     /// Time-outs of a SYN-ACK during which a bare ACK does not make a connection; 0 = it does.
     pub(in crate::stack) defer_timeouts: u32,
     pub(in crate::stack) socket: Options,
@@ -60,8 +60,8 @@ pub(in crate::stack) struct Listener {
     pub(in crate::stack) listed: bool,
     pub(in crate::stack) drops: ListenerDrops,
     /// When a SYN cookie was last sent.
-    pub(in crate::stack) cookie_sent_at: Option<Instant>,
-    pub(in crate::stack) cookies: SynCookieCounts,
+    pub(super) cookie_sent_at: Option<Instant>,
+    pub(super) cookies: SynCookieCounts,
 }
 
 impl Listener {

@@ -65,11 +65,11 @@ pub(in crate::stack) enum AnotherTime {
 
 /// What a request takes of its SYN as it is.
 pub(in crate::stack) struct Syn {
-    pub(in crate::stack) seq: SeqNum,
-    pub(in crate::stack) window: u16,
+    pub(super) seq: SeqNum,
+    pub(super) window: u16,
     /// TSval, or 0.
-    pub(in crate::stack) tsval: u32,
-    pub(in crate::stack) dscp: u8,
+    pub(super) tsval: u32,
+    dscp: u8,
 }
 
 impl Syn {

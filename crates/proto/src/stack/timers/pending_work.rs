@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 /// The stack's three lists of pending work.
 pub(in crate::stack) struct PendingWork {
     /// Connections that may have something to send, round robin.
-    pub(in crate::stack) ready: Fifo<ConnId>,
+    pub(super) ready: Fifo<ConnId>,
     /// Sockets with events.
     pub(in crate::stack) events: Fifo<SocketId>,
     pub(in crate::stack) deadlines: Deadlines,
@@ -68,13 +68,13 @@ impl PendingWork {
 /// updated only then, or when it is asked for the earliest.
 pub(in crate::stack) struct Deadlines {
     /// Connections whose deadline may not be the one the wheel knows.
-    pub(in crate::stack) moved: Vec<u32>,
+    pub(super) moved: Vec<u32>,
     /// Lower bound of the connections' deadlines.
-    pub(in crate::stack) of_connections: Instant,
+    pub(super) of_connections: Instant,
     /// Connections whose deadline is not after this have had their memory prefetched.
-    pub(in crate::stack) foreseen: Instant,
+    pub(super) foreseen: Instant,
     /// Lower bound of all other deadlines: of TIME-WAIT, of requests, of delayed packets.
-    pub(in crate::stack) others: Instant,
+    pub(super) others: Instant,
 }
 
 impl Deadlines {

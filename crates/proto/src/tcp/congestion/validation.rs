@@ -6,16 +6,16 @@ use core::time::Duration;
 /// Data is about to be sent, nothing is in flight, and nothing was sent for a while.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
-    pub(crate) now: Instant,
+    pub(in crate::tcp) now: Instant,
     /// How long.
-    pub(crate) idle: Duration,
+    pub(in crate::tcp) idle: Duration,
     /// The window halves for every time-out that has passed; `None` leaves it (`tcp_slow_start_after_idle` = 0).
-    pub(crate) rto: Option<Duration>,
+    pub(in crate::tcp) rto: Option<Duration>,
     /// Below this the window does not fall, bytes.
-    pub(crate) initial_window: u32,
+    pub(in crate::tcp) initial_window: u32,
     /// Nothing more was to be sent.
-    pub(crate) app_limited: bool,
-    pub(crate) srtt: Option<Duration>,
+    pub(in crate::tcp) app_limited: bool,
+    pub(in crate::tcp) srtt: Option<Duration>,
 }
 
 impl Idle {
@@ -32,9 +32,9 @@ impl Idle {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unused {
     /// Most bytes in flight meanwhile.
-    pub(crate) used: u32,
+    pub(in crate::tcp) used: u32,
     /// Below this the window does not fall, bytes.
-    pub(crate) initial_window: u32,
+    pub(in crate::tcp) initial_window: u32,
 }
 
 impl Unused {

@@ -10,10 +10,10 @@ use core::time::Duration;
 /// Segments of one connection, both ways; a merged or a cut one counts as often as it is on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) segs_in: u32,
-    pub(crate) segs_out: u32,
-    pub(crate) data_segs_in: u32,
-    pub(crate) data_segs_out: u32,
+    pub(in crate::tcp) segs_in: u32,
+    pub(in crate::tcp) segs_out: u32,
+    pub(in crate::tcp) data_segs_in: u32,
+    pub(in crate::tcp) data_segs_out: u32,
 }
 
 impl Tally {

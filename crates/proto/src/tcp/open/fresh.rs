@@ -16,9 +16,9 @@ const SEND_BUFFER_MAX: u32 = 1 << 30;
 #[derive(Debug)]
 pub(crate) struct Fresh {
     /// Without a sample.
-    pub(crate) rtt: RttEstimator,
+    pub(in crate::tcp) rtt: RttEstimator,
     /// Ticks for which a least round trip holds.
-    pub(crate) min_rtt_age: u32,
+    pub(in crate::tcp) min_rtt_age: u32,
     /// The first time-out of a SYN-ACK.
     handshake_rto: Duration,
     window_shift: u8,
@@ -26,9 +26,9 @@ pub(crate) struct Fresh {
     /// Where windows are counted by payload.
     space: Option<WindowSpace>,
     /// All congestion windows begin as CUBIC's, with the same number of segments.
-    pub(crate) windows_begin_alike: bool,
+    pub(in crate::tcp) windows_begin_alike: bool,
     /// SYNs agree on what nearly all do.
-    pub(crate) agrees_as_usual: bool,
+    pub(in crate::tcp) agrees_as_usual: bool,
 }
 
 impl Fresh {

@@ -114,9 +114,9 @@ pub(crate) struct PassiveOpen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crossed {
     /// SYNs sent before the SYN-ACK.
-    pub(crate) syns: u8,
+    pub(in crate::tcp) syns: u8,
     /// Time-outs of the SYN that did not double the next.
-    pub(crate) linear: u8,
+    pub(in crate::tcp) linear: u8,
     /// The shift that our SYN offered.
-    pub(crate) wscale: u8,
+    pub(in crate::tcp) wscale: u8,
 }

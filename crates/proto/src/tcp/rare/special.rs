@@ -36,27 +36,27 @@ pub(crate) struct Special {
     /// What follows the least round trip when it is too old.
     pub(in crate::tcp) least_rtt: LeastRtt,
     /// Of one whose packets may be cut on their way.
-    pub(in crate::tcp) fragments: Option<Fragments>,
+    pub(super) fragments: Option<Fragments>,
     /// Of one whose route has changed.
-    pub(in crate::tcp) rerouted: Option<Rerouted>,
+    pub(super) rerouted: Option<Rerouted>,
     /// Until when what was reported of the path's MTU is believed.
     pub(in crate::tcp) path_mtu_until: Option<Instant>,
     /// Of what held the sender back.
     pub(in crate::tcp) clocks: Clocks,
     /// To segments that were not taken.
-    pub(in crate::tcp) last_answer: LastAnswer,
+    last_answer: LastAnswer,
     /// The application has shut its reading direction.
     pub(in crate::tcp) reads_no_more: bool,
     /// Number behind the last urgent byte written.
-    pub(in crate::tcp) urgent_end: Option<SeqNum>,
+    pub(super) urgent_end: Option<SeqNum>,
     /// A window probe has announced it, and another follows.
-    pub(in crate::tcp) urgent_told: bool,
+    pub(super) urgent_told: bool,
     /// Number of the last urgent byte that the peer announced.
-    pub(in crate::tcp) urgent_byte: Option<SeqNum>,
+    pub(super) urgent_byte: Option<SeqNum>,
     /// That byte, for who reads it apart.
-    pub(in crate::tcp) urgent: Urgent,
+    pub(super) urgent: Urgent,
     /// What is to be reported of bytes sent and received.
-    pub(in crate::tcp) reports: Option<Box<Reports>>,
+    pub(super) reports: Option<Box<Reports>>,
     /// Headers of the SYN that began it, for who asks.
     pub(crate) saved_syn: Option<Box<[u8]>>,
     /// The last ICMP error believed.
@@ -116,7 +116,7 @@ pub(crate) struct Counts {
     /// Sent once at least, and not acknowledged when the connection ended.
     pub(in crate::tcp) bytes_in_vain: u32,
     /// Written and not acknowledged when an established connection ended, its FIN with them.
-    pub(crate) left: u32,
+    pub(in crate::tcp) left: u32,
     pub(in crate::tcp) total_retrans: u32,
     pub(in crate::tcp) dsack_dups: u32,
     pub(in crate::tcp) reord_seen: u32,

@@ -10,32 +10,32 @@ pub(crate) type Block = (SeqNum, SeqNum);
 /// An ACK, and what it reported.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    pub(crate) now: Instant,
-    pub(crate) min_rtt: Duration,
+    pub(super) now: Instant,
+    pub(super) min_rtt: Duration,
     /// The time the peer echoes, as milliseconds of our clock.
-    pub(crate) echo: Option<u32>,
+    pub(in crate::tcp) echo: Option<u32>,
     /// `snd_una` before it.
-    pub(crate) snd_una: SeqNum,
-    pub(crate) snd_nxt: SeqNum,
-    pub(crate) smss: u32,
+    pub(in crate::tcp) snd_una: SeqNum,
+    pub(super) snd_nxt: SeqNum,
+    pub(in crate::tcp) smss: u32,
     /// See `loss_rules`.
     pub(super) rtt_of_last: bool,
     /// Bytes that were in flight before it.
-    pub(crate) prior_pipe: u32,
+    pub(in crate::tcp) prior_pipe: u32,
     /// What it reports to have arrived twice, be it by the network's doing.
-    pub(crate) duplicate: Option<Block>,
+    pub(in crate::tcp) duplicate: Option<Block>,
     /// Bytes of that which are known to have been retransmitted, or may have been.
-    pub(crate) duplicate_bytes: u32,
+    pub(in crate::tcp) duplicate_bytes: u32,
     /// It brings nothing: no text, no block, no window.
-    pub(crate) bare: bool,
+    pub(in crate::tcp) bare: bool,
     /// Later ACKs came before it.
-    pub(crate) overtaken: bool,
+    pub(in crate::tcp) overtaken: bool,
     /// Bytes known only now to be delivered.
-    pub(crate) delivered: u32,
+    pub(in crate::tcp) delivered: u32,
     /// Something was selectively acknowledged only now.
-    pub(crate) reported: bool,
+    pub(in crate::tcp) reported: bool,
     /// Of what was selectively acknowledged and sent once, in the order it was read: when the first and the last were sent.
-    pub(crate) sacked_sent_at: Option<(Instant, Instant)>,
+    pub(in crate::tcp) sacked_sent_at: Option<(Instant, Instant)>,
     /// Something sent only once, before the recovery began, is among it.
     pub(super) original: bool,
     /// So is something sent more than once. Kept where the peer has no SACK.

@@ -45,13 +45,13 @@ pub(crate) type LostTransmission = ((SeqNum, u32), Snapshot);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resend {
     /// Bytes at most.
-    pub(crate) most: u32,
+    pub(in crate::tcp) most: u32,
     /// Several segments go together only if they are no more than this; 0: never.
-    pub(crate) together: u32,
+    pub(in crate::tcp) together: u32,
     /// Several segments go together only if what is beyond the first ends no later than this, ...
-    pub(crate) until: SeqNum,
+    pub(in crate::tcp) until: SeqNum,
     /// ... and all of it is lost; otherwise the peer must only not have reported it.
-    pub(crate) all_lost: bool,
+    pub(in crate::tcp) all_lost: bool,
 }
 
 impl Resend {

@@ -39,11 +39,11 @@ pub(super) struct Rack {
 /// What the reordering window is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReoWindow {
-    pub(crate) min_rtt: Duration,
-    pub(crate) srtt: Duration,
-    pub(crate) smss: u32,
+    pub(in crate::tcp) min_rtt: Duration,
+    pub(in crate::tcp) srtt: Duration,
+    pub(in crate::tcp) smss: u32,
     /// `tcp_recovery`.
-    pub(crate) flags: u32,
+    pub(in crate::tcp) flags: u32,
 }
 
 impl Rack {
@@ -222,11 +222,11 @@ impl Rack {
 /// The last transmission of something that was delivered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
-    pub(crate) sent_at: Instant,
+    pub(super) sent_at: Instant,
     /// The number behind it.
-    pub(crate) end: SeqNum,
+    pub(super) end: SeqNum,
     /// It was not the first.
-    pub(crate) again: bool,
+    pub(super) again: bool,
 }
 
 /// Was the first sent after the second? What was sent at the same time went in order.

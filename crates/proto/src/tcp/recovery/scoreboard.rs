@@ -46,15 +46,15 @@ pub(crate) struct Scoreboard {
     marks: Marks,
     rack: Rack,
     prr: Prr,
-    pub(crate) phase: Phase,
+    pub(in crate::tcp) phase: Phase,
     /// A tail loss probe is to be sent now.
-    pub(crate) probe_due: bool,
+    pub(in crate::tcp) probe_due: bool,
     /// The one that was sent and of which nothing is known yet.
-    pub(crate) probe: Option<Probe>,
+    pub(in crate::tcp) probe: Option<Probe>,
     /// What the recovery began from, while it may prove spurious.
-    pub(crate) undo: Option<Undo>,
+    pub(in crate::tcp) undo: Option<Undo>,
     /// Window per round trip when last acknowledged, bytes per second.
-    pub(crate) window_rate: Option<u64>,
+    pub(in crate::tcp) window_rate: Option<u64>,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
     /// When the first of what is retransmitted and still on its way was, in milliseconds.
@@ -62,12 +62,12 @@ pub(crate) struct Scoreboard {
     /// F-RTO: nothing was acknowledged since the time-out, or only what may be the retransmission.
     forward: bool,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
-    pub(crate) new_data_first: bool,
+    pub(in crate::tcp) new_data_first: bool,
     /// What was to be retransmitted was refused here: the next acknowledgement, or the timer, brings the next attempt.
-    pub(crate) refused: bool,
+    pub(in crate::tcp) refused: bool,
     fin: fin::Fin,
     /// A time-out has just come, and nothing after it.
-    pub(crate) timed_out: bool,
+    pub(in crate::tcp) timed_out: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Where the peer has no SACK: bytes that its duplicates tell to have arrived behind the first missing segment.

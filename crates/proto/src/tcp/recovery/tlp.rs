@@ -14,9 +14,9 @@ const SLACK: u64 = 2_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     /// `snd_nxt` after it (TLP.end_seq).
-    pub(crate) end: SeqNum,
+    pub(in crate::tcp) end: SeqNum,
     /// It repeated the last segment (TLP.is_retrans).
-    pub(crate) again: bool,
+    pub(in crate::tcp) again: bool,
 }
 
 impl Probe {

@@ -19,7 +19,7 @@ pub(crate) enum Spurious {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Undo {
     /// cwnd and ssthresh, which come back. None do where congestion was echoed, too: that was no mistake (RFC 4015 §3.2).
-    pub(crate) windows: Option<(u32, u32)>,
+    pub(in crate::tcp) windows: Option<(u32, u32)>,
     /// `snd_una` then.
     from: SeqNum,
     /// Once the recovery is over: D-SACKs may come until more than this is acknowledged.

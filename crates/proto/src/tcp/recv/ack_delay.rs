@@ -49,12 +49,12 @@ pub(crate) struct AckDelay {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Came {
     /// When text came before.
-    pub(crate) before: Instant,
-    pub(crate) len: u32,
+    pub(in crate::tcp) before: Instant,
+    pub(in crate::tcp) len: u32,
     /// As long as our MSS lets it be.
-    pub(crate) full_sized: bool,
+    pub(in crate::tcp) full_sized: bool,
     /// With PSH.
-    pub(crate) pushed: bool,
+    pub(in crate::tcp) pushed: bool,
 }
 
 impl AckDelay {

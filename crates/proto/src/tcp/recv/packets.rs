@@ -29,14 +29,14 @@ const PAGE: i32 = 4096;
 /// A packet that waits to be read, or for what is missing before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
-    pub(crate) seq: SeqNum,
+    seq: SeqNum,
     /// Number behind it, FIN included.
-    pub(crate) end: SeqNum,
+    end: SeqNum,
     /// Memory it takes, bytes.
-    pub(crate) truesize: u32,
+    pub(super) truesize: u32,
     /// Payload that fits behind its own, bytes.
     room: u16,
-    pub(crate) fin: bool,
+    fin: bool,
     /// Of all TCP packets this was the so many'th to come; 0: it was copied together.
     number: u32,
 }
@@ -96,36 +96,36 @@ pub(crate) struct PacketSpace {
     /// Payload of the last small segment that was taken to be full-sized, or 0.
     last_len: u16,
     /// Segments in order may go the fast path (Linux's header prediction).
-    pub(crate) predicts: bool,
+    pub(super) predicts: bool,
     /// The one that is being looked at does.
-    pub(crate) predicted: bool,
+    predicted: bool,
     /// There was no memory for a packet: the next acknowledgement tells of a closed window.
-    pub(crate) no_room: bool,
+    no_room: bool,
     /// In order, to be read.
     queue: VecDeque<Packet>,
     /// Beyond a gap, by their numbers.
     out_of_order: BTreeMap<Ordered, Packet>,
     /// Packets that copying together may look at.
     collapsible: u32,
-    pub(crate) sacks: Sacks,
-    pub(crate) rounds: Rounds,
+    pub(super) sacks: Sacks,
+    pub(super) rounds: Rounds,
     /// When a segment last came or went.
-    pub(crate) stamp: Instant,
+    stamp: Instant,
     /// TCP packets that a tap has read; `None`: there is no tap.
-    pub(crate) tap_read: Option<u32>,
-    pub(crate) compression: Compression,
+    tap_read: Option<u32>,
+    pub(super) compression: Compression,
 }
 
 /// Acknowledgements of packets out of order that wait to be sent as one (Linux's `tcp_comp_sack_*`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Compression {
     /// How many of them wait.
-    pub(crate) waiting: u32,
+    pub(super) waiting: u32,
     /// When they go.
-    pub(crate) at: Instant,
+    pub(super) at: Instant,
     /// Repeated acknowledgements sent at once since `rcv_nxt` was this.
-    pub(crate) repeated: u8,
-    pub(crate) rcv_nxt: SeqNum,
+    repeated: u8,
+    rcv_nxt: SeqNum,
 }
 
 impl PacketSpace {

@@ -29,9 +29,9 @@ pub(crate) struct Reassembly {
     /// How many of the `recent`, from the front, were in no acknowledgement yet.
     unreported: usize,
     /// What arrived twice, until that is reported to the peer (RFC 2883).
-    pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
+    pub(super) duplicate: Option<(SeqNum, SeqNum)>,
     /// Number of a FIN beyond a gap: it counts as a byte behind the run before it, or is a run of its own.
-    pub(crate) fin: Option<SeqNum>,
+    pub(super) fin: Option<SeqNum>,
     /// It came by itself, and was in no acknowledgement yet.
     fin_unreported: bool,
 }

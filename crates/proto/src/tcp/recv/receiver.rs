@@ -36,7 +36,7 @@ pub(crate) struct Receiver {
     pub(crate) irs: SeqNum,
     pub(crate) nxt: SeqNum,
     /// Right edge of the window last advertised.
-    pub(crate) adv: SeqNum,
+    pub(in crate::tcp) adv: SeqNum,
     /// Shift of the windows we send.
     pub(crate) wscale: u8,
     /// The peer's FIN is in order before `nxt`.
@@ -45,16 +45,16 @@ pub(crate) struct Receiver {
     /// RFC 7323's Last.ACK.sent.
     pub(crate) last_ack_sent: SeqNum,
     /// Largest payload per segment seen: what a full-sized segment is here.
-    pub(in crate::tcp) rcv_mss: u16,
+    pub(super) rcv_mss: u16,
     pub(in crate::tcp) delay: AckDelay,
     /// When data last arrived.
-    pub(crate) last_data_at: Instant,
+    pub(in crate::tcp) last_data_at: Instant,
     /// There was no memory for what came: a closed window is advertised.
     pub(crate) refuses: bool,
     pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
-    pub(in crate::tcp) out_of_order: Option<Box<Reassembly>>,
+    pub(super) out_of_order: Option<Box<Reassembly>>,
     pub(crate) bytes_received: u64,
 }
 

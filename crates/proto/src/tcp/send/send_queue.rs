@@ -74,15 +74,15 @@ impl From<u32> for Goal {
 /// A transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
-    pub(crate) now: Instant,
+    pub(in crate::tcp) now: Instant,
     /// Bytes in the network before it.
-    pub(crate) in_flight: u32,
+    pub(in crate::tcp) in_flight: u32,
     /// Segments weigh multiples of so many bytes; 1: their own.
-    pub(crate) unit: u32,
+    pub(in crate::tcp) unit: u32,
     /// Bytes that a packet takes.
-    pub(crate) packet: u32,
+    pub(in crate::tcp) packet: u32,
     /// What is sent is in flight already.
-    pub(crate) again: bool,
+    pub(in crate::tcp) again: bool,
 }
 
 /// What a queue holds, and what is known only as long as it does. The queue derefs to it; emptied, it serves the next queue

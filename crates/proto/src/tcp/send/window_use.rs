@@ -11,17 +11,17 @@ use wire::SeqNum;
 /// A segment has just been sent.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Sent {
-    pub(in crate::tcp) now: Instant,
-    pub(in crate::tcp) una: SeqNum,
-    pub(in crate::tcp) nxt: SeqNum,
+    pub(super) now: Instant,
+    pub(super) una: SeqNum,
+    pub(super) nxt: SeqNum,
     /// Bytes thought to be in the network with it, and all that are not acknowledged.
-    pub(in crate::tcp) in_flight: u32,
-    pub(in crate::tcp) outstanding: u32,
+    pub(super) in_flight: u32,
+    pub(super) outstanding: u32,
     /// Congestion window, bytes.
-    pub(in crate::tcp) cwnd: u32,
+    pub(super) cwnd: u32,
     /// Slow-start threshold, bytes.
-    pub(in crate::tcp) ssthresh: u32,
-    pub(in crate::tcp) smss: u32,
+    pub(super) ssthresh: u32,
+    pub(super) smss: u32,
 }
 
 /// The round that is in flight; without one nothing is.

@@ -24,7 +24,7 @@ pub(crate) struct SlowStart {
     /// Bytes acknowledged that make no whole segment yet.
     part: u32,
     /// Least round trip, microseconds; 0 = none.
-    pub(super) least_delay: u32,
+    least_delay: u32,
     search: Search,
     use_hystart: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) struct SlowStart {
 pub(crate) struct Growth {
     /// Segments acknowledged towards the next of the window, which takes `per`.
     toward: u32,
-    pub(super) per: u32,
+    per: u32,
     /// Window and millisecond when the curve was last asked.
     asked: (u32, u32),
     /// Reno's window, and segments acknowledged towards its next.

@@ -14,7 +14,7 @@ const REMEMBERED: usize = 4;
 pub(crate) struct Sacks {
     blocks: VecDeque<(SeqNum, SeqNum)>,
     /// What came twice, until that is reported to the peer (RFC 2883).
-    pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
+    pub(in crate::tcp::recv) duplicate: Option<(SeqNum, SeqNum)>,
 }
 
 /// Grows a block by one that it touches.
@@ -88,11 +88,11 @@ impl Sacks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// All of it was there.
-    pub(crate) merged: bool,
+    pub(super) merged: bool,
     /// How many others it covers, which go.
-    pub(crate) covers: u32,
+    pub(super) covers: u32,
     /// It was copied behind another one's payload, instead of being kept by itself.
-    pub(crate) copied: bool,
+    pub(super) copied: bool,
 }
 
 impl PacketSpace {

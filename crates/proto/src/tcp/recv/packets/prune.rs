@@ -17,13 +17,13 @@ const FEW: u32 = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
     /// Something was to be done.
-    pub(crate) called: bool,
+    pub(super) called: bool,
     /// Packets copied into others.
-    pub(crate) collapsed: u32,
+    pub(super) collapsed: u32,
     /// The number behind which all data out of order was dropped, if any was.
-    pub(crate) out_of_order_from: Option<SeqNum>,
+    pub(super) out_of_order_from: Option<SeqNum>,
     /// Pruning has not made room enough.
-    pub(crate) in_vain: bool,
+    pub(super) in_vain: bool,
 }
 
 impl PacketSpace {

@@ -28,8 +28,8 @@ pub(crate) struct Rounds {
 /// What bounds the growth.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
-    pub(crate) rcv_nxt: SeqNum,
-    pub(crate) rmem_max: u32,
+    rcv_nxt: SeqNum,
+    rmem_max: u32,
     low_rtt: u32,
     moderates: bool,
 }

@@ -21,25 +21,25 @@ const MSS_DEFAULT: u32 = 536;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// Greatest payload we take, and the greatest it was seen to send.
-    pub(crate) advmss: u32,
-    pub(crate) rcv_mss: u32,
+    pub(super) advmss: u32,
+    pub(super) rcv_mss: u32,
     /// `tcp_rmem`'s most.
-    pub(crate) rmem_max: u32,
+    pub(super) rmem_max: u32,
 }
 
 /// A segment whose size is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    pub(crate) len: u32,
+    pub(super) len: u32,
     /// Payload per original segment if it is merged.
-    pub(crate) each: u32,
-    pub(crate) truesize: u32,
-    pub(crate) pushed: bool,
+    pub(super) each: u32,
+    pub(super) truesize: u32,
+    pub(super) pushed: bool,
     /// FIN, URG, SYN or PSH.
-    pub(crate) marked: bool,
+    pub(super) marked: bool,
     /// Bytes of the TCP header, and of an ordinary one.
-    pub(crate) header: u32,
-    pub(crate) plain_header: u32,
+    pub(super) header: u32,
+    pub(super) plain_header: u32,
 }
 
 impl PacketSpace {

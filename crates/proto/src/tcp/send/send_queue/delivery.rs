@@ -46,9 +46,9 @@ impl Snapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// Bytes.
-    pub(crate) delivered: u32,
+    delivered: u32,
     /// Microseconds they took; not zero.
-    pub(crate) micros: u32,
+    micros: u32,
     /// The application, not the path, may have limited it.
     pub(crate) app_limited: bool,
 }
@@ -70,22 +70,22 @@ impl Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateSample {
     /// Acknowledged by it, cumulatively or not.
-    pub(crate) newly_acked: u32,
+    pub(in crate::tcp) newly_acked: u32,
     /// In so many pieces, each sent as one.
-    pub(crate) runs: u8,
+    pub(in crate::tcp) runs: u8,
     /// Delivered in all, modulo 2³²: now, and when the segment was sent.
-    pub(crate) total: u32,
-    pub(crate) prior_delivered: u32,
+    pub(in crate::tcp) total: u32,
+    pub(in crate::tcp) prior_delivered: u32,
     /// Microseconds the difference took; 0 where that is not known.
-    pub(crate) micros: u32,
+    pub(in crate::tcp) micros: u32,
     /// The application, not the path, may have limited it.
-    pub(crate) app_limited: bool,
+    pub(in crate::tcp) app_limited: bool,
     /// In flight with the segment when it was sent.
-    pub(crate) tx_in_flight: u32,
+    pub(in crate::tcp) tx_in_flight: u32,
     /// Found to be lost since then.
-    pub(crate) lost: u32,
+    pub(in crate::tcp) lost: u32,
     /// From its transmission to now, if it was sent once.
-    pub(crate) rtt: Option<Duration>,
+    pub(in crate::tcp) rtt: Option<Duration>,
 }
 
 impl RateSample {
@@ -102,15 +102,15 @@ impl RateSample {
 /// A segment that has just been found to be lost, and what had been lost by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostSegment {
-    pub(crate) seq: SeqNum,
+    pub(in crate::tcp) seq: SeqNum,
     /// Bytes.
-    pub(crate) len: u32,
+    pub(in crate::tcp) len: u32,
     /// Bytes in flight with it when it was sent, and lost since then, itself included.
-    pub(crate) tx_in_flight: u32,
-    pub(crate) lost: u32,
-    pub(crate) app_limited: bool,
+    pub(in crate::tcp) tx_in_flight: u32,
+    pub(in crate::tcp) lost: u32,
+    pub(in crate::tcp) app_limited: bool,
     /// Bytes delivered in all, modulo 2³².
-    pub(crate) total: u32,
+    pub(in crate::tcp) total: u32,
 }
 
 /// The connection's side of it that outlives a [`Flight`].

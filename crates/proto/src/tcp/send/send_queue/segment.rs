@@ -10,28 +10,28 @@ use wire::SeqNum;
 /// A run of bytes that is sent, acknowledged and retransmitted as one.
 #[derive(Debug)]
 pub(crate) struct TxSegment {
-    pub(crate) seq: SeqNum,
-    pub(crate) len: u32,
+    pub(in crate::tcp) seq: SeqNum,
+    pub(in crate::tcp) len: u32,
     /// Bytes it counts as for the congestion window, once sent: its own, or those of whole segments (`window_unit`).
-    pub(crate) weight: u32,
+    pub(in crate::tcp) weight: u32,
     /// Times it was handed to the device.
-    pub(crate) transmissions: u8,
+    pub(in crate::tcp) transmissions: u8,
     /// The last byte of an application's write ends here, or enough of a long one to hand it on.
-    pub(crate) push: bool,
+    pub(super) push: bool,
     /// A record ends here: what follows is never sent in the same segment.
-    pub(crate) eor: bool,
+    pub(super) eor: bool,
     /// The peer holds it, though it is not acknowledged (RFC 2018).
-    pub(crate) sacked: bool,
+    pub(in crate::tcp) sacked: bool,
     /// Held to be lost, once at least.
-    pub(crate) lost: bool,
+    pub(in crate::tcp) lost: bool,
     /// Sent again, and of that transmission nothing is known yet.
-    pub(crate) retransmitted: bool,
+    pub(in crate::tcp) retransmitted: bool,
     /// Times it was held to be lost since it was last sent.
-    pub(crate) losses: u8,
+    pub(in crate::tcp) losses: u8,
     /// What is left of a packet whose first bytes were acknowledged by themselves.
-    pub(crate) begun: bool,
+    pub(in crate::tcp) begun: bool,
     /// When it was last handed over.
-    pub(crate) sent_at: Instant,
+    pub(in crate::tcp) sent_at: Instant,
     /// What was delivered by then.
     pub(in crate::tcp) snapshot: Snapshot,
     pub(super) parts: SmallVec<[Bytes; 1]>,

@@ -12,7 +12,7 @@ pub(in crate::tcp) struct Unsent<'a> {
     segment: &'a mut TxSegment,
     tail: &'a mut Option<BytesMut>,
     sent_weight: &'a mut u32,
-    pub(in crate::tcp) flight: &'a mut Flight,
+    pub(in crate::tcp::send) flight: &'a mut Flight,
     delivery: &'a Delivery,
 }
 

@@ -7,11 +7,11 @@ use wire::SeqNum;
 /// By how much those with a mark weigh more than they did when last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reweighed {
-    pub(crate) sacked: i64,
-    pub(crate) lost: i64,
-    pub(crate) retransmitted: i64,
+    pub(in crate::tcp) sacked: i64,
+    pub(in crate::tcp) lost: i64,
+    pub(in crate::tcp) retransmitted: i64,
     /// All may.
-    pub(crate) all: bool,
+    pub(in crate::tcp) all: bool,
 }
 
 impl Reweighed {
