@@ -77,7 +77,8 @@ impl Connection {
             }
         } else {
             // Where a window may shrink, the same one is advertised again and again.
-            let updated = if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
+            let updated =
+                if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
             match self.agreed.sack {
                 true => self.read_ack(cx, segment, updated),
                 false => self.read_reporting_ack(cx, segment, updated),

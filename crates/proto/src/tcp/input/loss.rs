@@ -402,7 +402,12 @@ impl Connection {
     }
 
     /// Congestion was echoed by an ACK that reported `delivered` bytes, and perhaps made progress: the window shrinks from now on.
-    pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, (delivered, progress): (u32, bool)) {
+    pub(in crate::tcp) fn begin_reduction(
+        &mut self,
+        cx: &Context,
+        in_flight: u32,
+        (delivered, progress): (u32, bool),
+    ) {
         let board =
             self.recovery.make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
         board.begin_reduction(self.snd.nxt, in_flight, self.congestion.cwnd());

@@ -215,7 +215,9 @@ impl Space {
     pub(crate) fn choose_clamp(&mut self, config: &Config, options: &SocketOptions, advertised: u32) {
         match self {
             Space::Payload(payload) => payload.choose(config, options),
-            Space::Packets(packets) => packets.set_clamp(options.window_clamp.unwrap_or(u32::MAX), advertised),
+            Space::Packets(packets) => {
+                packets.set_clamp(options.window_clamp.unwrap_or(u32::MAX), advertised)
+            }
         }
     }
 }
@@ -355,6 +357,9 @@ mod tests {
         let options = SocketOptions { recv_buffer: Some(32_768), ..SocketOptions::default() };
         let mut space = PacketSpace::new(&Config::linux(), &options);
         space.shrink_under_pressure(250);
-        assert_eq!([0, 500, 1000].map(|advertised| space.select(advertised, 8960, 0, false).0), [1000, 500, 1000]);
+        assert_eq!(
+            [0, 500, 1000].map(|advertised| space.select(advertised, 8960, 0, false).0),
+            [1000, 500, 1000]
+        );
     }
 }
