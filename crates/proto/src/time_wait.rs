@@ -16,8 +16,8 @@ use crate::keyed_hash::HashKey;
 use crate::rate_limit::LastAnswer;
 use crate::time::nanos;
 use crate::tuple::FourTuple;
+use crate::tuple_table::TupleTable;
 use core::time::Duration;
-use hashbrown::HashTable;
 use wire::{Addr, SeqNum};
 
 /// What is kept of a connection.
@@ -105,7 +105,7 @@ pub(crate) struct TimeWaitTable {
     slots: Vec<Slot>,
     free: Link,
     len: usize,
-    index: HashTable<u32>,
+    index: TupleTable,
     /// One for each time-out in use: a second one only after the setting was changed.
     fifos: Vec<Fifo>,
     max: usize,
@@ -121,7 +121,7 @@ impl TimeWaitTable {
             slots: Vec::new(),
             free: Link::NONE,
             len: 0,
-            index: HashTable::new(),
+            index: TupleTable::new(),
             fifos: Vec::new(),
             max: max.min(Link::MAX_ENTRIES),
             hash_key,
@@ -134,13 +134,11 @@ impl TimeWaitTable {
         self.max = max.min(Link::MAX_ENTRIES);
     }
 
-    /// Keeps a connection whose name has this hash for `timeout` nanoseconds (2 MSL), in place of one of the same name. Returns how many entries had to go
-    /// before their time because of the limit, those that end first; with a limit of 0 that is this one.
+    /// Keeps a connection whose name has this hash, and nobody's here, for `timeout` nanoseconds (2 MSL). Returns how many entries had to go before
+    /// their time because of the limit, those that end first; with a limit of 0 that is this one.
     pub(crate) fn insert(&mut self, now: Instant, hash: u64, entry: TimeWait, timeout: u64) -> usize {
+        debug_assert!(self.find(hash, &entry.tuple).is_none(), "a connection had the name of an entry");
         self.observe(now);
-        if let Some(old) = self.find(hash, &entry.tuple) {
-            self.remove(old);
-        }
         if self.max == 0 {
             return 1;
         }
@@ -152,7 +150,7 @@ impl TimeWaitTable {
         }
         let index = self.store(Slot::new(&entry));
         let (slots, key) = (&self.slots, &self.hash_key);
-        self.index.insert_unique(hash, index, |&i| slots[i as usize].tuple.hash(key));
+        self.index.insert(hash, index, |i| slots[i as usize].tuple.hash(key));
         self.link_last(index, now, timeout);
         excess
     }
@@ -180,17 +178,12 @@ impl TimeWaitTable {
 
     #[inline(never)]
     fn find_hashed(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
-        let found = self.index.find(hash, |&i| self.slots[i as usize].tuple == *tuple);
-        found.map(|index| TimeWaitIndex(*index))
+        self.index.find(hash, |index| self.slots[index as usize].tuple == *tuple).map(TimeWaitIndex)
     }
 
     /// Has an entry this local name? Looks at all of them, in any order.
     pub(crate) fn has_local(&self, local: Addr, port: u16) -> bool {
-        let named = |index: &u32| {
-            let tuple = &self.slots[*index as usize].tuple;
-            tuple.local_port == port && tuple.local == local
-        };
-        self.index.iter().any(named)
+        self.iter().any(|(TimeWait { tuple, .. }, _)| tuple.local_port == port && tuple.local == local)
     }
 
     /// Reads an entry.
@@ -239,7 +232,7 @@ impl TimeWaitTable {
         let slot = &mut self.slots[index as usize];
         let removed = slot.unpack();
         slot.next = core::mem::replace(&mut self.free, Link::to(index));
-        self.unindex(removed.tuple.hash(&self.hash_key), index);
+        self.index.remove(removed.tuple.hash(&self.hash_key), index);
         self.len -= 1;
         if self.len == 0 {
             self.empty();
@@ -251,10 +244,9 @@ impl TimeWaitTable {
     fn empty(&mut self) {
         self.free = Link::NONE;
         if self.slots.capacity() > KEPT {
-            (self.slots, self.index) = (Vec::new(), HashTable::new());
+            (self.slots, self.index) = (Vec::new(), TupleTable::new());
         } else {
             self.slots.clear();
-            self.index.clear();
         }
     }
 
@@ -295,14 +287,7 @@ impl TimeWaitTable {
             Some(next) => self.slots[next as usize].prev = Link::NONE,
             None => fifo.last = Link::NONE,
         }
-        self.unindex(hash, first);
-    }
-
-    /// An entry is not to be found any more.
-    fn unindex(&mut self, hash: u64, index: u32) {
-        if let Ok(found) = self.index.find_entry(hash, |&i| i == index) {
-            found.remove();
-        }
+        self.index.remove(hash, first);
     }
 
     /// Every entry and its end; of one time-out in the order of their ends.
@@ -457,7 +442,11 @@ mod tests {
     }
 
     impl TimeWaitTable {
+        /// In place of one of the same name.
         fn keep(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
+            if let Some(old) = self.lookup(&entry.tuple) {
+                self.remove(old);
+            }
             self.insert(now, entry.tuple.hash(&self.hash_key), entry, nanos(timeout))
         }
     }

@@ -68,10 +68,6 @@ impl Line {
         &mut self.0[PLACES]
     }
 
-    fn free_place(&self, proposed: usize) -> Option<usize> {
-        self.place_of(FREE, proposed)
-    }
-
     /// Where this word stands; looks at the proposed place first.
     #[inline]
     fn place_of(&self, word: u32, proposed: usize) -> Option<usize> {
@@ -116,31 +112,24 @@ impl TupleTable {
 
     /// The one with this hash of which `same` is true.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
-        let (mark, most) = (self.mark(hash), self.index_most);
-        let at = self.home(hash);
+    pub(crate) fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {
+        let proposed = self.proposed(hash).filter(|index| same(*index));
+        proposed.or_else(|| self.find_elsewhere(hash, same))
+    }
+
+    /// As [`find`](Self::find), where it does not stand in the place that the hash proposes.
+    #[inline]
+    pub(crate) fn find_elsewhere(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {
+        let (mark, at) = (self.mark(hash), self.home(hash));
         let line = self.lines.get(at)?;
-        let index = line.0[proposed(hash)] ^ mark;
-        if index <= most && same(index) {
-            return Some(index);
-        }
-        let marked = line.marked(mark, most);
-        if marked == 0 && line.overflow() == 0 {
-            return None;
-        }
-        self.search(at, marked, mark, same)
+        let marked = line.marked(mark, self.index_most);
+        if marked == 0 && line.overflow() == 0 { None } else { self.search(at, marked, mark, same) }
     }
 
     /// Finds the index of which `same` is true in the line at `at` and those after it; `marked` are the places of the first that have the
     /// mark.
-    #[inline]
-    fn search(
-        &self,
-        mut at: usize,
-        mut marked: u32,
-        mark: u32,
-        mut same: impl FnMut(u32) -> bool,
-    ) -> Option<u32> {
+    #[inline(never)]
+    fn search(&self, mut at: usize, mut marked: u32, mark: u32, same: impl Fn(u32) -> bool) -> Option<u32> {
         for _ in 0..self.lines.len() {
             let line = self.lines.get(at)?;
             while marked != 0 {
@@ -238,7 +227,7 @@ impl TupleTable {
         let (word, mut at) = (self.word(hash, index), self.home(hash));
         for _ in 0..self.lines.len() {
             let line = &mut self.lines[at];
-            if let Some(place) = line.free_place(proposed(hash)) {
+            if let Some(place) = line.place_of(FREE, proposed(hash)) {
                 line.0[place] = word;
                 return;
             }

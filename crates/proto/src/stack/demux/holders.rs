@@ -90,7 +90,7 @@ impl Stack {
     /// Finds the holder of a tuple that does not lie where its hash proposes.
     #[inline(never)]
     fn holder_elsewhere(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
-        self.holders.0.find(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)
+        self.holders.0.find_elsewhere(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)
     }
 
     /// Is the tuple this one's? Among many, a connection's memory is most likely in no cache: then all of it is asked for.
