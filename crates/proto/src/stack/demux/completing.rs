@@ -44,14 +44,13 @@ impl Stack {
             return false;
         }
         let Some(request) = self.take_request(index) else { return false };
-        let hash = request.hash;
         let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
         if let Some(connection) = self.connections.get_mut(index) {
             connection.note_plain();
         }
         if !self.take_predicted(now, index, ordinary, text, packet) {
-            self.take_other(now, Some(Holder::Connection(index)), hash, packet);
+            self.take_again(now, packet);
         }
         true
     }

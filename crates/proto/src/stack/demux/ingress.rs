@@ -68,7 +68,7 @@ impl Stack {
         &mut self,
         now: Instant,
         plain: &PlainSegment,
-        Layout { options, text }: Layout,
+        layout: Layout,
         packet: &mut Arrival<'_>,
     ) -> bool {
         if !self.addresses.contains(&plain.addresses.1) {
@@ -76,42 +76,48 @@ impl Stack {
             return false;
         }
         self.shared.counters.in_segs += 1;
+        let Some(ordinary) = Ordinary::of(plain).filter(|_| layout.options.is_empty()) else {
+            self.take_unpredicted(now, *plain, layout, packet);
+            return true;
+        };
         let tuple = FourTuple::of_arrival(plain);
-        let hash = tuple.hash(&self.hash_key);
-        let holder = self.holder_at(hash, &tuple);
-        if options.is_empty()
-            && let Some(ordinary) = Ordinary::of(plain)
-        {
-            let taken = match holder {
-                Some(Holder::Connection(index)) => {
-                    self.take_predicted(now, index, &ordinary, text.clone(), packet)
-                        || self.take_completing_child(now, index, &ordinary, text, packet)
-                }
-                Some(Holder::Request(index)) => self.take_completing(now, index, &ordinary, text, packet),
-                None => false,
-            };
-            if taken {
-                return true;
+        let text = layout.text;
+        let is_taken = match self.holder_at(tuple.hash(&self.hash_key), &tuple) {
+            Some(Holder::Connection(index)) => {
+                self.take_predicted(now, index, &ordinary, text.clone(), packet)
+                    || self.take_completing_child(now, index, &ordinary, text, packet)
             }
+            Some(Holder::Request(index)) => self.take_completing(now, index, &ordinary, text, packet),
+            None => false,
+        };
+        if !is_taken {
+            self.take_again(now, packet);
         }
-        self.take_other(now, holder, hash, packet);
         true
     }
 
-    /// A packet that no fast path of an open connection has taken. It is read again: kept at hand for this, the headers of every packet would
-    /// lie in memory.
+    /// A packet that a fast path might have taken, and has not. It is read again: kept at hand for this, the headers of every packet would lie in
+    /// memory.
     #[inline(never)]
-    pub(in crate::stack) fn take_other(
+    pub(in crate::stack) fn take_again(&mut self, now: Instant, packet: &mut Arrival<'_>) {
+        let plain = PlainSegment::read_v4(&packet.data, false);
+        if let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) {
+            self.take_unpredicted(now, plain, layout, packet);
+        }
+    }
+
+    /// A packet that is not what an open connection expects. By value: so the headers of one that is need not lie in memory.
+    #[inline(never)]
+    fn take_unpredicted(
         &mut self,
         now: Instant,
-        holder: Option<Holder>,
-        hash: u64,
+        plain: PlainSegment,
+        layout: Layout,
         packet: &mut Arrival<'_>,
     ) {
-        let plain = PlainSegment::read_v4(&packet.data, false);
-        let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) else {
-            return;
-        };
+        let tuple = FourTuple::of_arrival(&plain);
+        let hash = tuple.hash(&self.hash_key);
+        let holder = self.holder_at(hash, &tuple);
         if let Some(segment) = Ordinary::of_syn_ack(&plain)
             && let Some(Holder::Connection(index)) = holder
             && self.take_syn_ack(now, index, &segment, (layout.options.clone(), layout.text.clone()), packet)
@@ -119,7 +125,7 @@ impl Stack {
             return;
         }
         let mut segment = segment_of(&plain, layout, packet);
-        self.dispatch_to(now, holder, (FourTuple::of_arrival(&plain), hash), &mut segment);
+        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
     }
 
     /// The fast path of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
