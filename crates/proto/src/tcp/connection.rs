@@ -385,7 +385,7 @@ impl Connection {
             snd: Sender { nagle: nagle.in_stack(config), ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), fresh.space(config, &options), shift),
             rtt: fresh.rtt,
-            congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
+            congestion: Congestion::new(CongestionControl::Cubic, &Start::default()),
             window_use: WindowUse::new(cx.now),
             charged: 0,
             limited_by: LimitedBy::Idle,

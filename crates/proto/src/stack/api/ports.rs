@@ -38,6 +38,7 @@ impl PortCounters {
     }
 
     /// The first offset for a destination with this hash.
+    #[inline(always)]
     fn begin(&mut self, hash: u64) -> u32 {
         if self.counters.is_empty() {
             self.counters = vec![0; COUNTERS].into_boxed_slice();
@@ -48,6 +49,7 @@ impl PortCounters {
 
     /// A port was taken, so many offsets behind the first. The next search for this hash begins beyond it; and, unless many were in use, at a
     /// random distance.
+    #[inline(always)]
     fn move_on(&mut self, hash: u64, passed: u32, step: u32) {
         let random = self.random_step() * step;
         let counter = &mut self.counters[hash as usize % COUNTERS];

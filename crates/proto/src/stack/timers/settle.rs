@@ -46,13 +46,14 @@ impl Stack {
             self.trace_changes(now, id.index);
         }
         let Some(connection) = self.connections.get_mut(id.index) else { return };
+        let orphan = connection.orphan;
         if connection.mapped {
             self.retire(now, id.index);
         }
-        let Some(connection) = self.connections.get_mut(id.index) else { return };
-        if connection.orphan {
+        if orphan {
             return self.free(now, id.index);
         }
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
         settle_open(&mut self.shared, &mut self.work, now, id, connection);
         if self.trace.is_some() {
             self.trace_changes(now, id.index);

@@ -274,7 +274,9 @@ impl SendQueue {
             let now = data.split_to(data.len().min(room as usize));
             self.freeze_tail();
             let len = now.len() as u32;
-            if let Some(last) = self.segments.back_mut().filter(|_| joined > 0) {
+            if joined > 0
+                && let Some(last) = self.segments.back_mut()
+            {
                 last.len += len;
                 last.parts.push(now);
             } else {
