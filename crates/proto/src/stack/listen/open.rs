@@ -69,7 +69,7 @@ impl Stack {
         self.shared.counters.timeouts += 1;
         let fate = listener.at_timeout(&self.shared.config, timeouts, request.acked);
         if fate == AtTimeout::Expire {
-            return self.expire_request(now, index);
+            return self.forget_request(now, index);
         }
         listener.young -= u32::from(timeouts == 0);
         match fate {
@@ -87,10 +87,6 @@ impl Stack {
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
         self.request_timers.set(&mut self.requests, index, at);
         self.work.deadlines.note_other(at);
-    }
-
-    fn expire_request(&mut self, now: Instant, index: u32) {
-        self.forget_request(now, index);
     }
 
     /// The request ends without a connection.

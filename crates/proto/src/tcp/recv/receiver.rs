@@ -289,7 +289,8 @@ impl Receiver {
         self.bytes_received += len as u64;
     }
 
-    fn fill_from_out_of_order(&mut self) -> bool {
+    /// Moves text that is no longer out of order behind what waits to be read. True: there was some, or a FIN follows.
+    pub(in crate::tcp) fn fill_from_out_of_order(&mut self) -> bool {
         let Some(mut queue) = self.out_of_order.take() else { return false };
         let run = queue.take(self.nxt);
         let filled = run.is_some();
@@ -303,11 +304,6 @@ impl Receiver {
             self.out_of_order = Some(queue);
         }
         filled || more
-    }
-
-    /// Moves data that is no longer out of order behind what waits to be read.
-    pub(in crate::tcp) fn join_out_of_order_text(&mut self) {
-        self.fill_from_out_of_order();
     }
 
     /// Drops data out of order from this number on: the peer must send it again.

@@ -363,7 +363,7 @@ impl Connection {
                 self.rcv.cut_out_of_order(text_end);
             }
             if text_end.after(rcv_nxt) {
-                self.rcv.join_out_of_order_text();
+                self.rcv.fill_from_out_of_order();
             }
             if fin {
                 self.take_fin_of_packet(&cx.config);
