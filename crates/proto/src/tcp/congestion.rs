@@ -14,7 +14,7 @@ mod tahoe;
 mod validation;
 mod vegas;
 
-use crate::tcp::send::send_queue::delivery::{LostSegment, RateSample};
+use crate::tcp::send::delivery::{LostSegment, RateSample};
 use crate::{CongestionControl, CongestionInfo, Instant};
 use alloc::boxed::Box;
 use bbr::Bbr;

@@ -1,6 +1,7 @@
 //! The sender: what is written, which segment goes, how large it is and when. What is lost is `recovery`, how much may go `congestion`.
 
 pub(in crate::tcp) mod burst;
+pub(in crate::tcp) mod delivery;
 pub(in crate::tcp) mod keepalive;
 pub(in crate::tcp) mod mtu_search;
 pub(crate) mod nagle;

@@ -35,7 +35,7 @@ mod startup;
 mod undo;
 
 use super::{Controller, Idle, Lost, Sample, Signal, Start, Unused};
-use crate::tcp::send::send_queue::delivery::LostSegment;
+use crate::tcp::send::delivery::LostSegment;
 use crate::{CongestionInfo, Instant};
 use aggregation::Aggregation;
 use bounds::Bounds;

@@ -206,7 +206,13 @@ impl Connection {
         self.events |= Events::SENT_ALL;
         self.window_may_grow_after(cx, round, sent.len, Some(rtt));
         let min_rtt = self.rtt.min_rtt_micros();
-        let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
+        let rate = self.snd.queue.delivery.sample_lone(
+            flight,
+            cx.now,
+            min_rtt,
+            (sent.weight, sent.sent_at),
+            sent.snapshot,
+        );
         self.count_delivered(cx, &rate);
         self.report_rate(cx.now, &rate, 0, round.was_full());
     }

@@ -145,7 +145,13 @@ impl Connection {
         let Some(lone) = self.snd.queue.take_lone() else { return };
         if let Some((sent, flight, round)) = lone.parts() {
             let min_rtt = self.rtt.min_rtt_micros();
-            let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
+            let rate = self.snd.queue.delivery.sample_lone(
+                flight,
+                cx.now,
+                min_rtt,
+                (sent.weight, sent.sent_at),
+                sent.snapshot,
+            );
             // Whatever the peer's MSS.
             cx.counters.delivered += 1;
             self.report_rate(cx.now, &rate, 0, round.was_full());

@@ -1,6 +1,6 @@
 //! Bits on the segments of the send queue, and their sums.
 
-use crate::tcp::send::send_queue::delivery::Snapshot;
+use crate::tcp::send::delivery::Snapshot;
 use crate::tcp::send::send_queue::{Kind, Reweighed, SendQueue, TxSegment};
 use alloc::vec::Vec;
 use wire::SeqNum;

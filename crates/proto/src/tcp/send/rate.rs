@@ -6,7 +6,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::rare::special::Special;
 use crate::tcp::recovery::LostTransmission;
-use crate::tcp::send::send_queue::delivery::RateSample;
+use crate::tcp::send::delivery::RateSample;
 use crate::{Config, CongestionControl, Instant};
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -6,7 +6,6 @@
 mod app_limited;
 pub(crate) mod blocks;
 mod cutting;
-pub(crate) mod delivery;
 mod join;
 mod kinds;
 mod lone;
@@ -21,8 +20,8 @@ mod weight;
 
 use super::window_use::Round;
 use crate::Instant;
+use crate::tcp::send::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use crate::tcp::send::send_queue::blocks::SendBlocks;
-use crate::tcp::send::send_queue::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
@@ -615,7 +614,7 @@ impl SendQueue {
                 ambiguous |= first.transmissions != 1;
                 let earliest = sample.map_or(first.sent_at, |(earliest, _)| earliest);
                 sample = Some((earliest, first.sent_at));
-                self.delivery.on_delivered(&mut held.flight, &first);
+                self.delivery.on_delivered(&mut held.flight, first.departure(), &first.snapshot);
             }
             self.len -= first.len;
             gone(&first);

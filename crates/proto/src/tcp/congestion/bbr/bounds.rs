@@ -4,7 +4,7 @@
 //! At other times any loss in a round trip lowers the short-term bounds to what was delivered in that round, by 30 % at most.
 
 use super::{Bbr, Sample, State};
-use crate::tcp::send::send_queue::delivery::{LostSegment, RateSample};
+use crate::tcp::send::delivery::{LostSegment, RateSample};
 use wire::SeqNum;
 
 /// LossThresh as a ratio: 2 %.

@@ -1,6 +1,6 @@
 //! Is the pipe full? Three round trips in which an attempt to send faster did not raise the delivery rate by a quarter say so.
 
-use crate::tcp::send::send_queue::delivery::RateSample;
+use crate::tcp::send::delivery::RateSample;
 
 /// Growth that is growth, as a ratio.
 const GROWTH: (u64, u64) = (5, 4);

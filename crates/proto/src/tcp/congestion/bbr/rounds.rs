@@ -2,7 +2,7 @@
 //!
 //! Time may pass in silence, or in waiting for a timer; round trips do not.
 
-use crate::tcp::send::send_queue::delivery::RateSample;
+use crate::tcp::send::delivery::RateSample;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds {

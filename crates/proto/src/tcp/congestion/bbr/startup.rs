@@ -1,7 +1,7 @@
 //! Startup: the rate doubles every round trip, until it stops growing, or too much is lost.
 
 use super::{Bbr, Sample, State};
-use crate::tcp::send::send_queue::delivery::RateSample;
+use crate::tcp::send::delivery::RateSample;
 
 /// BBRStartupFullLossCnt: runs of lost segments in a round that are no accident.
 const FULL_LOSS_RUNS: u32 = 6;

@@ -2,7 +2,7 @@
 
 use super::super::events::{idle, start};
 use super::*;
-use crate::tcp::send::send_queue::delivery::RateSample;
+use crate::tcp::send::delivery::RateSample;
 use alloc::vec::Vec;
 use wire::SeqNum;
 

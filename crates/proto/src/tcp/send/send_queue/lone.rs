@@ -1,8 +1,8 @@
 //! A request, or an answer: all that is queued is one segment, and all of it is acknowledged at once.
 
 use super::{Held, SendQueue, TxSegment};
+use crate::tcp::send::delivery::Flight;
 use crate::tcp::send::send_queue::blocks::SendBlocks;
-use crate::tcp::send::send_queue::delivery::Flight;
 use crate::tcp::send::window_use::Round;
 use alloc::boxed::Box;
 

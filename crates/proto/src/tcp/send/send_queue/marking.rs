@@ -45,7 +45,7 @@ impl SendQueue {
             let place = held.segments.marked_place(place);
             held.segments.mark(place, &mut mark);
             if let Some(segment) = held.segments.get(place) {
-                self.delivery.on_delivered(&mut held.flight, segment);
+                self.delivery.on_delivered(&mut held.flight, segment.departure(), &segment.snapshot);
             }
             from = held.segments.behind(place);
         }

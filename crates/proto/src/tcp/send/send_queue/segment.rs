@@ -2,7 +2,7 @@
 
 use super::Slices;
 use crate::Instant;
-use crate::tcp::send::send_queue::delivery::Snapshot;
+use crate::tcp::send::delivery::Snapshot;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::SeqNum;
@@ -49,6 +49,11 @@ impl TxSegment {
     /// When it was last handed over, and the number behind it.
     pub(crate) fn transmission(&self) -> (Instant, SeqNum) {
         (self.sent_at, self.end())
+    }
+
+    /// What it counts, when it was last handed over, and whether it was only then.
+    pub(super) fn departure(&self) -> (u32, Instant, bool) {
+        (self.weight, self.sent_at, self.transmissions == 1)
     }
 
     /// Its last transmission is neither known to have arrived nor held to be lost.

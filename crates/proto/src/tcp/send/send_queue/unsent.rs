@@ -2,7 +2,7 @@
 
 use super::{Held, SendBlocks, SendQueue, TxSegment};
 use crate::Instant;
-use crate::tcp::send::send_queue::delivery::{Delivery, Flight};
+use crate::tcp::send::delivery::{Delivery, Flight};
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::{SeqNum, TEXT_MOST, TxPacket};

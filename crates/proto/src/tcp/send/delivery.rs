@@ -8,7 +8,6 @@
 //! A sample also says what was in flight and lost when the segment left: from it follows how much of a flight the path drops.
 
 use crate::Instant;
-use crate::tcp::send::send_queue::TxSegment;
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -258,14 +257,9 @@ impl Delivery {
         flight.app_limited_until = self.delivered.wrapping_add(in_flight);
     }
 
-    /// A segment is acknowledged for the first time (cumulatively or by SACK).
-    pub(in crate::tcp) fn on_delivered(&mut self, flight: &mut Flight, segment: &TxSegment) {
-        let once = segment.transmissions == 1;
-        self.note(flight, (segment.weight, segment.sent_at, once), &segment.snapshot);
-    }
-
-    /// `bytes` were delivered, last sent at `sent_at`, and only then if `once`.
-    fn note(
+    /// A segment that counts so many bytes is acknowledged for the first time (cumulatively or by SACK), last sent at `sent_at`, and only then if
+    /// `once`.
+    pub(super) fn on_delivered(
         &mut self,
         flight: &mut Flight,
         (bytes, sent_at, once): (u32, Instant, bool),
@@ -335,12 +329,12 @@ impl Delivery {
         flight: &Flight,
         now: Instant,
         min_rtt: u32,
-        lone: &TxSegment,
+        (weight, sent_at): (u32, Instant),
+        then: Snapshot,
     ) -> RateSample {
-        self.delivered = self.delivered.wrapping_add(lone.weight);
-        let newest =
-            Newest { sent_at: micros(lone.sent_at), once: true, then: lone.snapshot, lost: flight.lost };
-        self.sample(now, min_rtt, (lone.weight, 1), &newest)
+        self.delivered = self.delivered.wrapping_add(weight);
+        let newest = Newest { sent_at: micros(sent_at), once: true, then, lost: flight.lost };
+        self.sample(now, min_rtt, (weight, 1), &newest)
     }
 
     #[inline(always)]
@@ -413,7 +407,7 @@ mod tests {
         flight.begin(at(1000));
         let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot(&flight, MSS))).collect();
         let samples = sent.into_iter().zip(0..).map(|((sent_at, snapshot), n)| {
-            delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
+            delivery.on_delivered(&mut flight, (MSS, sent_at, true), &snapshot);
             delivery.take_sample(&mut flight, at(1100 + gap * n), 0).unwrap().rate().unwrap().per_second()
         });
         samples.collect()
@@ -433,16 +427,16 @@ mod tests {
         flight.begin(at(0));
         let sent: Vec<_> = (0..10).map(|n| (at(50 * n), delivery.snapshot(&flight, MSS))).collect();
         for (sent_at, snapshot) in sent {
-            delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
+            delivery.on_delivered(&mut flight, (MSS, sent_at, true), &snapshot);
         }
         let sample = delivery.take_sample(&mut flight, at(451), 0).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (10 * MSS, 451_000));
         // The next flight, sent over 200 ms, acknowledged in 2 ms.
         let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(&flight, MSS))).collect();
-        delivery.note(&mut flight, (MSS, sent[0].0, true), &sent[0].1);
+        delivery.on_delivered(&mut flight, (MSS, sent[0].0, true), &sent[0].1);
         delivery.take_sample(&mut flight, at(660), 0).unwrap();
         for (sent_at, snapshot) in &sent[1..] {
-            delivery.note(&mut flight, (MSS, *sent_at, true), snapshot);
+            delivery.on_delivered(&mut flight, (MSS, *sent_at, true), snapshot);
         }
         let sample = delivery.take_sample(&mut flight, at(662), 0).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (5 * MSS, 211_000));
@@ -457,7 +451,7 @@ mod tests {
             if app_limited {
                 delivery.set_app_limited(&mut flight, segments * MSS);
             }
-            delivery.note(&mut flight, (segments * MSS, at(ms), true), &snapshot);
+            delivery.on_delivered(&mut flight, (segments * MSS, at(ms), true), &snapshot);
             let sample = delivery.take_sample(&mut flight, at(ms + 100), 0).unwrap();
             (sample.app_limited, delivery.best().unwrap().per_second())
         };
@@ -478,7 +472,7 @@ mod tests {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
         flight.begin(at(0));
         let snapshot = delivery.snapshot(&flight, MSS);
-        delivery.note(&mut flight, (MSS, at(0), true), &snapshot);
+        delivery.on_delivered(&mut flight, (MSS, at(0), true), &snapshot);
         let sample = delivery.take_sample(&mut flight, at(9), 10_000).unwrap();
         assert_eq!((sample.rate(), sample.newly_acked), (None, MSS));
         assert_eq!(delivery.take_sample(&mut flight, at(20), 0), None, "nothing new");
@@ -491,7 +485,7 @@ mod tests {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
         flight.begin(at(0));
         let sent: Vec<_> = (1..=10).map(|n| delivery.snapshot(&flight, n * MSS)).collect();
-        delivery.note(&mut flight, (MSS, at(0), true), &sent[0]);
+        delivery.on_delivered(&mut flight, (MSS, at(0), true), &sent[0]);
         let first = delivery.take_sample(&mut flight, at(100), 0).unwrap();
         assert_eq!((first.tx_in_flight, first.lost, first.rtt), (MSS, 0, Some(Duration::from_millis(100))));
         let lost =
@@ -501,10 +495,10 @@ mod tests {
             [(2 * MSS, MSS), (3 * MSS, 2 * MSS)]
         );
         let again = delivery.snapshot(&flight, 8 * MSS);
-        delivery.note(&mut flight, (MSS, at(0), true), &sent[3]);
+        delivery.on_delivered(&mut flight, (MSS, at(0), true), &sent[3]);
         let fourth = delivery.take_sample(&mut flight, at(101), 0).unwrap();
         assert_eq!((fourth.tx_in_flight, fourth.lost, fourth.delivered()), (4 * MSS, 2 * MSS, 2 * MSS));
-        delivery.note(&mut flight, (MSS, at(100), false), &again);
+        delivery.on_delivered(&mut flight, (MSS, at(100), false), &again);
         let repeated = delivery.take_sample(&mut flight, at(200), 0).unwrap();
         assert_eq!((repeated.lost, repeated.rtt, repeated.prior_delivered), (0, None, MSS));
     }
