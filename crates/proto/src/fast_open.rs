@@ -28,10 +28,10 @@
 //! | rotation | new keys by the clock, if they shall | `rotation` |
 //! | path cache | what a client knows of a path: cookie, MSS, SRTT | [`PathCache`] |
 //! | verdict | negative evidence: Fast Open is left off for one network, peer and port, for a growing time | [`VerdictKey`] |
-//! | pause | Linux's coarse counterpart: off for everyone | [`Blackhole`] |
-//! | plan | what the first SYN shall be, and how much data it takes | [`decide`], [`syn_data_max`] |
-//! | fallback | when the plain SYN follows | [`fallback_after`] |
-//! | pending queue | how many accepted SYNs may await their final ACK | [`PendingQueue`] |
+//! | pause | Linux's coarse counterpart: off for everyone | `blackhole` |
+//! | plan | what the first SYN shall be, and how much data it takes | `client` |
+//! | fallback | when the plain SYN follows | `client` |
+//! | pending queue | how many accepted SYNs may await their final ACK | `pending` |
 //! | amplification | what of an answer goes before the client has shown its address | `amplification` |
 //! | replay guard | keeps a copied SYN from being accepted twice | `guard` |
 //!
@@ -57,14 +57,14 @@ mod rotation;
 mod verdict;
 
 pub(crate) use amplification::{Exchange, unvalidated_window};
-pub use blackhole::Blackhole;
+pub(crate) use blackhole::Blackhole;
 pub use cache::{PathCache, PathEntry, TryExperimental};
-pub use client::{
+pub(crate) use client::{
     ClientInputs, ClientPlan, SynDataLimits, SynDataPolicy, decide, fallback_after, syn_data_max,
     syn_data_mss,
 };
 pub(crate) use guard::{Guard, ReplayGuard};
 pub use key::{CookieCheck, Key, KeyError, KeyRing};
-pub use pending::PendingQueue;
+pub(crate) use pending::PendingQueue;
 pub(crate) use rotation::Rotation;
 pub use verdict::{Network, VerdictEntry, VerdictKey};

@@ -11,7 +11,7 @@ const MAX_DOUBLINGS: u32 = 6;
 
 /// The stack-wide pause.
 #[derive(Clone, Debug)]
-pub struct Blackhole {
+pub(crate) struct Blackhole {
     timeout: Duration,
     times: u32,
     since: Instant,
@@ -19,18 +19,18 @@ pub struct Blackhole {
 
 impl Blackhole {
     /// `timeout` is the first pause; zero = off.
-    pub fn new(timeout: Duration) -> Blackhole {
+    pub(crate) fn new(timeout: Duration) -> Blackhole {
         Blackhole { timeout, times: 0, since: Instant::ZERO }
     }
 
     /// Changes the first pause, also of a pause under way.
-    pub fn set_timeout(&mut self, timeout: Duration) {
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
     /// A black hole was met: three time-outs in a row of a Fast Open connection, or a reset or FIN out of order that
     /// no data came before. Starts a pause; true if it counts (`TCPFastOpenBlackhole`), false when off.
-    pub fn disable(&mut self, now: Instant) -> bool {
+    pub(crate) fn disable(&mut self, now: Instant) -> bool {
         if self.timeout.is_zero() {
             return false;
         }
@@ -40,14 +40,14 @@ impl Blackhole {
     }
 
     /// Is a pause under way?
-    pub fn paused(&self, now: Instant) -> bool {
+    pub(crate) fn paused(&self, now: Instant) -> bool {
         let Some(doublings) = self.times.checked_sub(1) else { return false };
         let pause = self.timeout.saturating_mul(1 << doublings.min(MAX_DOUBLINGS));
         now < self.since + pause
     }
 
     /// A Fast Open connection with data worked: the next pause is the first again.
-    pub fn success(&mut self) {
+    pub(crate) fn success(&mut self) {
         self.times = 0;
     }
 }

@@ -59,7 +59,7 @@ pub struct PathEntry {
     /// When the last of them was.
     pub last_syn_drop: Option<Instant>,
     /// SYN data was acknowledged here: the path lets it through, so one lost SYN is no evidence yet
-    /// ([`PathCache::doubt_is_enough`]).
+    /// (`PathCache::doubt_is_enough`).
     pub syn_data_passed: bool,
     /// The last [`PathCache::entry`].
     pub last_used: Instant,
@@ -109,7 +109,7 @@ impl PathEntry {
     }
 
     /// The format of the next cookie request.
-    pub fn request_kind(&self) -> FastOpenKind {
+    pub(crate) fn request_kind(&self) -> FastOpenKind {
         match self.try_experimental {
             TryExperimental::Next => FastOpenKind::Experimental,
             TryExperimental::Untried | TryExperimental::Done => FastOpenKind::Standard,
@@ -117,7 +117,7 @@ impl PathEntry {
     }
 
     /// A cookie request of this format, not retransmitted, was answered by a SYN-ACK without a cookie.
-    pub fn request_unanswered(&mut self, kind: FastOpenKind) {
+    pub(crate) fn request_unanswered(&mut self, kind: FastOpenKind) {
         if self.cookie.is_some() {
             return;
         }
@@ -135,13 +135,13 @@ impl PathEntry {
     }
 
     /// A Fast Open SYN was retransmitted, and the SYN-ACK shows that only the plain one arrived (R36).
-    pub fn syn_dropped(&mut self, now: Instant) {
+    pub(crate) fn syn_dropped(&mut self, now: Instant) {
         self.syn_drops = self.syn_drops.saturating_add(1);
         self.last_syn_drop = Some(now);
     }
 
     /// The SYN-ACK shows that the Fast Open SYN arrived.
-    pub fn syn_arrived(&mut self) {
+    pub(crate) fn syn_arrived(&mut self) {
         self.syn_drops = 0;
     }
 }
@@ -228,7 +228,7 @@ impl PathCache {
     }
 
     /// Is anything held against any path?
-    pub fn has_verdicts(&self) -> bool {
+    pub(crate) fn has_verdicts(&self) -> bool {
         !self.verdicts.is_empty()
     }
 
@@ -241,7 +241,7 @@ impl PathCache {
     ///
     /// After the end of a verdict the first caller gets `None` and is the trial; later ones get the verdict until the
     /// trial has been recorded or cleared, or 10 s are over.
-    pub fn verdict_admit(&mut self, now: Instant, key: &VerdictKey) -> Option<Verdict> {
+    pub(crate) fn verdict_admit(&mut self, now: Instant, key: &VerdictKey) -> Option<Verdict> {
         self.verdicts.admit(now, key, SlotKind::FastOpen)
     }
 
@@ -251,7 +251,7 @@ impl PathCache {
     }
 
     /// As [`verdict_admit`](Self::verdict_admit), for the FIN on the SYN; true = ruled out.
-    pub fn syn_fin_verdict_admit(&mut self, now: Instant, key: &VerdictKey) -> bool {
+    pub(crate) fn syn_fin_verdict_admit(&mut self, now: Instant, key: &VerdictKey) -> bool {
         self.verdicts.admit(now, key, SlotKind::SynFin).is_some()
     }
 
@@ -262,7 +262,7 @@ impl PathCache {
 
     /// A Fast Open SYN was presumably lost, which is no verdict yet: true if that is the first one against this key since it last
     /// worked. Packets are lost now and then; where SYN data has passed before, a second one in a row tells more.
-    pub fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey) -> bool {
+    pub(crate) fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey) -> bool {
         self.verdicts.doubt(now, key, Verdict::Dropped)
     }
 
@@ -273,17 +273,17 @@ impl PathCache {
 
     /// The SYN-ACK showed that Fast Open works: removes the verdict, unless it is [`Verdict::Stalled`], which a
     /// handshake does not disprove. True if one was removed.
-    pub fn clear_verdict(&mut self, key: &VerdictKey) -> bool {
+    pub(crate) fn clear_verdict(&mut self, key: &VerdictKey) -> bool {
         self.verdicts.clear_if(key, SlotKind::FastOpen, |reason| reason != Verdict::Stalled)
     }
 
     /// Data after the handshake of a Fast Open connection was acknowledged: removes [`Verdict::Stalled`]. True if it was there.
-    pub fn clear_stalled_verdict(&mut self, key: &VerdictKey) -> bool {
+    pub(crate) fn clear_stalled_verdict(&mut self, key: &VerdictKey) -> bool {
         self.verdicts.clear_if(key, SlotKind::FastOpen, |reason| reason == Verdict::Stalled)
     }
 
     /// SYN+data+FIN worked: removes the verdict against it. True if there was one.
-    pub fn clear_syn_fin_verdict(&mut self, key: &VerdictKey) -> bool {
+    pub(crate) fn clear_syn_fin_verdict(&mut self, key: &VerdictKey) -> bool {
         self.verdicts.clear_if(key, SlotKind::SynFin, |_| true)
     }
 

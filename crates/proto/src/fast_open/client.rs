@@ -8,30 +8,30 @@ use wire::{Cookie, FastOpenKind};
 
 /// What the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct ClientInputs<'a> {
+pub(crate) struct ClientInputs<'a> {
     /// `net.ipv4.tcp_fastopen`; 0x1 and 0x4 matter.
-    pub bits: u32,
+    pub(crate) bits: u32,
     /// The caller's wish.
-    pub mode: FastOpen,
+    pub(crate) mode: FastOpen,
     /// There are first bytes.
-    pub has_data: bool,
+    pub(crate) has_data: bool,
     /// Show the cookie even without data, because the server speaks first.
-    pub data_less: bool,
+    pub(crate) data_less: bool,
     /// A FIN follows the first bytes and may ride on the SYN.
-    pub syn_fin: bool,
+    pub(crate) syn_fin: bool,
     /// What is known about the path.
-    pub entry: Option<&'a PathEntry>,
+    pub(crate) entry: Option<&'a PathEntry>,
     /// [`PathCache::verdict_admit`](super::PathCache::verdict_admit), or `None` where verdicts are off.
-    pub verdict: Option<Verdict>,
+    pub(crate) verdict: Option<Verdict>,
     /// [`PathCache::syn_fin_verdict_admit`](super::PathCache::syn_fin_verdict_admit), or false where verdicts are off.
-    pub syn_fin_verdict: bool,
+    pub(crate) syn_fin_verdict: bool,
     /// [`Blackhole::paused`](super::Blackhole::paused).
-    pub paused: bool,
+    pub(crate) paused: bool,
 }
 
 /// What the first SYN shall be. Its retransmissions are always plain (R27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientPlan {
+pub(crate) enum ClientPlan {
     /// Plain: no option, no data.
     Plain(Skipped),
     /// A cookie request in this format, without data.
@@ -46,7 +46,7 @@ pub enum ClientPlan {
 }
 
 /// Decides what the first SYN shall be.
-pub fn decide(inputs: &ClientInputs<'_>) -> ClientPlan {
+pub(crate) fn decide(inputs: &ClientInputs<'_>) -> ClientPlan {
     match skipped(inputs) {
         Some(why) => ClientPlan::Plain(why),
         None => plan(inputs),
@@ -83,32 +83,32 @@ fn plan(inputs: &ClientInputs<'_>) -> ClientPlan {
 
 /// How much data a SYN takes: the choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SynDataPolicy {
+pub(crate) struct SynDataPolicy {
     /// What the options take off.
-    pub room: SynDataRoom,
+    pub(crate) room: SynDataRoom,
     /// Without a cached MSS, take the least one every host must accept: 536 or 1220 (R12). Linux does not.
-    pub limit_uncached: bool,
+    pub(crate) limit_uncached: bool,
     /// Take a cached MSS for 1460 or 1440 at most: a larger SYN meets middleboxes that know only Ethernet (R13). Linux does not.
-    pub clamp_cached: bool,
+    pub(crate) clamp_cached: bool,
 }
 
 /// How much data a SYN takes: the facts.
 #[derive(Clone, Copy, Debug)]
-pub struct SynDataLimits {
+pub(crate) struct SynDataLimits {
     /// The MSS we advertise, bytes.
-    pub advmss: u16,
+    pub(crate) advmss: u16,
     /// The peer's MSS from the cache, bytes.
-    pub cached_mss: Option<u16>,
+    pub(crate) cached_mss: Option<u16>,
     /// Path MTU, bytes.
-    pub path_mtu: usize,
+    pub(crate) path_mtu: usize,
     /// IP header, bytes: 20 or 40.
-    pub ip_header_len: usize,
+    pub(crate) ip_header_len: usize,
     /// TCP options of this SYN with padding, bytes: 0..=40.
-    pub option_bytes: usize,
+    pub(crate) option_bytes: usize,
     /// `TCP_MAXSEG`, bytes.
-    pub user_mss: Option<u16>,
+    pub(crate) user_mss: Option<u16>,
     /// The choices.
-    pub policy: SynDataPolicy,
+    pub(crate) policy: SynDataPolicy,
 }
 
 /// TCP header without options, bytes.
@@ -118,7 +118,7 @@ const MAX_OPTIONS: usize = 40;
 
 /// The peer's MSS, as far as it is known before it tells it, and the path carries it, bytes.
 #[inline]
-pub fn syn_data_mss(limits: &SynDataLimits) -> usize {
+pub(crate) fn syn_data_mss(limits: &SynDataLimits) -> usize {
     let v6 = limits.ip_header_len == 40;
     let policy = limits.policy;
     let peer_mss = match limits.cached_mss {
@@ -134,7 +134,7 @@ pub fn syn_data_mss(limits: &SynDataLimits) -> usize {
 
 /// The most data the SYN takes, bytes. An MSS counts data and options (RFC 6691), so options come off it.
 #[inline]
-pub fn syn_data_max(limits: &SynDataLimits) -> usize {
+pub(crate) fn syn_data_max(limits: &SynDataLimits) -> usize {
     let options = match limits.policy.room {
         SynDataRoom::Reserve40 => MAX_OPTIONS,
         SynDataRoom::Exact => limits.option_bytes,
@@ -149,7 +149,7 @@ const UNKNOWN_FALLBACK: Duration = Duration::from_secs(1);
 
 /// How long to wait for the answer to a Fast Open SYN before the plain one: max(100 ms, 2.5 SRTT), or 1 s without an SRTT.
 #[inline]
-pub fn fallback_after(srtt: Option<Duration>) -> Duration {
+pub(crate) fn fallback_after(srtt: Option<Duration>) -> Duration {
     match srtt {
         Some(srtt) if srtt < MIN_FALLBACK / 5 * 2 => MIN_FALLBACK,
         Some(srtt) => srtt.saturating_mul(5) / 2,

@@ -14,7 +14,7 @@ const RESET_HOLD: Duration = Duration::from_secs(60);
 
 /// The Fast Open queue of one listener: only its length matters.
 #[derive(Clone, Debug)]
-pub struct PendingQueue {
+pub(crate) struct PendingQueue {
     max_qlen: u32,
     /// In SYN-RECEIVED now.
     pending: u32,
@@ -24,33 +24,33 @@ pub struct PendingQueue {
 
 impl PendingQueue {
     /// A queue of at most `max_qlen` (the value of `TCP_FASTOPEN`); 0 = Fast Open is off.
-    pub fn new(max_qlen: u32) -> PendingQueue {
+    pub(crate) fn new(max_qlen: u32) -> PendingQueue {
         PendingQueue { max_qlen, pending: 0, reset_expiries: VecDeque::new() }
     }
 
     /// The limit.
-    pub fn max_qlen(&self) -> u32 {
+    pub(crate) fn max_qlen(&self) -> u32 {
         self.max_qlen
     }
 
     /// Changes the limit; what is pending stays.
-    pub fn set_max_qlen(&mut self, max_qlen: u32) {
+    pub(crate) fn set_max_qlen(&mut self, max_qlen: u32) {
         self.max_qlen = max_qlen;
     }
 
     /// Pending requests, together with the reset ones that are still counted.
-    pub fn qlen(&self) -> u32 {
+    pub(crate) fn qlen(&self) -> u32 {
         self.pending + self.reset_expiries.len() as u32
     }
 
     /// Does the limit leave no room now? Changes nothing.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.qlen() >= self.max_qlen
     }
 
     /// Is there room for one more? When there is none, the oldest reset request makes room if its 60 s are over.
     /// Call [`admitted`](Self::admitted) when the connection has been made.
-    pub fn try_admit(&mut self, now: Instant) -> bool {
+    pub(crate) fn try_admit(&mut self, now: Instant) -> bool {
         if !self.is_full() {
             return true;
         }
@@ -62,22 +62,22 @@ impl PendingQueue {
     }
 
     /// A connection in SYN-RECEIVED was made.
-    pub fn admitted(&mut self) {
+    pub(crate) fn admitted(&mut self) {
         self.pending += 1;
     }
 
     /// The final ACK came.
-    pub fn on_established(&mut self) {
+    pub(crate) fn on_established(&mut self) {
         self.release();
     }
 
     /// A pending connection ended without a reset by its peer: closed here, or timed out.
-    pub fn on_closed(&mut self) {
+    pub(crate) fn on_closed(&mut self) {
         self.release();
     }
 
     /// A pending connection was reset by its peer, after (`accepted`) or before the application had accepted it.
-    pub fn on_reset(&mut self, now: Instant, accepted: bool) {
+    pub(crate) fn on_reset(&mut self, now: Instant, accepted: bool) {
         self.release();
         if accepted {
             self.reset_expiries.push_back(now + RESET_HOLD);
