@@ -51,7 +51,7 @@ enum Verb {
     /// Forget everything.
     Flush {
         /// File of `--cache`, unless it is a running stack.
-        #[arg(required_unless_present_any = ["stack", "control"], conflicts_with_all = ["stack", "control"])]
+        #[arg(conflicts_with_all = ["stack", "control"])]
         file: Option<PathBuf>,
         #[command(flatten)]
         stack: StackOnly,
@@ -105,9 +105,12 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
             write(&file, &older(paths, elapsed))?;
         }
         Verb::Flush { file, stack } => {
-            let Some(file) = file else {
-                return print(&ask(stack.control(), &Request::PathsForget(None))?);
-            };
+            if let Some(control) = stack.named() {
+                return print(&ask(control, &Request::PathsForget(None))?);
+            }
+            let file = file.ok_or(Failure::usage(
+                "say whose: a FILE of --cache, or --stack, or --control PATH; of the kernel: ip tcp_metrics flush all",
+            ))?;
             read(&file)?;
             write(&file, &Paths::default())?;
         }

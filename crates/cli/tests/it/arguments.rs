@@ -69,7 +69,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["sysctl", "-w", "net/ipv4/tcp_fastopen_key=secret"], "give --key-file FILE"),
         (&["sysctl", "--key-file", "keys"], "the kernel's key is only shown"),
         (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
-        (&["metrics", "flush"], "<FILE"),
+        (&["metrics", "flush"], "say whose"),
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
         (&["sysctl", "--explain"], "<NAME>..."),
         (&["route", "show", "--stack", "-6"], "are for the kernel's routes"),

@@ -83,7 +83,8 @@ fn judge(socket: &Socket, info: &Info) -> (By, String) {
             format!("{waiting} bytes wait, {pipe} segments in flight, cwnd {}", info.snd_cwnd),
         );
     }
-    if is_full(socket) {
+    // A buffer whose larger part waits to be sent is large enough: it is full because the application is quick.
+    if is_full(socket) && waiting <= in_flight {
         let memory = socket.memory.unwrap_or_default();
         return (
             By::SendBuffer,
@@ -190,7 +191,12 @@ mod tests {
         let full = |socket: &mut Socket, _: &mut Info| {
             socket.memory = Some(Memory { sndbuf: 1000, wmem_queued: 950, ..Memory::default() });
         };
-        assert_eq!(limits(full), By::SendBuffer);
+        assert_eq!(limits(full), By::Pacing, "nearly all of it waits");
+        let in_flight = |socket: &mut Socket, info: &mut Info| {
+            full(socket, info);
+            info.notsent_bytes = 0;
+        };
+        assert_eq!(limits(in_flight), By::SendBuffer);
     }
 
     #[test]
