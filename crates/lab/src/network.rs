@@ -42,6 +42,7 @@
 mod app;
 mod bonded;
 mod card;
+mod frames;
 mod host;
 mod link;
 mod merge;
@@ -71,6 +72,8 @@ use card::CardEvent;
 use core::any::Any;
 use core::net::Ipv4Addr;
 use core::time::Duration;
+use frames::Frames;
+use hashbrown::HashMap;
 use host::Host;
 use path::{Outcome, Outcomes, Path};
 use proto::{Instant, Stack, TraceMask};
@@ -78,9 +81,6 @@ use qdisc::{LinkStats, Packet};
 use queue::Traveller;
 use schedule::{Party, Schedule};
 use smallvec::SmallVec;
-use std::cell::Cell;
-use std::collections::HashMap;
-use std::rc::Rc;
 use wire::{Addr, IpHeader, RxBatch, RxPacket};
 
 /// A path of a network.
@@ -103,9 +103,11 @@ pub struct Network {
     schedule: Schedule,
     records: bool,
     capture: Capture,
-    packets: Rc<Cell<u64>>,
+    frames: Frames,
     /// Memory for packets that arrive together.
     room: RxBatch,
+    /// Memory for what hosts tell.
+    told: Vec<CardEvent>,
 }
 
 impl Network {
@@ -121,8 +123,9 @@ impl Network {
             schedule: Schedule::default(),
             records: true,
             capture: Capture::new(),
-            packets: Rc::default(),
+            frames: Frames::default(),
             room: RxBatch::default(),
+            told: Vec::new(),
         }
     }
 
@@ -138,7 +141,7 @@ impl Network {
     pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
-        self.hosts.push(Host::new(plan, Box::new(app), &self.packets, self.records, seed));
+        self.hosts.push(Host::new(plan, Box::new(app), self.frames.clone(), self.records, seed));
         self.attached.push(Vec::new());
         self.ways_to.push(HashMap::new());
         if self.records {
@@ -354,27 +357,19 @@ impl Network {
 
     /// Hands the host's packets to its paths, and events to its application, until it has no more.
     fn settle(&mut self, host: HostId) {
+        let mut told = core::mem::take(&mut self.told);
         loop {
-            for packet in self.hosts[host.0].take_packets(self.now) {
-                let packet = Traveller::new(self.new_packet(), packet);
-                self.record(packet.packet, Place::Left(host), &packet.bytes);
-                self.transmit(host, packet);
-            }
-            let in_card = self.hosts[host.0].run_card(self.now, &mut self.room);
-            let rests = in_card.is_empty();
-            in_card.into_iter().for_each(|event| self.note_card(host, event));
-            if !rests {
-                continue;
-            }
-            if !self.hosts[host.0].handle_next_event(self.now) {
+            let is_more = self.hosts[host.0].work(self.now, &mut self.room, &mut told);
+            told.drain(..).for_each(|event| self.note_card(host, event));
+            if !is_more && !self.hosts[host.0].handle_next_event(self.now) {
                 break;
             }
         }
+        self.told = told;
         while let Some(event) = self.hosts[host.0].stack.poll_trace() {
             self.capture.note(host, event);
         }
-        let entry = &mut self.hosts[host.0];
-        let (at, is_busy) = (entry.next_event(), !entry.is_quiet());
+        let (at, is_busy) = self.hosts[host.0].look();
         self.schedule.put(self.now, Party::Host(host.0), at, is_busy);
     }
 
@@ -404,6 +399,10 @@ impl Network {
     fn note_card(&mut self, host: HostId, event: CardEvent) {
         let (Traveller { packet, bytes, .. }, place) = match event {
             CardEvent::OnLine(frame) => return self.transmit(host, frame),
+            CardEvent::Sent(frame) => {
+                self.record(frame.packet, Place::Left(host), &frame.bytes);
+                return self.transmit(host, frame);
+            }
             CardEvent::Left(frame) => (frame, Place::Left(host)),
             CardEvent::Arrived(frame) => (frame, Place::Arrived(host)),
             CardEvent::Lost(frame, by) => (frame, Place::Lost { by: by.into() }),
@@ -414,14 +413,15 @@ impl Network {
     /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
     /// by their hash, as a load balancer or a router with equal routes does.
     fn route(&self, host: HostId, packet: &Traveller) -> Option<usize> {
-        let destination = IpHeader::parse(&packet.bytes).ok()?.0.dst;
+        let destination = || IpHeader::parse(&packet.bytes).ok().map(|(ip, _)| ip.dst);
         let attached = &self.attached[host.0];
         if let Some(ways) = &self.hosts[host.0].ways {
-            return attached.get(ways.device_for(destination.to_ip())?).copied();
+            return attached.get(ways.device_for(destination()?.to_ip())?).copied();
         }
         if let [only] = attached[..] {
             return Some(only);
         }
+        let destination = destination()?;
         match self.ways_to[host.0].get(&destination).map(SmallVec::as_slice) {
             None | Some([]) => attached.first().copied(),
             Some([only]) => Some(*only),
@@ -457,6 +457,9 @@ impl Network {
             self.capture.note_queues(self.paths[path].take_samples());
         }
         self.note_path(path);
+        if outcomes.is_empty() {
+            return;
+        }
         let mut arrivals: SmallVec<[(HostId, Option<RxPacket>); 1]> = SmallVec::new();
         for Outcome { traveller, place } in outcomes {
             if let Place::Arrived(host) = place {
@@ -504,8 +507,7 @@ impl Network {
     }
 
     fn new_packet(&mut self) -> PacketId {
-        self.packets.set(self.packets.get() + 1);
-        PacketId(self.packets.get())
+        self.frames.number()
     }
 }
 

@@ -164,20 +164,26 @@ impl<P> Input<P> {
         earlier(self.interrupt_at, earlier(self.polled_at, self.handled_at))
     }
 
+    #[inline]
     fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
-        loop {
-            let Some(at) = self.next_work().filter(|at| *at <= self.now) else { return };
-            if self.handled_at == Some(at) {
-                self.handle_one(at);
-            } else if self.polled_at == Some(at) {
-                self.poll_one(at);
-            } else {
-                self.interrupt_at = None;
-                self.stats.interrupts += 1;
-                (self.of_poll, self.of_budget) = (0, 0);
-                self.polled_at = Some(at.saturating_add(self.config.cost));
-            }
+        while let Some(at) = self.next_work().filter(|at| *at <= self.now) {
+            self.work(at);
+        }
+    }
+
+    /// Not inlined: mostly nothing is due.
+    #[inline(never)]
+    fn work(&mut self, at: Nanos) {
+        if self.handled_at == Some(at) {
+            self.handle_one(at);
+        } else if self.polled_at == Some(at) {
+            self.poll_one(at);
+        } else {
+            self.interrupt_at = None;
+            self.stats.interrupts += 1;
+            (self.of_poll, self.of_budget) = (0, 0);
+            self.polled_at = Some(at.saturating_add(self.config.cost));
         }
     }
 

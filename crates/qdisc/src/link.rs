@@ -167,9 +167,12 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
     /// When something happens next: a packet arrives, the transmitter becomes free, or the discipline
     /// lets one go. `None`: the link is empty.
     pub fn next_event(&self) -> Option<Nanos> {
-        let finish = self.transmitting.as_ref().map(|(at, ..)| *at);
         let arrival = self.flight.peek().map(|packet| packet.arrives_at);
-        earlier(finish, earlier(arrival, self.wakes_at))
+        earlier(arrival, self.next_of_transmitter())
+    }
+
+    fn next_of_transmitter(&self) -> Option<Nanos> {
+        earlier(self.transmitting.as_ref().map(|(at, ..)| *at), self.wakes_at)
     }
 
     /// Counters, and what the link holds as of the last call.
@@ -224,7 +227,10 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         self.run(self.now);
         let idle = self.transmitting.is_none();
         if idle && self.queue.can_bypass() && self.queue.stats().qlen == 0 {
-            self.transmit(self.now, entry, len);
+            match self.config.rate {
+                Some(_) => self.transmit(self.now, entry, len),
+                None => self.launch(self.now, entry, len),
+            }
             return Verdict::Queued;
         }
         let verdict = self.queue.enqueue(self.now, Skb::new(entry, len), &mut self.dropped);
@@ -243,16 +249,21 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         self.run(self.now);
     }
 
+    #[inline]
     fn run(&mut self, until: Nanos) {
-        loop {
-            if let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
-                self.launch(finish, entry, len);
-                self.pull(finish);
-            } else if let Some(at) = self.wakes_at.take_if(|at| *at <= until) {
-                self.pull(at);
-            } else {
-                return;
-            }
+        while self.next_of_transmitter().is_some_and(|at| at <= until) {
+            self.send_next(until);
+        }
+    }
+
+    /// Not inlined: mostly nothing is due.
+    #[inline(never)]
+    fn send_next(&mut self, until: Nanos) {
+        if let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
+            self.launch(finish, entry, len);
+            self.pull(finish);
+        } else if let Some(at) = self.wakes_at.take_if(|at| *at <= until) {
+            self.pull(at);
         }
     }
 

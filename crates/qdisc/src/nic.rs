@@ -139,11 +139,13 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
     /// Offers a packet to the discipline of its flow's ring.
     pub fn enqueue(&mut self, now: Nanos, packet: P) -> Verdict {
         self.advance(now);
-        // Linux's `reciprocal_scale` of the flow's hash.
-        let scaled = (u64::from(packet.flow_hash()) * self.rings.len() as u64) >> 32;
-        let ring = &mut self.rings[scaled as usize];
-        let verdict = ring.offer(self.now, packet, &mut self.dropped);
-        self.fill(scaled as usize, self.now);
+        let index = match self.rings.len() {
+            1 => 0,
+            // Linux's `reciprocal_scale` of the flow's hash.
+            count => ((u64::from(packet.flow_hash()) * count as u64) >> 32) as usize,
+        };
+        let verdict = self.rings[index].offer(self.now, packet, &mut self.dropped);
+        self.fill(index, self.now);
         self.advance(self.now);
         verdict
     }
@@ -161,6 +163,10 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         if !self.events.is_empty() {
             return Some(self.now);
         }
+        self.next_work()
+    }
+
+    fn next_work(&self) -> Option<Nanos> {
         earlier(self.sending.map(|(at, _)| at), self.next_of_rings())
     }
 
@@ -178,21 +184,24 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         self.dropped.drain(..).map(|dropped| (dropped.skb.packet, dropped.reason))
     }
 
+    #[inline]
     fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
-        loop {
-            let frame = self.sending.map(|(at, _)| at);
-            let Some(at) = earlier(frame, self.next_of_rings()).filter(|at| *at <= self.now) else { return };
-            if frame == Some(at) {
-                self.frame_ends(at);
-            } else {
-                self.interrupts(at);
-            }
+        while let Some(at) = self.next_work().filter(|at| *at <= self.now) {
+            self.work(at);
         }
     }
 
-    fn frame_ends(&mut self, at: Nanos) {
-        let Some((_, index)) = self.sending.take() else { return };
+    /// Not inlined: mostly nothing is due.
+    #[inline(never)]
+    fn work(&mut self, at: Nanos) {
+        match self.sending.take_if(|(ends, _)| *ends == at) {
+            Some((_, index)) => self.frame_ends(at, index),
+            None => self.interrupts(at),
+        }
+    }
+
+    fn frame_ends(&mut self, at: Nanos, index: usize) {
         if let Some(frame) = self.rings[index].frame_sent(at, self.config.interrupt_after) {
             self.events.push_back(NicEvent::Sent { frame, at });
         }

@@ -9,7 +9,7 @@ use proto::{
     ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError, RejectRoute,
     SocketId, WriteError,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// What became of one connection, as the program saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,8 +77,8 @@ pub struct Program {
     /// What all writes are parts of.
     text: Bytes,
     sessions: Vec<Session>,
-    /// Whose a connection is.
-    by_conn: HashMap<ConnId, usize>,
+    /// Whose a connection is, by its slot.
+    by_slot: Vec<Option<(ConnId, usize)>>,
     /// Sessions that sleep, by the moment they wake.
     sleepers: BTreeSet<(Instant, usize)>,
 }
@@ -119,7 +119,7 @@ impl Program {
             steps,
             text: vec![b'x'; longest].into(),
             sessions: Vec::new(),
-            by_conn: HashMap::new(),
+            by_slot: Vec::new(),
             sleepers: BTreeSet::new(),
         }
     }
@@ -132,7 +132,9 @@ impl Program {
     fn begin(&mut self, now: Instant, conn: Option<ConnId>) -> usize {
         let told = Told { begun_at: Some(now), connected: conn.is_some(), ..Told::default() };
         let is_open = conn.is_some();
-        self.by_conn.extend(conn.map(|conn| (conn, self.sessions.len())));
+        if let Some(conn) = conn {
+            self.note_conn(conn, self.sessions.len());
+        }
         self.sessions.push(Session {
             conn,
             next: 0,
@@ -143,6 +145,19 @@ impl Program {
             told,
         });
         self.sessions.len() - 1
+    }
+
+    fn note_conn(&mut self, conn: ConnId, session: usize) {
+        if self.by_slot.len() <= conn.slot() {
+            self.by_slot.resize(conn.slot() + 1, None);
+        }
+        self.by_slot[conn.slot()] = Some((conn, session));
+    }
+
+    /// None: of a connection that was here before, or of nobody's.
+    fn session_of(&self, conn: ConnId) -> Option<usize> {
+        let noted = self.by_slot.get(conn.slot()).copied().flatten();
+        noted.filter(|(known, _)| *known == conn).map(|(_, session)| session)
     }
 
     /// Begins as many connections as may be under way.
@@ -185,8 +200,9 @@ impl Program {
             let is_new = session.conn.is_none();
             let progress = session.take(sys, step, index, &self.role, &self.text);
             if let (true, Some(conn)) = (is_new, session.conn) {
-                self.by_conn.insert(conn, index);
+                self.note_conn(conn, index);
             }
+            let session = &mut self.sessions[index];
             match progress {
                 Progress::Done => {
                     session.next += 1;
@@ -330,7 +346,7 @@ impl App for Program {
                 }
             }
             SocketId::Connection(conn) => {
-                let Some(&index) = self.by_conn.get(&conn) else { return };
+                let Some(index) = self.session_of(conn) else { return };
                 let session = &mut self.sessions[index];
                 if events.contains(Events::CONNECTED) && !events.contains(Events::CLOSED) {
                     (session.is_open, session.told.connected) = (true, true);

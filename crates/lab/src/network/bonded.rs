@@ -61,7 +61,7 @@ impl Bonded {
         }
         let mut lost = Vec::new();
         for link in chosen {
-            lost.extend(self.links[link][side(direction)].send(now, traveller.clone()));
+            self.links[link][side(direction)].send(now, traveller.clone(), &mut lost);
         }
         lost
     }

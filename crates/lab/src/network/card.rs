@@ -3,11 +3,10 @@
 //! [`CardPlan`] says what it is like; the parts are `qdisc`'s ([`Nic`], [`Input`]). What belongs to neither is here: how much of each
 //! connection waits below its stack (TCP small queues), what a refusal tells the stack, and merging (GRO).
 
+use super::frames::Frames;
 use super::merge::Merger;
-use super::queue::{Queue, Traveller, for_each_frame};
+use super::queue::{Queue, Traveller};
 use super::{derived_seed, earlier};
-use crate::capture::PacketId;
-use bytes::Bytes;
 use core::time::Duration;
 use proto::{ConnId, Instant, Stack};
 use qdisc::{
@@ -15,9 +14,7 @@ use qdisc::{
     Packet, Parcel, RingStats, TcError, Verdict,
 };
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use wire::{RxPacket, TxPacket};
 
 /// What a card is like.
@@ -134,8 +131,10 @@ pub struct CardStats {
     pub below_peak: u64,
 }
 
-/// What happened in a card, for the network.
+/// What happened in a card, or where there is none, for the network.
 pub(super) enum CardEvent {
+    /// The stack gave it, and no card is in its way.
+    Sent(Traveller),
     /// The stack gave it.
     Left(Traveller),
     /// It is on the line.
@@ -152,17 +151,15 @@ pub(super) struct Card {
     small_queues: Option<u64>,
     below: BTreeMap<ConnId, (u64, bool)>,
     merger: Option<Merger>,
-    numbers: Rc<Cell<u64>>,
     /// Is anybody interested in frames that are not lost and not on the line?
     records: bool,
-    told: Vec<CardEvent>,
     stats: CardStats,
 }
 
 impl Card {
     /// # Panics
     /// On a plan that [`CardPlan::check`] refuses.
-    pub(super) fn new(plan: &CardPlan, numbers: Rc<Cell<u64>>, records: bool, seed: u64) -> Card {
+    pub(super) fn new(plan: &CardPlan, records: bool, seed: u64) -> Card {
         let disciplines = plan.disciplines(seed).expect("the plan was checked");
         let bql: Option<DqlConfig> = plan.byte_limits.then(|| plan.nic.bql.unwrap_or_default());
         Card {
@@ -171,9 +168,7 @@ impl Card {
             small_queues: plan.small_queues,
             below: BTreeMap::new(),
             merger: plan.merges.then(Merger::default),
-            numbers,
             records,
-            told: Vec::new(),
             stats: CardStats::default(),
         }
     }
@@ -187,18 +182,25 @@ impl Card {
     }
 
     /// A packet that the stack gives. If it finds no room the stack is told at once, as Linux's is.
-    pub(super) fn send(&mut self, stack: &mut Stack, now: Instant, packet: &TxPacket) {
+    pub(super) fn send(
+        &mut self,
+        stack: &mut Stack,
+        now: Instant,
+        packet: &TxPacket,
+        made: &Frames,
+        told: &mut Vec<CardEvent>,
+    ) {
         let is_counted = self.small_queues.is_some() && packet.payload_len() > 0;
         let owner = is_counted.then(|| stack.sender_of(packet)).flatten();
         let mut frames = SmallVec::new();
-        for_each_frame(packet, |bytes| frames.push(self.number(bytes)));
+        made.cut(packet, |frame| frames.push(frame));
         if self.records {
-            self.told.extend(frames.iter().cloned().map(CardEvent::Left));
+            told.extend(frames.iter().cloned().map(CardEvent::Left));
         }
         let len = packet.len();
         self.count_below(stack, now, owner, len);
         let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
-        self.note_dropped(stack, now);
+        self.note_dropped(stack, now, told);
         if matches!(verdict, Verdict::Dropped(_)) {
             stack.handle_refusal(now, packet);
         }
@@ -210,13 +212,17 @@ impl Card {
     }
 
     /// What has come through the receiving side by now, as batches that the stack is given one after the other.
-    pub(super) fn take_arrived(&mut self, now: Instant) -> SmallVec<[RxPacket; 1]> {
+    pub(super) fn take_arrived(
+        &mut self,
+        now: Instant,
+        told: &mut Vec<CardEvent>,
+    ) -> SmallVec<[RxPacket; 1]> {
         let mut packets = SmallVec::new();
         while let Some(event) = self.input.poll(now.as_nanos()) {
             match (event, &mut self.merger) {
                 (InputEvent::Taken(frame), merger) => {
                     if self.records {
-                        self.told.push(CardEvent::Arrived(frame.clone()));
+                        told.push(CardEvent::Arrived(frame.clone()));
                     }
                     match merger {
                         None => packets.push(frame.into_received()),
@@ -233,38 +239,23 @@ impl Card {
                 InputLoss::Missed => "full receive ring",
                 InputLoss::Backlog => "full input backlog",
             };
-            self.told.push(CardEvent::Lost(frame, by));
+            told.push(CardEvent::Lost(frame, by));
         }
         packets
     }
 
     /// Lets the sending side do what it does until now.
-    pub(super) fn run(&mut self, stack: &mut Stack, now: Instant) {
+    pub(super) fn run(&mut self, stack: &mut Stack, now: Instant, told: &mut Vec<CardEvent>) {
         while let Some(event) = self.nic.poll(now.as_nanos()) {
             match event {
-                NicEvent::Sent { frame, .. } => self.told.push(CardEvent::OnLine(frame)),
+                NicEvent::Sent { frame, .. } => told.push(CardEvent::OnLine(frame)),
                 NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.len),
             }
         }
-        self.note_dropped(stack, now);
+        self.note_dropped(stack, now, told);
     }
 
-    /// What has happened since the last time, in order.
-    pub(super) fn take_told(&mut self) -> Vec<CardEvent> {
-        core::mem::take(&mut self.told)
-    }
-
-    /// Is nothing under way in it?
-    pub(super) fn is_empty(&self) -> bool {
-        self.next_event().is_none() && self.told.is_empty()
-    }
-
-    fn number(&self, bytes: Bytes) -> Traveller {
-        self.numbers.set(self.numbers.get() + 1);
-        Traveller::new(PacketId(self.numbers.get()), bytes)
-    }
-
-    fn note_dropped(&mut self, stack: &mut Stack, now: Instant) {
+    fn note_dropped(&mut self, stack: &mut Stack, now: Instant, told: &mut Vec<CardEvent>) {
         if !self.nic.has_dropped() {
             return;
         }
@@ -272,7 +263,7 @@ impl Card {
         for (packet, reason) in dropped {
             self.is_gone(stack, now, packet.owner, packet.len);
             let by = super::link::words(reason);
-            self.told.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
+            told.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::card::{Card, CardEvent, CardPlan, CardStats};
+use super::frames::Frames;
 use super::queue::Traveller;
 use super::sink::Sink;
 use super::sys::{Calls, Sys};
@@ -10,10 +11,7 @@ use super::{derived_seed, earlier};
 use bytes::Bytes;
 use core::net::IpAddr;
 use proto::{Config, Events, Instant, SocketId, Stack};
-use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 use wire::{Capabilities, RxBatch, RxPacket};
 
 /// Whose habits a host has.
@@ -92,23 +90,16 @@ pub(super) struct Host {
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
+    /// When the stack wants to be told the time, as of the last look.
+    stack_due: Option<Instant>,
 }
 
 impl Host {
-    pub(super) fn new(
-        plan: HostPlan,
-        app: Box<dyn App>,
-        numbers: &Rc<Cell<u64>>,
-        records: bool,
-        seed: u64,
-    ) -> Host {
+    pub(super) fn new(plan: HostPlan, app: Box<dyn App>, frames: Frames, records: bool, seed: u64) -> Host {
         let cuts = plan.card.as_ref().is_some_and(|card| card.cuts);
         let gso_max_size = if cuts { GSO_MAX_SIZE } else { 0 };
         let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum: false };
-        let sink = match &plan.card {
-            None => Sink::Wire(SmallVec::new()),
-            Some(card) => Sink::Card(Box::new(Card::new(card, numbers.clone(), records, seed))),
-        };
+        let sink = Sink::new(plan.card.as_ref().map(|card| Card::new(card, records, seed)), frames);
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {
             stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
@@ -124,6 +115,7 @@ impl Host {
             calls,
             sink,
             events: VecDeque::new(),
+            stack_due: None,
         }
     }
 
@@ -142,12 +134,11 @@ impl Host {
         packets.into_iter().for_each(|packet| room.push(packet));
         self.stack.handle_packets(now, room);
         room.clear();
-        self.drain(now);
     }
 
     /// Tells the stack and the application the time if either asked for it.
     pub(super) fn handle_time(&mut self, now: Instant) {
-        if self.stack.poll_timeout().is_some_and(|at| at <= now) {
+        if self.stack_due.is_some_and(|at| at <= now) {
             self.stack.handle_timeout(now);
             self.drain(now);
         }
@@ -165,76 +156,55 @@ impl Host {
 
     pub(super) fn act<R>(&mut self, now: Instant, act: impl FnOnce(&mut dyn App, &mut Sys<'_>) -> R) -> R {
         let Host { stack, app, calls, sink, events, .. } = self;
-        let result = act(&mut **app, &mut Sys::new(now, stack, *calls, sink, events));
-        self.drain(now);
-        result
-    }
-
-    /// What is to be put on the path, of a host without a card.
-    pub(super) fn take_packets(&mut self, now: Instant) -> SmallVec<[Bytes; 1]> {
-        self.drain(now);
-        match &mut self.sink {
-            Sink::Wire(packets) => core::mem::take(packets),
-            Sink::Card(_) => SmallVec::new(),
-        }
+        act(&mut **app, &mut Sys::new(now, stack, *calls, sink, events))
     }
 
     /// A frame reaches the host's card; given back where there is none.
     pub(super) fn receive(&mut self, now: Instant, frame: Traveller) -> Option<Traveller> {
-        match &mut self.sink {
-            Sink::Wire(_) => Some(frame),
-            Sink::Card(card) => {
-                card.receive(now, frame);
-                None
-            }
-        }
+        let Some(card) = &mut self.sink.card else { return Some(frame) };
+        card.receive(now, frame);
+        None
     }
 
-    /// Lets the card do what it does by now; says what happened.
-    pub(super) fn run_card(&mut self, now: Instant, room: &mut RxBatch) -> Vec<CardEvent> {
-        let Sink::Card(card) = &mut self.sink else { return Vec::new() };
-        card.run(&mut self.stack, now);
-        let arrived = card.take_arrived(now);
+    /// Takes what the stack has to say, and lets the card do what it does by now. Puts what happened into `told`, which is empty, and says
+    /// whether that may not have been all.
+    pub(super) fn work(&mut self, now: Instant, room: &mut RxBatch, told: &mut Vec<CardEvent>) -> bool {
+        self.drain(now);
+        if self.sink.card.is_some() {
+            self.run_card(now, room);
+        }
+        core::mem::swap(told, &mut self.sink.told);
+        self.sink.card.is_some() && !told.is_empty()
+    }
+
+    fn run_card(&mut self, now: Instant, room: &mut RxBatch) {
+        let Sink { card: Some(card), told, .. } = &mut self.sink else { return };
+        card.run(&mut self.stack, now, told);
+        let arrived = card.take_arrived(now, told);
         match self.calls {
             _ if arrived.is_empty() => {}
             Calls::Batched => self.handle_packets(now, arrived, room),
-            Calls::OneByOne => {
-                arrived.into_iter().for_each(|packet| self.handle_packets(now, [packet], room))
-            }
+            Calls::OneByOne => arrived.into_iter().for_each(|packet| {
+                self.handle_packets(now, [packet], room);
+                self.drain(now);
+            }),
         }
         self.drain(now);
-        match &mut self.sink {
-            Sink::Card(card) => card.take_told(),
-            Sink::Wire(_) => Vec::new(),
-        }
     }
 
     /// What the card has done.
     pub(super) fn card_stats(&self) -> Option<CardStats> {
-        match &self.sink {
-            Sink::Card(card) => Some(card.stats()),
-            Sink::Wire(_) => None,
-        }
+        self.sink.card.as_ref().map(|card| card.stats())
     }
 
-    fn card_event(&self) -> Option<Instant> {
-        match &self.sink {
-            Sink::Card(card) => card.next_event(),
-            Sink::Wire(_) => None,
-        }
-    }
-
-    pub(super) fn next_event(&mut self) -> Option<Instant> {
-        earlier(self.stack.poll_timeout(), earlier(self.app.next_wake(), self.card_event()))
-    }
-
-    pub(super) fn is_quiet(&self) -> bool {
+    /// When something happens next, and whether anything is under way.
+    pub(super) fn look(&mut self) -> (Option<Instant>, bool) {
+        self.stack_due = self.stack.poll_timeout();
+        let in_card = self.sink.card.as_ref().and_then(|card| card.next_event());
+        let of_app = self.app.next_wake();
         let sizes = self.stack.table_sizes();
-        let card_is_empty = match &self.sink {
-            Sink::Card(card) => card.is_empty(),
-            Sink::Wire(_) => true,
-        };
-        sizes.connections == 0 && sizes.requests == 0 && self.app.next_wake().is_none() && card_is_empty
+        let is_busy = sizes.connections > 0 || sizes.requests > 0 || of_app.is_some() || in_card.is_some();
+        (earlier(self.stack_due, earlier(of_app, in_card)), is_busy)
     }
 
     fn drain(&mut self, now: Instant) {

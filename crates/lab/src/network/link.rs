@@ -58,12 +58,14 @@ impl Wire {
         self.next_event().is_some_and(|at| at <= now.as_nanos())
     }
 
-    /// Offers a packet; gives what was lost by that.
-    pub(super) fn send(&mut self, now: Instant, traveller: Traveller) -> impl Iterator<Item = Loss> {
+    /// Offers a packet; what is lost by that is added.
+    pub(super) fn send(&mut self, now: Instant, traveller: Traveller, lost: &mut Vec<Loss>) {
         let len = traveller.bytes.len();
         self.link.enqueue(now.as_nanos(), traveller, len);
         self.look(now);
-        self.link.drain_dropped()
+        if self.link.has_dropped() {
+            lost.extend(self.link.drain_dropped());
+        }
     }
 
     /// The next packet that has come to the other end.
@@ -89,6 +91,9 @@ impl Wire {
         let mut traveller = delivery.packet;
         if let Some(bit) = delivery.corrupt_bit {
             traveller.flip_bit(bit);
+        }
+        if !self.is_due(now) {
+            self.look(now);
         }
         Some(traveller)
     }

@@ -125,6 +125,14 @@ impl Outcome {
     }
 }
 
+/// Mostly nothing is lost.
+#[inline]
+fn add_lost(outcomes: &mut Outcomes, lost: Vec<Loss>) {
+    if !lost.is_empty() {
+        outcomes.extend(lost.into_iter().map(Outcome::lost));
+    }
+}
+
 enum Hop {
     Wire { forward: Box<Wire>, backward: Box<Wire> },
     Bond(Box<Bonded>),
@@ -322,6 +330,9 @@ impl Path {
                 }
                 while let Some(traveller) = self.arrival(now, index, direction, &mut outcomes) {
                     self.pass_on(now, index, direction, traveller, &mut outcomes);
+                    if !self.hops[index].is_due(now, direction) {
+                        break;
+                    }
                 }
             }
         }
@@ -342,7 +353,7 @@ impl Path {
             Hop::Bond(bonded) => bonded.receive(now, direction, &mut lost),
             Hop::Box(_) => None,
         };
-        outcomes.extend(lost.into_iter().map(Outcome::lost));
+        add_lost(outcomes, lost);
         traveller
     }
 
@@ -380,11 +391,11 @@ impl Path {
         match &mut self.hops[index] {
             Hop::Wire { forward, backward } => {
                 let wire = if direction == Direction::Forward { forward } else { backward };
-                outcomes.extend(wire.send(now, traveller).map(Outcome::lost));
+                let mut lost = Vec::new();
+                wire.send(now, traveller, &mut lost);
+                add_lost(outcomes, lost);
             }
-            Hop::Bond(bonded) => {
-                outcomes.extend(bonded.send(now, direction, traveller).into_iter().map(Outcome::lost));
-            }
+            Hop::Bond(bonded) => add_lost(outcomes, bonded.send(now, direction, traveller)),
             Hop::Box(middlebox) => {
                 let packet = traveller.packet;
                 let passed: Passed = middlebox.handle_packet(now, direction, traveller.bytes.clone());

@@ -3,7 +3,7 @@
 use crate::capture::PacketId;
 use bytes::Bytes;
 use qdisc::{Dequeue, Device, Dropped, Ecn, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
-use wire::{RxChecksum, RxPacket, TxPacket};
+use wire::{RxChecksum, RxPacket};
 
 /// A packet on its way.
 #[derive(Clone)]
@@ -28,14 +28,6 @@ impl Traveller {
     /// As it comes to the other end's stack.
     pub(super) fn into_received(self) -> RxPacket {
         RxPacket { checksum: self.checksum, ..RxPacket::new(self.bytes) }
-    }
-}
-
-/// The packets that this one becomes on a wire.
-pub(super) fn for_each_frame(packet: &TxPacket, mut take: impl FnMut(Bytes)) {
-    match packet.gso_size {
-        0 => take(packet.to_bytes()),
-        _ => packet.segments().into_iter().for_each(take),
     }
 }
 

@@ -1,23 +1,29 @@
 //! Where a host's packets go when its stack gives them: at once on the wire, or to a card.
 
-use super::card::Card;
-use super::queue::for_each_frame;
-use bytes::Bytes;
+use super::card::{Card, CardEvent};
+use super::frames::Frames;
 use proto::{Events, Instant, SocketId, Stack};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::TxPacket;
 
 /// The way out of a host.
-pub(super) enum Sink {
-    /// Nothing between the stack and the path: what is to be put on that.
-    Wire(SmallVec<[Bytes; 1]>),
-    /// Disciplines, rings and a line of its own.
-    Card(Box<Card>),
+pub(super) struct Sink {
+    /// Disciplines, rings and a line of its own; none: nothing lies between the stack and the path.
+    pub(super) card: Option<Box<Card>>,
+    /// What has happened, for the network.
+    pub(super) told: Vec<CardEvent>,
+    frames: Frames,
+    /// Memory for what the stack gives.
+    packet: TxPacket,
 }
 
 impl Sink {
+    pub(super) fn new(card: Option<Card>, frames: Frames) -> Sink {
+        Sink { card: card.map(Box::new), told: Vec::new(), frames, packet: TxPacket::default() }
+    }
+
     /// The engine's rule after every mutation: take everything it has to say.
+    #[inline]
     pub(super) fn drain(
         &mut self,
         stack: &mut Stack,
@@ -25,16 +31,21 @@ impl Sink {
         events: &mut VecDeque<(SocketId, Events)>,
     ) {
         if stack.is_transmit_pending() {
-            let mut packet = TxPacket::default();
-            while stack.poll_transmit_into(now, &mut packet) {
-                match self {
-                    Sink::Wire(packets) => for_each_frame(&packet, |bytes| packets.push(bytes)),
-                    Sink::Card(card) => card.send(stack, now, &packet),
-                }
-            }
+            self.take_packets(stack, now);
         }
         while let Some(event) = stack.poll_event() {
             events.push_back(event);
+        }
+    }
+
+    fn take_packets(&mut self, stack: &mut Stack, now: Instant) {
+        let Sink { card, told, frames, packet } = self;
+        while stack.poll_transmit_into(now, packet) {
+            match card {
+                None => frames.cut(packet, |frame| told.push(CardEvent::Sent(frame))),
+                Some(card) => card.send(stack, now, packet, frames, told),
+            }
+            packet.clear_payload();
         }
     }
 }

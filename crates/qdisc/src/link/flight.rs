@@ -29,15 +29,18 @@ impl<P> Flight<P> {
 
     /// The one that arrives next.
     pub(super) fn peek(&self) -> Option<&InFlight<P>> {
-        // The greater one is the earlier.
-        self.in_order.front().max(self.overtaking.peek())
+        match self.overtaking.peek() {
+            None => self.in_order.front(),
+            // The greater one is the earlier.
+            overtaking => self.in_order.front().max(overtaking),
+        }
     }
 
     /// Takes that one.
     pub(super) fn pop(&mut self) -> Option<InFlight<P>> {
-        match self.in_order.front() > self.overtaking.peek() {
-            true => self.in_order.pop_front(),
-            false => self.overtaking.pop(),
+        match self.overtaking.peek() {
+            overtaking @ Some(_) if self.in_order.front() < overtaking => self.overtaking.pop(),
+            _ => self.in_order.pop_front(),
         }
     }
 }
