@@ -22,6 +22,9 @@ pub enum Whose {
     Kernel,
 }
 
+/// The setting that is an option of each socket here.
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
 /// What a kernel's end does.
 #[derive(Clone, Debug)]
 pub struct KernelEnd {
@@ -31,6 +34,8 @@ pub struct KernelEnd {
     pub peer: SocketAddr,
     /// Settings by Linux's names.
     pub settings: Vec<(String, String)>,
+    /// Congestion control of its sockets: a namespace may not choose every default, and has that of the machine.
+    pub congestion_control: String,
     /// Steps of each connection.
     pub steps: Vec<Step>,
     /// Connections that a client makes, one after the other.
@@ -148,7 +153,9 @@ fn check(variant: &Variant<'_>, whose: [Whose; 2]) -> Result<(), String> {
         ("route", has_route),
     ];
     match beyond.iter().find(|(_, is_there)| *is_there) {
-        Some((word, _)) => Err(format!("{word}: only in virtual time")),
+        Some((word, _)) => {
+            Err(format!("{word}: only in virtual time; a real one has two hosts and a path between them"))
+        }
         None => Ok(()),
     }
 }
@@ -183,11 +190,19 @@ impl RealRun<'_> {
         // As hosts of virtual time have it; a listener with a queue for Fast Open needs no option then (0x400).
         let fast_open = if part.fast_open.is_some() { "1027" } else { "3" };
         let mut settings = vec![("net.ipv4.tcp_fastopen".to_owned(), fast_open.to_owned())];
-        settings.extend(part.set.iter().map(|(name, value)| (name.clone(), value.text())));
+        let (chosen, others): (Vec<_>, Vec<_>) = part
+            .set
+            .iter()
+            .map(|(name, value)| (name.clone(), value.text()))
+            .partition(|(name, _)| name == CONGESTION_CONTROL);
+        settings.extend(others);
+        let congestion_control =
+            chosen.into_iter().next().map_or_else(|| "cubic".to_owned(), |(_, value)| value);
         (self.whose[end] == Whose::Kernel).then(|| KernelEnd {
             local,
             peer,
             settings,
+            congestion_control,
             steps: part.steps.clone().unwrap_or_default(),
             connections: part.connections.unwrap_or(1),
             pause: part.pause.map_or(Duration::ZERO, |pause| pause.0),
@@ -236,9 +251,12 @@ mod tests {
     use crate::experiment::SHELF;
     use proto::Instant;
 
+    fn shelved_text(name: &str) -> &'static str {
+        SHELF.iter().find(|shelved| shelved.name == name).unwrap().text
+    }
+
     fn shelved(name: &str) -> Experiment {
-        let found = SHELF.iter().find(|shelved| shelved.name == name).unwrap();
-        Experiment::parse(found.text).unwrap()
+        Experiment::parse(shelved_text(name)).unwrap()
     }
 
     #[test]
@@ -283,5 +301,16 @@ mod tests {
         let client = runs[0].kernel_end(0).unwrap();
         assert_eq!(client.settings[1], ("net.ipv4.tcp_window_scaling".into(), "0".into()));
         assert!(runs[0].kernel_end(1).is_none() && client.steps.len() == 4);
+        assert_eq!(client.congestion_control, "cubic", "whatever this machine's default is");
+    }
+
+    #[test]
+    fn the_congestion_control_that_is_set_is_its_sockets() {
+        let text = shelved_text("round-trips");
+        let text = text
+            .replace("[server]\n", "[server]\nset = { \"net.ipv4.tcp_congestion_control\" = \"reno\" }\n");
+        let experiment = Experiment::parse(&text).unwrap();
+        let server = experiment.real_runs([Whose::Kernel; 2]).unwrap()[0].kernel_end(1).unwrap();
+        assert_eq!((server.congestion_control.as_str(), server.settings.len()), ("reno", 1));
     }
 }

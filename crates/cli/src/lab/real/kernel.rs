@@ -198,6 +198,7 @@ impl Side {
 /// With the options of the end.
 fn socket(end: &KernelEnd) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    sockopt::set_tcp_congestion(&socket, &end.congestion_control)?;
     if let Some(size) = end.send_buffer {
         sockopt::set_socket_send_buffer_size(&socket, size as usize)?;
     }
