@@ -204,8 +204,10 @@ fn ladder_figure(ladder: &Ladder) -> String {
         ladder.height(),
         ladder.draw(Frame::Fluid)
     );
-    if ladder.left_out > 0 {
-        let _ = write!(html, "<p class=\"more\">… and {} packets more.</p>", ladder.left_out);
+    match ladder.left_out {
+        0 => {}
+        1 => html.push_str("<p class=\"more\">… and one more packet.</p>"),
+        count => _ = write!(html, "<p class=\"more\">… and {count} more packets.</p>"),
     }
     html.push_str("<p class=\"detail\" aria-live=\"polite\"></p></figure>");
     html

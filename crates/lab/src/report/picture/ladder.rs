@@ -17,7 +17,8 @@ pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
     }
     // Stable: packets of one moment stay in the order of their connection.
     packets.sort_by_key(|(at, _)| *at);
-    let left_out = packets.len().saturating_sub(RUNGS_MAX);
+    let all = connections.iter().flat_map(|exchange| &exchange.journeys);
+    let left_out = all.filter(|journey| journey.segment().is_some()).count().saturating_sub(RUNGS_MAX);
     packets.truncate(RUNGS_MAX);
     let rungs: Vec<::picture::Rung> = packets.into_iter().map(|(_, rung)| rung).collect();
     (!rungs.is_empty()).then(|| ::picture::Ladder {
@@ -43,7 +44,7 @@ pub fn drawing(ladder: &Ladder, left_out: usize) -> ::picture::Ladder {
 }
 
 fn rungs(exchange: &Exchange) -> Vec<(Instant, ::picture::Rung)> {
-    let journeys: Vec<Journey> = exchange.journeys.iter().take(RUNGS_MAX + 1).cloned().collect();
+    let journeys: Vec<Journey> = exchange.journeys.iter().take(RUNGS_MAX).cloned().collect();
     let ladder = Ladder::of_journeys("", exchange, Instant::ZERO, &journeys);
     let mut seen = Seen::default();
     let times = journeys.iter().filter(|journey| journey.segment().is_some()).map(|journey| journey.sent.at);

@@ -23,6 +23,9 @@ fn a_download_has_all_its_graphs() {
     let names: Vec<&str> =
         document.runs[0].graphs[1].series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names[..2], ["in flight", "cwnd"]);
+    let ladder = document.runs[0].ladder.as_ref().unwrap();
+    // Some 208 segments and an acknowledgement for every other one, of which 240 are drawn.
+    assert!(ladder.left_out > 50, "{} left out", ladder.left_out);
 }
 
 #[test]
