@@ -244,6 +244,16 @@ mod tests {
     }
 
     #[test]
+    fn a_scenario_in_the_place_of_a_file_is_recognised() {
+        for (line, told) in
+            [("run bufferbloat", "`firstbyte lab bufferbloat`"), ("sweep fast-open", "`fast-open` is a tour")]
+        {
+            let failure = run(parse(line).unwrap()).unwrap_err();
+            assert!(failure.message().contains(told), "{failure:?}");
+        }
+    }
+
+    #[test]
     fn a_file_that_cannot_be_written_is_named() {
         let error = io::Error::from_raw_os_error(2);
         let path = Path::new("/nonexistent/x");

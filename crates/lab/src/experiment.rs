@@ -151,6 +151,7 @@ impl Experiment {
             if let ("device", Some(counter)) = (name, arguments.last()) {
                 device::check(counter)?;
             }
+            measure::check_arguments(name, arguments.len() - usize::from(names.contains(&run)))?;
             if names.len() > 1 && !names.contains(&run) {
                 return Err(format!(
                     "there is no run `{run}`{}; runs are: {}",
@@ -174,13 +175,13 @@ fn question(text: &str) -> Result<String, String> {
 /// What `toml` says, and the nearest word to one that is not known.
 fn explained(error: &toml::de::Error) -> String {
     let text = error.to_string();
-    let text = text.trim_end();
+    let text = text.trim_end().replace("expected usize", "expected a whole number");
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     match quoted.split_first() {
         Some((unknown, known)) if error.message().starts_with("unknown ") => {
             format!("{text}{}", nearest(unknown, known))
         }
-        _ => text.to_owned(),
+        _ => text,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::terminal::print;
 use ::lab::experiment::{Experiment, SHELF, nearest_word};
 use ::lab::report::{Finding, document};
 use ::lab::scenario::CATALOGUE;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,14 +27,27 @@ pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     let Some(shelved) = SHELF.iter().find(|shelved| shelved.name == name) else {
         return Err(unknown(name));
     };
-    let args = ShelvedArgs::try_parse_from(options).unwrap_or_else(|error| error.exit());
+    let command = ShelvedArgs::command().override_usage(format!("firstbyte lab {name} [OPTIONS]"));
+    let args = command.try_get_matches_from(options).and_then(|read| ShelvedArgs::from_arg_matches(&read));
+    let args = args.unwrap_or_else(|error| error.exit());
     let experiment = Experiment::parse(shelved.text).map_err(Failure::failed)?;
     run(name, experiment, &args.hosts, &args.output)
 }
 
 /// An experiment in a file.
 pub(super) fn run_file(path: &Path, hosts: &HostArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
-    run(&path.display().to_string(), read(path)?, hosts, output)
+    let name = path.display().to_string();
+    if !path.exists() && names().any(|known| known == name) {
+        return Err(Failure::usage(format!(
+            "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
+        )));
+    }
+    run(&name, read(path)?, hosts, output)
+}
+
+/// All that come with the lab.
+fn names() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name))
 }
 
 /// Says of a file whether it is well formed.
@@ -73,8 +86,7 @@ fn run(
 
 /// What to say of a name that no scenario has.
 pub(super) fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> =
-        CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
+    let names: Vec<&str> = names().collect();
     let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     let file =
         if name.ends_with(".toml") { format!("; a file is run by `lab run {name}`") } else { String::new() };

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::terminal::{page_style, print};
 use ::lab::experiment::{SHELF, Sweep, Swept};
 use ::lab::report::{Page, Report, document};
+use ::lab::scenario::CATALOGUE;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -54,6 +55,12 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
 fn text_of(what: &str) -> Result<String, Failure> {
     if let Some(shelved) = SHELF.iter().find(|shelved| shelved.name == what) {
         return Ok(shelved.text.to_owned());
+    }
+    if CATALOGUE.iter().any(|entry| entry.name == what) {
+        return Err(Failure::usage(format!(
+            "`{what}` is a tour, which has options of its own (`firstbyte lab {what} --help`); a sweep takes a scenario that is a file, such \
+             as round-trips, or one of your own"
+        )));
     }
     let path = Path::new(what);
     if !path.exists() && !what.ends_with(".toml") {

@@ -31,6 +31,23 @@ impl Formula {
         })
     }
 
+    /// The unit of its value, where `unit_of` knows those of measures; `""`: a plain number, as a quotient of two times is. None: a product of
+    /// units has no name here.
+    pub(super) fn unit(&self, unit_of: &impl Fn(&str) -> &'static str) -> Option<&'static str> {
+        let (left, sign, right) = match self {
+            Formula::Number(_) => return Some(""),
+            Formula::Measure { name, .. } => return Some(unit_of(name)),
+            Formula::Joined(left, sign, right) => (left.unit(unit_of)?, sign, right.unit(unit_of)?),
+        };
+        match (left, sign, right) {
+            (left, '/', right) if left == right => Some(""),
+            (left, _, "") => Some(left),
+            ("", '+' | '-' | '*', right) => Some(right),
+            (left, '+' | '-', right) if left == right => Some(left),
+            _ => None,
+        }
+    }
+
     /// Every measure in it.
     pub(super) fn measures(&self) -> Vec<(&str, &[String])> {
         match self {
@@ -109,6 +126,22 @@ mod tests {
             Ok(if arguments == ["a", "2"] { 6.0 } else { 2.0 })
         });
         assert_eq!(value, Ok(5.0));
+    }
+
+    #[test]
+    fn a_quotient_of_two_times_is_a_plain_number() {
+        let unit_of = |name: &str| if name == "time" { "ms" } else { "B" };
+        for (text, unit) in [
+            ("time(a)", Some("ms")),
+            ("time(a) / time(b)", Some("")),
+            ("1 - time(a) / time(b)", Some("")),
+            ("(time(a) + time(b)) / 2", Some("ms")),
+            ("2 * read(a)", Some("B")),
+            ("read(a) / time(a)", None),
+            ("read(a) + time(a)", None),
+        ] {
+            assert_eq!(text.parse::<Formula>().unwrap().unit(&unit_of), unit, "{text}");
+        }
     }
 
     #[test]

@@ -50,6 +50,28 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ("cwnd", "", "largest congestion window in bytes"),
 ];
 
+/// Does the measure have what it needs after the run? What is in brackets may be left out.
+pub(super) fn check_arguments(name: &str, count: usize) -> Result<(), String> {
+    let taken = MEASURES.iter().find(|(known, ..)| *known == name).map_or("", |(_, taken, _)| taken);
+    let needed = taken.split_whitespace().filter(|word| !word.starts_with('[')).count();
+    match count < needed {
+        true => {
+            Err(format!("`{name}` needs {taken} after the run: {name}(RUN, {})", taken.replace(' ', ", ")))
+        }
+        false => Ok(()),
+    }
+}
+
+/// What a measure is shown in where no file says in what; plain numbers have no unit.
+pub(super) fn unit_of(name: &str) -> &'static str {
+    match name {
+        "time" | "first byte" | "mark" | "failed after" | "wait" => "ms",
+        "goodput" => "MB/s",
+        "syn data" | "syn-ack data" | "resent" | "acknowledged" | "read" | "cwnd" => "B",
+        _ => "",
+    }
+}
+
 /// Is there such a measure? Otherwise says which are.
 pub(super) fn check(name: &str) -> Result<(), String> {
     if MEASURES.iter().any(|(known, ..)| *known == name) {

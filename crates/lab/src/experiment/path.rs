@@ -31,7 +31,9 @@ pub fn route_of_words(words: &[String]) -> Result<(Route, usize), String> {
     for word in words {
         let (key, value) =
             word.split_once('=').ok_or_else(|| format!("`{word}`: write KEY=VALUE as in rtt=20ms"))?;
-        table.insert(key.to_owned(), literal(value));
+        if table.insert(key.to_owned(), literal(value)).is_some() {
+            return Err(format!("`{key}` is there twice"));
+        }
     }
     let path: PathPart = table.try_into().map_err(|error| explained(&error))?;
     if path.second.is_some() || path.router.is_some() {
@@ -114,5 +116,25 @@ pub(super) fn over(own: &PathPart, base: &PathPart) -> PathPart {
         links: own.links.or(base.links),
         skew: own.skew.or(base.skew),
         miimon: own.miimon.or(base.miimon),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_path_that_are_wrong_are_told() {
+        for (words, told) in [
+            ("rtt=20", "write 35ms"),
+            ("rtt", "write KEY=VALUE"),
+            ("rt=20ms", "did you mean `rtt`"),
+            ("rtt=20ms rtt=30ms", "`rtt` is there twice"),
+            ("router=10ms", "joins two ends"),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let error = route_of_words(&words).err().unwrap_or_default();
+            assert!(error.contains(told), "{words:?}: {error}");
+        }
     }
 }

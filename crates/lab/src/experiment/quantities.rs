@@ -5,6 +5,7 @@ use core::fmt::Display;
 use core::str::FromStr;
 use core::time::Duration;
 use serde::{Deserialize, Deserializer};
+use toml::Value;
 
 macro_rules! quantity {
     ($name:ident, $of:ty, $parse:path) => {
@@ -26,7 +27,14 @@ quantity!(Rate, u64, units::rate);
 quantity!(Share, f64, units::percent);
 
 pub(super) fn required<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<T, D::Error> {
-    String::deserialize(de)?.parse().map_err(serde::de::Error::custom)
+    let text = match Value::deserialize(de)? {
+        Value::String(text) => text,
+        // A number without its unit is told which units there are.
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        _ => return Err(serde::de::Error::custom("expected a text, such as \"35ms\"")),
+    };
+    text.parse().map_err(serde::de::Error::custom)
 }
 
 pub(super) fn optional<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(

@@ -3,7 +3,7 @@
 use super::formula::Formula;
 use super::outcome::Figures;
 use super::units::{in_unit_of, unit};
-use super::{Experiment, explained, path, question};
+use super::{Experiment, explained, measure, path, question};
 use core::str::FromStr;
 use toml::{Table, Value};
 
@@ -35,7 +35,8 @@ impl FromStr for Axis {
 struct Wanted {
     name: String,
     formula: Formula,
-    like: String,
+    /// A quantity in that unit; none where its unit has no name.
+    like: Option<String>,
 }
 
 /// What is to be played.
@@ -142,20 +143,18 @@ impl Sweep {
 
     /// A value of the n-th measure, for people.
     pub(super) fn shown(&self, measure: usize, value: f64) -> String {
-        match self.wanted[measure].like.as_str() {
-            "" => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
-            like => in_unit_of(value, like),
+        match &self.wanted[measure].like {
+            None => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+            Some(like) => in_unit_of(value, like),
         }
     }
 
     /// The unit that the n-th measure is drawn in, and how much one of it is.
     pub(super) fn unit(&self, measure: usize) -> (&str, f64) {
-        match self.wanted[measure].like.as_str() {
-            "" => ("s, B, B/s or plain", 1.0),
-            like => match unit(like) {
-                ("", factor) => ("plain number", factor),
-                named => named,
-            },
+        match self.wanted[measure].like.as_deref().map(unit) {
+            None => ("in units of s and B", 1.0),
+            Some(("", factor)) => ("plain number", factor),
+            Some(named) => named,
         }
     }
 
@@ -171,12 +170,7 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         let expects = base.file.expect.iter().map(|expect| Wanted {
             name: expect.what.clone(),
             formula: expect.that.clone(),
-            like: [&expect.is, &expect.at_least, &expect.at_most]
-                .into_iter()
-                .flatten()
-                .next()
-                .cloned()
-                .unwrap_or_default(),
+            like: [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten().next().cloned(),
         });
         return Ok(expects.collect());
     }
@@ -184,7 +178,8 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         let wrong = |error: String| format!("measure \"{text}\": {error}");
         let formula: Formula = text.parse().map_err(wrong)?;
         base.check_formula(&formula).map_err(wrong)?;
-        Ok(Wanted { name: text.clone(), formula, like: String::new() })
+        let like = formula.unit(&measure::unit_of).map(|unit| format!("1 {unit}"));
+        Ok(Wanted { name: text.clone(), formula, like })
     };
     measures.iter().map(read).collect()
 }
@@ -284,12 +279,24 @@ is = \"200 ms\"
     }
 
     #[test]
+    fn what_is_measured_has_its_unit() {
+        let sweep = sweep(&["path.rtt=20ms"], &["wait(95)", "goodput()", "time() / time()"]).unwrap();
+        let shown: Vec<String> = (0..3).map(|measure| sweep.shown(measure, 0.0399)).collect();
+        assert_eq!(shown, ["39.9 ms", "0.00 MB/s", "0.04"]);
+        assert_eq!((sweep.unit(0), sweep.unit(2)), (("ms", 0.001), ("plain number", 1.0)));
+    }
+
+    #[test]
     fn mistakes_are_told() {
         for (axes, measures, told) in [
             (["path.rt=20ms"], [].as_slice(), "did you mean `rtt`"),
             (["path.rtt=20 apples"], &[], "write 35ms"),
             (["run.a.path.rtt=20ms"], &[], "run.NAME.KEY"),
+            (["path.rtt=20"], &[], "write 35ms"),
+            (["path.queue=some"], &[], "expected a whole number"),
             (["path.rtt=20ms"], &["tme()"], "did you mean `time`"),
+            (["path.rtt=20ms"], &["wait()"], "needs PERCENTILE after the run"),
+            (["path.rtt=20ms"], &["count(client)"], "count(RUN, client|server, COUNTER)"),
         ] {
             let error = sweep(&axes, measures).unwrap_err();
             assert!(error.contains(told), "{error}");

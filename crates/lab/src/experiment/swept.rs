@@ -126,8 +126,8 @@ impl<'a> Swept<'a> {
         let mut graph = Graph::new(format!("Distribution: {name}"), "plays at or below", "%")
             .over(format!("{name}, {unit}"));
         if self.sweep.points().len() > CURVES_MAX {
-            graph =
-                graph.with_note(format!("the first {CURVES_MAX} of {} points", self.sweep.points().len()));
+            graph = graph
+                .with_note(format!("the first {CURVES_MAX} of {} combinations", self.sweep.points().len()));
         }
         for (point, values) in self.sweep.points().enumerate().take(CURVES_MAX) {
             let Spread(sorted) = self.spread(point, measure);
@@ -147,12 +147,16 @@ impl Report for Swept<'_> {
         page.heading(self.sweep.question());
         let (played, all, seeds) = (self.samples.len(), self.sweep.plays(), self.sweep.seeds());
         let part = if played < all { format!(" of {all}") } else { String::new() };
-        page.paragraph(&format!(
-            "{played}{part} plays, {} points with {} seeds from {} on.",
-            self.sweep.points().len(),
-            seeds.len(),
-            seeds[0]
-        ));
+        let seeds = match seeds {
+            [only] => format!("seed {only}"),
+            [first, .., last] => format!("each of the seeds {first} to {last}"),
+            [] => String::new(),
+        };
+        let combinations = match self.sweep.points().len() {
+            1 => "one combination".to_owned(),
+            count => format!("{count} combinations"),
+        };
+        page.paragraph(&format!("{played}{part} plays: {combinations} of values, with {seeds}."));
         for (measure, name) in self.sweep.measures().enumerate() {
             page.heading(name);
             page.table(&self.table(measure));
@@ -231,7 +235,10 @@ at_least = \"1 ms\"
         let mut page = Page::new(PageStyle::default());
         whole.render(&mut page);
         let text = page.into_text();
-        assert!(text.contains("10 plays, 2 points with 5 seeds from 1 on"), "{text}");
+        assert!(
+            text.contains("10 plays: 2 combinations of values, with each of the seeds 1 to 5."),
+            "{text}"
+        );
         assert_eq!(whole.graphs().len(), 2);
         let csv = |swept: &Swept<'_>| {
             let mut bytes = Vec::new();
