@@ -163,6 +163,25 @@ fn a_window_that_shrinks_over_text_in_flight_is_probed() {
     assert_eq!(p.state(id), State::Established);
 }
 
+/// RFC 9293 §3.8.6.1: as long as the peer answers, "the sending TCP peer MUST allow the connection to stay open" (MUST-37). Without SACK its
+/// answer to a probe with text that was in flight looks like a duplicate.
+#[test]
+fn answered_probes_with_text_in_flight_do_not_count_towards_the_retry_limit() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_retries2", "3").unwrap();
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000>");
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.send("A 1 ack 1 win 0");
+    for wait in [200, 400, 800, 1600, 3200, 6400] {
+        p.expect_after(wait, "PA 1:1001 ack 1");
+        p.send("A 1 ack 1 win 0");
+    }
+    assert_eq!(p.state(id), State::Established);
+}
+
 /// Each end has seen the other's window closed by text with a hole before it: what the answers to their probes offer comes with numbers
 /// from before that. The repeated text moves them on.
 #[test]

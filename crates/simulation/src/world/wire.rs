@@ -231,6 +231,18 @@ impl World<'_> {
         }
     }
 
+    /// Of a connection that makes no progress. Where an attacker has written into the stream each end acknowledges what the other has never sent,
+    /// and answers such an acknowledgement, for ever: as often as `tcp_invalid_ratelimit` lets both.
+    fn packets_per_second(&self) -> u64 {
+        let out_of_step = self.scenario.attacks.iter().any(|attack| !attack.kind.is_bounded());
+        let limits = self.stacks.iter().map(|stack| u64::from(stack.config().tcp_invalid_ratelimit));
+        match limits.max() {
+            Some(0) if out_of_step => u64::from(u32::MAX),
+            Some(limit) if out_of_step => PACKETS_PER_SECOND.max(4 * 1000 / limit),
+            _ => PACKETS_PER_SECOND,
+        }
+    }
+
     /// Nobody repeats without end, or without waiting longer and longer.
     fn check_repetition(&mut self, from: usize, packet: &[u8]) -> Result<(), Failure> {
         self.wire.since_progress += 1;
@@ -239,7 +251,9 @@ impl World<'_> {
         let since = self.now.since(self.wire.progress_at.unwrap_or(self.at(0))).as_secs();
         let connections = self.scenario.connections.len() as u64;
         if self.wire.since_progress
-            > MOST_PACKETS + PACKETS_PER_BYTE * said + PACKETS_PER_SECOND * connections * since
+            > MOST_PACKETS
+                + PACKETS_PER_BYTE * said
+                + self.packets_per_second().saturating_mul(connections * since)
         {
             return Err(Failure::new("a storm of packets", wire::Summary(packet)));
         }

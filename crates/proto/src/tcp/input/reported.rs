@@ -24,8 +24,12 @@ impl Connection {
         let prior_una = self.snd.una;
         let progress = segment.header.ack.after(prior_una);
         let duplicate = !progress && self.is_duplicate_ack(segment, window_updated);
-        if !progress && !duplicate {
-            return self.probes_answered(&cx.config);
+        if !progress {
+            // What answers a probe with text that was in flight looks like a duplicate.
+            self.probes_answered(&cx.config);
+            if !duplicate {
+                return;
+            }
         }
         if progress && self.recovery.is_idle() {
             let acked = self.acknowledge_amid_trouble(cx, segment, None);
