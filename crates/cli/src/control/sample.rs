@@ -79,7 +79,7 @@ fn ends(local: SocketAddr, peer: SocketAddr) -> Socket {
 }
 
 fn timed(socket: Socket, timer: Option<RunningTimer>, now: Instant) -> Socket {
-    let Some(RunningTimer { kind, expires_at, expirations, .. }) = timer else { return socket };
+    let Some(RunningTimer { kind, expires_at, expirations }) = timer else { return socket };
     Socket {
         timed: true,
         probing: kind == TimerKind::Persist,

@@ -19,7 +19,6 @@ pub enum TimerKind {
 
 /// A timer that runs: the one that Linux would show, of several that may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RunningTimer {
     /// What it is for.
     pub kind: TimerKind,
