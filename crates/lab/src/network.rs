@@ -106,8 +106,8 @@ pub struct Network {
     frames: Frames,
     /// Memory for packets that arrive together.
     room: RxBatch,
-    /// Memory for what hosts tell.
-    told: Vec<CardEvent>,
+    /// Memory for what happens in cards.
+    events: Vec<CardEvent>,
 }
 
 impl Network {
@@ -125,7 +125,7 @@ impl Network {
             capture: Capture::new(),
             frames: Frames::default(),
             room: RxBatch::default(),
-            told: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -357,15 +357,15 @@ impl Network {
 
     /// Hands the host's packets to its paths, and events to its application, until it has no more.
     fn settle(&mut self, host: HostId) {
-        let mut told = core::mem::take(&mut self.told);
+        let mut events = core::mem::take(&mut self.events);
         loop {
-            let is_more = self.hosts[host.0].work(self.now, &mut self.room, &mut told);
-            told.drain(..).for_each(|event| self.note_card(host, event));
+            let is_more = self.hosts[host.0].work(self.now, &mut self.room, &mut events);
+            events.drain(..).for_each(|event| self.note_card(host, event));
             if !is_more && !self.hosts[host.0].handle_next_event(self.now) {
                 break;
             }
         }
-        self.told = told;
+        self.events = events;
         while let Some(event) = self.hosts[host.0].stack.poll_trace() {
             self.capture.note(host, event);
         }

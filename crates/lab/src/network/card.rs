@@ -188,19 +188,19 @@ impl Card {
         now: Instant,
         packet: &TxPacket,
         made: &Frames,
-        told: &mut Vec<CardEvent>,
+        events: &mut Vec<CardEvent>,
     ) {
         let is_counted = self.small_queues.is_some() && packet.payload_len() > 0;
         let owner = is_counted.then(|| stack.sender_of(packet)).flatten();
         let mut frames = SmallVec::new();
         made.cut(packet, |frame| frames.push(frame));
         if self.records {
-            told.extend(frames.iter().cloned().map(CardEvent::Left));
+            events.extend(frames.iter().cloned().map(CardEvent::Left));
         }
         let len = packet.len();
         self.count_below(stack, now, owner, len);
         let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
-        self.note_dropped(stack, now, told);
+        self.note_dropped(stack, now, events);
         if matches!(verdict, Verdict::Dropped(_)) {
             stack.handle_refusal(now, packet);
         }
@@ -215,14 +215,14 @@ impl Card {
     pub(super) fn take_arrived(
         &mut self,
         now: Instant,
-        told: &mut Vec<CardEvent>,
+        events: &mut Vec<CardEvent>,
     ) -> SmallVec<[RxPacket; 1]> {
         let mut packets = SmallVec::new();
         while let Some(event) = self.input.poll(now.as_nanos()) {
             match (event, &mut self.merger) {
                 (InputEvent::Taken(frame), merger) => {
                     if self.records {
-                        told.push(CardEvent::Arrived(frame.clone()));
+                        events.push(CardEvent::Arrived(frame.clone()));
                     }
                     match merger {
                         None => packets.push(frame.into_received()),
@@ -239,23 +239,23 @@ impl Card {
                 InputLoss::Missed => "full receive ring",
                 InputLoss::Backlog => "full input backlog",
             };
-            told.push(CardEvent::Lost(frame, by));
+            events.push(CardEvent::Lost(frame, by));
         }
         packets
     }
 
     /// Lets the sending side do what it does until now.
-    pub(super) fn run(&mut self, stack: &mut Stack, now: Instant, told: &mut Vec<CardEvent>) {
+    pub(super) fn run(&mut self, stack: &mut Stack, now: Instant, events: &mut Vec<CardEvent>) {
         while let Some(event) = self.nic.poll(now.as_nanos()) {
             match event {
-                NicEvent::Sent { frame, .. } => told.push(CardEvent::OnLine(frame)),
+                NicEvent::Sent { frame, .. } => events.push(CardEvent::OnLine(frame)),
                 NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.len),
             }
         }
-        self.note_dropped(stack, now, told);
+        self.note_dropped(stack, now, events);
     }
 
-    fn note_dropped(&mut self, stack: &mut Stack, now: Instant, told: &mut Vec<CardEvent>) {
+    fn note_dropped(&mut self, stack: &mut Stack, now: Instant, events: &mut Vec<CardEvent>) {
         if !self.nic.has_dropped() {
             return;
         }
@@ -263,7 +263,7 @@ impl Card {
         for (packet, reason) in dropped {
             self.is_gone(stack, now, packet.owner, packet.len);
             let by = super::link::words(reason);
-            told.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
+            events.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
         }
     }
 

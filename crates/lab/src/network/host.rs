@@ -166,21 +166,21 @@ impl Host {
         None
     }
 
-    /// Takes what the stack has to say, and lets the card do what it does by now. Puts what happened into `told`, which is empty, and says
+    /// Takes what the stack has to say, and lets the card do what it does by now. Puts what happened into `events`, which is empty, and says
     /// whether that may not have been all.
-    pub(super) fn work(&mut self, now: Instant, room: &mut RxBatch, told: &mut Vec<CardEvent>) -> bool {
+    pub(super) fn work(&mut self, now: Instant, room: &mut RxBatch, events: &mut Vec<CardEvent>) -> bool {
         self.drain(now);
         if self.sink.card.is_some() {
             self.run_card(now, room);
         }
-        core::mem::swap(told, &mut self.sink.told);
-        self.sink.card.is_some() && !told.is_empty()
+        core::mem::swap(events, &mut self.sink.card_events);
+        self.sink.card.is_some() && !events.is_empty()
     }
 
     fn run_card(&mut self, now: Instant, room: &mut RxBatch) {
-        let Sink { card: Some(card), told, .. } = &mut self.sink else { return };
-        card.run(&mut self.stack, now, told);
-        let arrived = card.take_arrived(now, told);
+        let Sink { card: Some(card), card_events, .. } = &mut self.sink else { return };
+        card.run(&mut self.stack, now, card_events);
+        let arrived = card.take_arrived(now, card_events);
         match self.calls {
             _ if arrived.is_empty() => {}
             Calls::Batched => self.handle_packets(now, arrived, room),

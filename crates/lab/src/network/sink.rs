@@ -11,7 +11,7 @@ pub(super) struct Sink {
     /// Disciplines, rings and a line of its own; none: nothing lies between the stack and the path.
     pub(super) card: Option<Box<Card>>,
     /// What has happened, for the network.
-    pub(super) told: Vec<CardEvent>,
+    pub(super) card_events: Vec<CardEvent>,
     frames: Frames,
     /// Memory for what the stack gives.
     packet: TxPacket,
@@ -19,7 +19,7 @@ pub(super) struct Sink {
 
 impl Sink {
     pub(super) fn new(card: Option<Card>, frames: Frames) -> Sink {
-        Sink { card: card.map(Box::new), told: Vec::new(), frames, packet: TxPacket::default() }
+        Sink { card: card.map(Box::new), card_events: Vec::new(), frames, packet: TxPacket::default() }
     }
 
     /// The engine's rule after every mutation: take everything it has to say.
@@ -39,11 +39,11 @@ impl Sink {
     }
 
     fn take_packets(&mut self, stack: &mut Stack, now: Instant) {
-        let Sink { card, told, frames, packet } = self;
+        let Sink { card, card_events, frames, packet } = self;
         while stack.poll_transmit_into(now, packet) {
             match card {
-                None => frames.cut(packet, |frame| told.push(CardEvent::Sent(frame))),
-                Some(card) => card.send(stack, now, packet, frames, told),
+                None => frames.cut(packet, |frame| card_events.push(CardEvent::Sent(frame))),
+                Some(card) => card.send(stack, now, packet, frames, card_events),
             }
             packet.clear_payload();
         }
