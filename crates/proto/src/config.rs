@@ -539,9 +539,9 @@ impl Config {
         if self.ip_no_pmtu_disc == 0 { PathMtuDiscovery::Want } else { PathMtuDiscovery::Dont }
     }
 
-    /// `ip_default_ttl` as the header has it.
+    /// `ip_default_ttl`, of 1 to 255, as the header has it.
     pub(crate) fn hop_limit(&self) -> u8 {
-        self.ip_default_ttl.clamp(1, 255) as u8
+        self.ip_default_ttl as u8
     }
 
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).

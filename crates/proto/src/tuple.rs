@@ -29,6 +29,15 @@ impl FourTuple {
         SocketAddr::new(self.peer.to_ip(), self.peer_port)
     }
 
+    /// Local and peer address of a connection of IPv4, as [`Ipv4Addr::to_bits`](core::net::Ipv4Addr::to_bits) has them.
+    #[inline(always)]
+    pub(crate) fn v4_addresses(&self) -> Option<(u32, u32)> {
+        let [.., l0, l1, l2, l3] = self.local.0;
+        let [.., p0, p1, p2, p3] = self.peer.0;
+        let addresses = (u32::from_be_bytes([l0, l1, l2, l3]), u32::from_be_bytes([p0, p1, p2, p3]));
+        self.peer.is_v4().then_some(addresses)
+    }
+
     /// Bytes of IP header a packet of this connection has.
     pub(crate) fn ip_header_len(&self) -> usize {
         if self.peer.is_v4() { 20 } else { 40 }

@@ -111,19 +111,17 @@ impl PlainSegment {
 }
 
 impl TxPacket {
-    /// Writes the headers over whatever was there; the payload is there already. Don't fragment. False, and nothing is written, for IPv6:
-    /// then [`write_v6`](Self::write_v6) does it. They are two, so that a caller need not have the segment in memory for the one.
+    /// Writes the headers over whatever was there; the payload is there already. Don't fragment. The addresses are those given, source and
+    /// destination as [`Ipv4Addr::to_bits`](core::net::Ipv4Addr::to_bits) has them; the segment's are not looked at, so that a caller need not have it in memory.
     #[inline(always)]
-    pub fn write_v4(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
-        let Some(addresses) = segment.v4_addresses() else { return false };
+    pub fn write_v4(&mut self, segment: &PlainSegment, addresses: (u32, u32), gso_size: u16, partial: bool) {
         let options_len = segment.options_len();
         let pseudo_sum = self.put_v4(segment, addresses, TCP_HEADER_LEN + options_len);
         self.put_plain::<V4_LEN>(segment, pseudo_sum);
         self.end_plain::<V4_LEN>(options_len, gso_size, partial);
-        true
     }
 
-    /// As [`write_v4`](Self::write_v4), of IPv6, without a flow label.
+    /// As [`write_v4`](Self::write_v4), of IPv6, with the segment's addresses and without a flow label.
     #[inline(never)]
     pub fn write_v6(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) {
         let options_len = segment.options_len();

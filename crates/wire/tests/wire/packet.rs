@@ -1,7 +1,7 @@
 //! Packets to send: checksums left to the device, and software GSO.
 use crate::common::{ip_header, tcp_header, v4, v6};
 use bytes::Bytes;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{
@@ -224,9 +224,11 @@ proptest! {
         // Over the remains of another packet.
         let mut plain = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
         let segment = PlainSegment { timestamps, ..plain_of(&ip, &tcp, general.payload_len()) };
-        if !plain.write_v4(&segment, gso_size, partial) {
-            prop_assert!(!src.is_v4());
-            plain.write_v6(&segment, gso_size, partial);
+        match (src.to_ip(), dst.to_ip()) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                plain.write_v4(&segment, (src.to_bits(), dst.to_bits()), gso_size, partial);
+            }
+            _ => plain.write_v6(&segment, gso_size, partial),
         }
         prop_assert_eq!(plain.header(), general.header());
         prop_assert_eq!((plain.checksum, plain.gso_size), (general.checksum, general.gso_size));

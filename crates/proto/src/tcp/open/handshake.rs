@@ -23,7 +23,7 @@ pub(crate) struct SpareHandshakes(Vec<Box<Handshake>>);
 
 impl SpareHandshakes {
     /// More are given back to the allocator.
-    const MOST: usize = 16;
+    const MOST: usize = 64;
 
     /// An opening begins.
     #[inline]

@@ -7,6 +7,7 @@ use crate::tcp::recv::window_space::SIGNED_MOST;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
+#[derive(Clone, Copy)]
 pub(super) struct Outgoing {
     pub(super) seq: SeqNum,
     pub(super) flags: Flags,
@@ -45,8 +46,11 @@ impl Connection {
         packet.repeats_cwr = self.agreed.ecn.is_accurate();
         let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
         if !tells_more && out.urgent == 0 && whole {
-            if !packet.write_v4(&self.plain(cx, &out, window), 0, cx.capabilities.tx_checksum) {
-                self.write_v6(cx, &out, window, packet);
+            match self.tuple.v4_addresses() {
+                Some(addresses) => {
+                    packet.write_v4(&self.plain(cx, &out, window), addresses, 0, cx.capabilities.tx_checksum)
+                }
+                None => self.write_v6(cx, out, window, packet),
             }
             packet.gso_size = self.gso_size(cx, &out);
             return;
@@ -79,8 +83,9 @@ impl Connection {
         let hop_limit = cx.config.hop_limit();
         let segment = PlainSegment { dscp: 0, hop_limit, ..self.plain(cx, &out, window) };
         packet.repeats_cwr = false;
-        if !packet.write_v4(&segment, 0, cx.capabilities.tx_checksum) {
-            self.write_v6(cx, &out, window, packet);
+        match self.tuple.v4_addresses() {
+            Some(addresses) => packet.write_v4(&segment, addresses, 0, cx.capabilities.tx_checksum),
+            None => self.write_v6(cx, out, window, packet),
         }
         cx.counters.out_segs += 1;
         cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
@@ -133,9 +138,10 @@ impl Connection {
         window
     }
 
+    /// By value, so that what is to be sent lies in registers for IPv4.
     #[inline(never)]
-    fn write_v6(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
-        packet.write_v6(&self.plain(cx, out, window), 0, cx.capabilities.tx_checksum);
+    fn write_v6(&self, cx: &Context, out: Outgoing, window: u16, packet: &mut TxPacket) {
+        packet.write_v6(&self.plain(cx, &out, window), 0, cx.capabilities.tx_checksum);
     }
 
     /// The segment without the options that are not timestamps.
