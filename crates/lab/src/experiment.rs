@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
-//! - `path`: what lies between both ends, `device`: the network card of one;
+//! - `path`: what lies between both ends, `topology`: who is joined to whom, `routes`: an end's routes, `device`: its network card;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `talk`: a conversation with `tc`;
@@ -27,11 +27,13 @@ mod path;
 mod play;
 mod quantities;
 mod real;
+mod routes;
 mod seen;
 mod shelf;
 mod sweep;
 mod swept;
 mod talk;
+mod topology;
 pub(crate) mod units;
 
 pub use crate::report::Finding;
@@ -101,6 +103,18 @@ impl Experiment {
     pub fn with_seed(mut self, seed: u64) -> Experiment {
         self.file.seed = seed;
         self
+    }
+
+    /// Makes every variant's network, without running it.
+    ///
+    /// # Errors
+    /// What a host refuses, or does not fit together: a setting, a route, parts of a path.
+    pub fn check_hosts(&self) -> Result<(), String> {
+        let check = |run: &RunPart| {
+            let built = Variant::of(&self.file, run).build([true; 2]);
+            built.map(drop).map_err(|error| format!("run `{}`: {error}", run.name))
+        };
+        self.runs.iter().try_for_each(check)
     }
 
     /// Runs every variant, and compares.

@@ -54,6 +54,7 @@ mod router;
 mod schedule;
 mod sink;
 mod sys;
+mod table;
 mod ways;
 
 pub use app::{App, Idle};
@@ -63,6 +64,7 @@ pub use host::{HostPlan, Profile};
 pub use passage::Passage;
 pub use path::Route;
 pub use sys::{Calls, Sys};
+pub use table::NextHopError;
 pub use ways::Ways;
 
 use crate::capture::{Capture, HostId, PacketId, Place};
@@ -151,16 +153,17 @@ impl Network {
         id
     }
 
-    /// Adds a router: what is for others it passes on by its table, with a time to live that is one less.
-    pub fn add_router(&mut self, address: Ipv4Addr, ways: Ways) -> HostId {
+    /// Adds a router: what is for others it passes on by its table, with a time to live that is one less. Its links are joined by
+    /// [`Network::join_link`].
+    pub fn add_router(&mut self, address: Ipv4Addr) -> HostId {
         let id = self.add_host(HostPlan::new(Profile::Linux, address), Idle);
         let router = &mut self.hosts[id.0];
-        (router.ways, router.forwards) = (Some(ways), true);
+        (router.ways, router.forwards) = (Some(Ways::default()), true);
         id
     }
 
     /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path;
-    /// one with a table of its own ([`Ways`]) as that says.
+    /// one with a table of its own ([`Network::join_link`]) as that says.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         let path = self.paths.len();
@@ -176,6 +179,28 @@ impl Network {
             }
         }
         PathId(path)
+    }
+
+    /// Joins two hosts by a link that is a network of its own, in which both have an address: each has a table of routes from now on, in
+    /// which the other's network is; what else it reaches by a next hop it is told by [`Ways::replace_route`].
+    pub fn join_link(
+        &mut self,
+        ends: [HostId; 2],
+        addresses: [Ipv4Addr; 2],
+        prefix_len: u8,
+        route: Route,
+    ) -> PathId {
+        let id = self.join(ends[0], ends[1], route);
+        let path = &mut self.paths[id.0];
+        path.set_addresses(addresses);
+        for (end, [own, neighbour]) in ends.into_iter().zip([addresses, [addresses[1], addresses[0]]]) {
+            let device = path.device_of(end);
+            let host = &mut self.hosts[end.0];
+            host.add_address(own.into());
+            let ways = host.ways.get_or_insert_default();
+            ways.add_link(device, neighbour, prefix_len);
+        }
+        id
     }
 
     /// The time.
@@ -246,14 +271,21 @@ impl Network {
         self.hosts[host.0].ways.as_mut()
     }
 
+    /// Changes a host's routes: its table, if it has one, and what its stack knows of them.
+    pub(crate) fn with_routes<R>(
+        &mut self,
+        host: HostId,
+        change: impl FnOnce(Instant, &mut Stack, Option<&mut Ways>) -> R,
+    ) -> R {
+        let Host { stack, ways, .. } = &mut self.hosts[host.0];
+        let result = change(self.now, stack, ways.as_mut());
+        self.settle(host);
+        result
+    }
+
     /// A host's table of routes and filters, if it has one.
     pub fn ways(&self, host: HostId) -> Option<&Ways> {
         self.hosts[host.0].ways.as_ref()
-    }
-
-    /// Gives a host a table of routes and filters.
-    pub fn set_ways(&mut self, host: HostId, ways: Ways) {
-        self.hosts[host.0].ways = Some(ways);
     }
 
     /// What a host's card has done; `None`: it has none.
@@ -387,10 +419,9 @@ impl Network {
 
     /// Puts a packet on the path that leads to its destination.
     fn transmit(&mut self, host: HostId, traveller: Traveller) {
-        let path = self.route(host, &traveller);
-        let Some(path) = path else {
-            self.record(traveller.packet, Place::Lost { by: "no route".into() }, &traveller.bytes);
-            return;
+        let path = match self.route(host, &traveller) {
+            Ok(path) => path,
+            Err(by) => return self.record(traveller.packet, Place::Lost { by }, &traveller.bytes),
         };
         let outcomes = self.paths[path].send(self.now, host, traveller);
         self.finish(path, outcomes);
@@ -411,22 +442,30 @@ impl Network {
     }
 
     /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
-    /// by their hash, as a load balancer or a router with equal routes does.
-    fn route(&self, host: HostId, packet: &Traveller) -> Option<usize> {
+    /// by their hash, as a load balancer or a router with equal routes does. An error says by what a packet is lost.
+    fn route(&self, host: HostId, packet: &Traveller) -> Result<usize, String> {
         let destination = || IpHeader::parse(&packet.bytes).ok().map(|(ip, _)| ip.dst);
         let attached = &self.attached[host.0];
+        let no_route = || "no route".to_owned();
         if let Some(ways) = &self.hosts[host.0].ways {
-            return attached.get(ways.device_for(destination()?.to_ip())?).copied();
+            let next = destination().and_then(|destination| ways.next_hop(destination.to_ip()));
+            let (device, neighbour) = next.ok_or_else(no_route)?;
+            let path = *attached.get(device).ok_or_else(no_route)?;
+            return match self.paths[path].lacks(host, neighbour) {
+                true => Err(format!("no neighbour {neighbour} on eth{device}")),
+                false => Ok(path),
+            };
         }
         if let [only] = attached[..] {
-            return Some(only);
+            return Ok(only);
         }
-        let destination = destination()?;
-        match self.ways_to[host.0].get(&destination).map(SmallVec::as_slice) {
-            None | Some([]) => attached.first().copied(),
-            Some([only]) => Some(*only),
-            Some(several) => several.get(packet.flow_hash() as usize % several.len()).copied(),
-        }
+        let destination = destination().ok_or_else(no_route)?;
+        let way = match self.ways_to[host.0].get(&destination).map(SmallVec::as_slice) {
+            None | Some([]) => attached.first(),
+            Some([only]) => Some(only),
+            Some(several) => several.get(packet.flow_hash() as usize % several.len()),
+        };
+        way.copied().ok_or_else(no_route)
     }
 
     /// Does the host take what comes by this path? Its filters may not.

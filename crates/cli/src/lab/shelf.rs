@@ -55,6 +55,8 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for path in paths {
         let experiment = read(path)?;
+        let wrong = |error| Failure::failed(format!("{}: {error}", path.display()));
+        experiment.check_hosts().map_err(wrong)?;
         text.push_str(&format!("{}: {}\n", path.display(), experiment.question()));
     }
     print(&text)

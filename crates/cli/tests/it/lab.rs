@@ -69,14 +69,26 @@ fn everything_runs_as_expected_and_comes_out_the_same_twice() {
     assert_eq!(first, all());
 }
 
-#[test]
-fn a_file_with_a_mistake_is_refused_with_its_line() {
-    let file = std::env::temp_dir().join(format!("firstbyte-lab-mistake-{}.toml", std::process::id()));
-    std::fs::write(&file, "# Why?\nchapter = \"x\"\nlesson = \"y\"\n[path]\nrtf = \"5ms\"\n").unwrap();
+/// What `lab check` answers to a file that is not as it should be.
+fn mistake(name: &str, text: &str) -> String {
+    let file = std::env::temp_dir().join(format!("firstbyte-lab-{name}-{}.toml", std::process::id()));
+    std::fs::write(&file, text).unwrap();
     let output = run(&["lab", "check", file.to_str().unwrap()]);
     std::fs::remove_file(&file).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_next_hop_that_is_on_no_link_is_refused_before_anything_runs() {
+    let text = include_str!("../../../lab/scenarios/dual-homed.toml");
+    let told = mistake("next-hop", &text.replace("via 198.18.0.254", "via 198.19.0.254"));
+    assert!(told.contains("198.19.0.254 is not on a link; eth0 is on 198.51.100.0/24"), "{told}");
+}
+
+#[test]
+fn a_file_with_a_mistake_is_refused_with_its_line() {
+    let told = mistake("word", "# Why?\nchapter = \"x\"\nlesson = \"y\"\n[path]\nrtf = \"5ms\"\n");
     assert!(told.contains("line 5") && told.contains("did you mean `rtt`?"), "{told}");
 }
 

@@ -1,5 +1,6 @@
 //! Things that happen in the middle of a run.
 
+use super::routes::Routes;
 use core::str::FromStr;
 
 /// What happens.
@@ -15,13 +16,15 @@ pub(super) enum Act {
     SpoofSyns { count: u32 },
     /// A setting of an end changes.
     Set { client: bool, name: String, value: String },
+    /// A route of an end changes.
+    Route { client: bool, routes: Routes },
     /// The client forgets what it knows of paths.
     Forget,
     /// The server has another cookie key.
     NewKey,
 }
 
-const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, forget paths, new key";
+const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, route client|server ROUTE, forget paths, new key";
 
 impl FromStr for Act {
     type Err = String;
@@ -40,6 +43,9 @@ impl FromStr for Act {
             ["spoof", count, "SYNs"] => Act::SpoofSyns { count: count.parse().map_err(|_| wrong())? },
             ["set", end @ ("client" | "server"), name, value] => {
                 Act::Set { client: *end == "client", name: (*name).into(), value: (*value).into() }
+            }
+            ["route", end @ ("client" | "server"), route @ ..] => {
+                Act::Route { client: *end == "client", routes: route.join(" ").parse()? }
             }
             ["forget", "paths"] => Act::Forget,
             ["new", "key"] => Act::NewKey,

@@ -85,7 +85,7 @@ pub(super) struct PathPart {
     /// Round trip between each client and a router, at which the rest of the path begins: all clients share that.
     #[serde(default, deserialize_with = "optional")]
     pub(super) router: Option<Time>,
-    /// Round trip of a second path, at which the server's `eth1` is.
+    /// Round trip of a second path from the router, at which the server's `eth1` is.
     #[serde(default, deserialize_with = "optional")]
     pub(super) second: Option<Time>,
     /// Several links, and how the server's bond chooses; every further link is `skew` longer.
@@ -118,15 +118,6 @@ pub(super) enum Towards {
     Server,
 }
 
-/// A device of a host with two, or neither.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum DeviceName {
-    Eth0,
-    Eth1,
-    None,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BoxName {
@@ -150,7 +141,7 @@ pub(super) struct EndPart {
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
     /// In the words of `ip route`.
-    pub(super) route: Option<String>,
+    pub(super) route: Option<super::routes::Routes>,
     pub(super) nodelay: Option<bool>,
     pub(super) keepalive: Option<bool>,
     #[serde(default, deserialize_with = "optional")]
@@ -183,8 +174,6 @@ pub(super) struct EndPart {
     pub(super) servers: Option<usize>,
     /// Each has a cookie key of its own.
     pub(super) own_keys: Option<bool>,
-    /// The device that packets leave by, where there are two.
-    pub(super) leaves_by: Option<DeviceName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

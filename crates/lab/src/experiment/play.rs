@@ -2,27 +2,23 @@
 
 use super::device::DevicePart;
 use super::event::Act;
-use super::file::{DeviceName, EndPart, EventPart, File, PathPart, ProfileName, RunPart};
+use super::file::{EndPart, EventPart, File, PathPart, ProfileName, RunPart};
 use super::path;
 use super::quantities::Size;
+use super::routes::Routes;
+use super::topology::{self, Joined, SERVER, address_of_client};
 use crate::apps::{Program, Rounds, Step, Told};
 use crate::capture::{Capture, HostId};
 use crate::middlebox::Direction;
-use crate::network::{CardStats, HostPlan, Network, PathId, Profile, Route, Ways};
+use crate::network::{CardStats, HostPlan, Network, PathId, Profile};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing};
-use proto::{ConnectOptions, ListenOptions, SocketOptions, StateCounts, parse_route};
+use proto::{ConnectOptions, ListenOptions, SocketOptions, StateCounts};
 use qdisc::{LinkStats, Loss, Probability};
 use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
-pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
-/// Between the clients and the server, where they share a path.
-const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
-/// Of the second client; each further one has the next.
-const MORE_CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// Most hosts that do the client's steps.
 const CLIENTS_MAX: u32 = 100_000;
 /// Of SYNs from nobody (RFC 5737).
@@ -56,13 +52,6 @@ pub(super) struct Hosts {
     pub(super) clients: Vec<HostId>,
     pub(super) servers: Vec<HostId>,
     paths: Vec<Joined>,
-}
-
-/// A path to a server, and who is meant by the client where something happens on it: the first where several share it.
-struct Joined {
-    id: PathId,
-    client: HostId,
-    server: HostId,
 }
 
 enum Happening<'a> {
@@ -132,7 +121,8 @@ impl<'a> Variant<'a> {
                 false => network.add_outside(address),
             });
         }
-        let hosts = Hosts { paths: self.join(&mut network, &clients, &servers)?, clients, servers };
+        let hosts =
+            Hosts { paths: topology::join(&mut network, &self.path, &clients, &servers)?, clients, servers };
         for (number, host) in hosts.servers.iter().enumerate().filter(|_| ours[1]) {
             self.prepare(&mut network, *host, server)?;
             let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
@@ -179,51 +169,6 @@ impl<'a> Variant<'a> {
             capture: network.take_capture(),
             clients,
         }
-    }
-
-    /// Joins every client to every server, or all of them to a router that has one path to the server.
-    fn join(
-        &self,
-        network: &mut Network,
-        clients: &[HostId],
-        servers: &[HostId],
-    ) -> Result<Vec<Joined>, String> {
-        let leaves_by = self.ends[1].leaves_by;
-        if leaves_by.is_some() && self.path.second.is_none() {
-            return Err("`leaves_by` needs a second way: give the path `second`, its round trip".into());
-        }
-        let near: Vec<HostId> = match self.path.router {
-            Some(_) if servers.len() > 1 => {
-                return Err("`router` leads to one server: leave out `servers`, or `router`".into());
-            }
-            Some(_) => vec![network.add_router(ROUTER, Ways::default())],
-            None if self.path.second.is_some() && clients.len() > 1 => {
-                return Err("`second` with several `clients` needs a `router` that they share".into());
-            }
-            None => clients.to_vec(),
-        };
-        let mut paths = Vec::new();
-        for server in servers {
-            for from in &near {
-                let id = network.join(*from, *server, path::route(&self.path)?);
-                let client = if self.path.router.is_some() { clients[0] } else { *from };
-                paths.push(Joined { id, client, server: *server });
-            }
-            if let Some(rtt) = self.path.second {
-                network.join(near[0], *server, Route::with_rtt(rtt.0));
-                network.set_ways(*server, ways_by(leaves_by.unwrap_or(DeviceName::Eth0)));
-            }
-        }
-        if let Some(rtt) = self.path.router {
-            let mut ways = Ways::default_by(0);
-            let first_device = 1 + usize::from(self.path.second.is_some());
-            for (number, client) in clients.iter().enumerate() {
-                network.join(*client, near[0], Route::with_rtt(rtt.0));
-                ways.add_route(address_of_client(number as u32), 32, first_device + number);
-            }
-            network.set_ways(near[0], ways);
-        }
-        Ok(paths)
     }
 
     /// Starts the clients one after the other, and lets happen what the file says.
@@ -278,39 +223,27 @@ impl<'a> Variant<'a> {
     }
 
     fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
-        // A host with two devices has filters of its own before its stack.
-        let mut ways = network.ways(host).cloned();
-        let mut of_device = |name: &str, value: &str| ways.as_mut().is_some_and(|ways| ways.set(name, value));
-        let rest: Vec<_> = end.set.iter().filter(|(name, value)| !of_device(name, &value.text())).collect();
-        if let Some(ways) = ways {
-            network.set_ways(host, ways);
-        }
+        // A host with a table of routes has filters of its own before its stack.
+        let rest = end.set.iter().filter(|(name, value)| {
+            !network.ways_mut(host).is_some_and(|ways| ways.set(name, &value.text()))
+        });
+        let rest: Vec<_> = rest.collect();
         network.with_stack(host, |stack, now| {
             for (name, value) in rest {
                 stack.set(now, name, &value.text()).map_err(|error| format!("`{name}`: {error}"))?;
             }
-            if let Some(text) = &end.route {
-                let (destination, metrics) = parse_route(text).map_err(|error| format!("route: {error}"))?;
-                stack.set_route(now, destination, metrics);
-            }
-            Ok(())
-        })
+            Ok::<(), String>(())
+        })?;
+        match &end.route {
+            Some(routes) => set_routes(network, host, routes),
+            None => Ok(()),
+        }
     }
 }
 
-fn address_of_client(number: u32) -> Ipv4Addr {
-    match number {
-        0 => CLIENT,
-        number => Ipv4Addr::from_bits(MORE_CLIENTS.to_bits() + number - 1),
-    }
-}
-
-fn ways_by(device: DeviceName) -> Ways {
-    match device {
-        DeviceName::Eth0 => Ways::default_by(0),
-        DeviceName::Eth1 => Ways::default_by(1),
-        DeviceName::None => Ways::default(),
-    }
+fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<(), String> {
+    let set = network.with_routes(host, |now, stack, ways| routes.apply(now, stack, ways));
+    set.map_err(|error| format!("route: {error}"))
 }
 
 fn steps(end: &EndPart) -> Vec<Step> {
@@ -360,9 +293,13 @@ fn act(network: &mut Network, path: PathId, ends: [HostId; 2], act: &Act) -> Res
         }
         Act::Set { client, name, value } => {
             let end = ends[usize::from(!client)];
+            if network.ways_mut(end).is_some_and(|ways| ways.set(name, value)) {
+                return Ok(());
+            }
             let set = network.with_stack(end, |stack, now| stack.set(now, name, value));
             set.map_err(|error| format!("`{name}`: {error}"))?;
         }
+        Act::Route { client, routes } => set_routes(network, ends[usize::from(!client)], routes)?,
         Act::Forget => network.with_stack(ends[0], |stack, _| stack.path_cache_mut().clear()),
         Act::NewKey => {
             network.with_stack(ends[1], |stack, _| {
@@ -410,7 +347,6 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         ports: own.ports.or(base.ports),
         servers: own.servers.or(base.servers),
         own_keys: own.own_keys.or(base.own_keys),
-        leaves_by: own.leaves_by.or(base.leaves_by),
         device: match (own.device.clone(), &base.device) {
             (Some(own), Some(base)) => Some(own.over(base)),
             (own, base) => own.or_else(|| base.clone()),

@@ -4,7 +4,8 @@
 
 use super::file::EndPart;
 use super::outcome::{Figures, finding};
-use super::play::{CLIENT, Hosts, Played, SERVER, Variant};
+use super::play::{Hosts, Played, Variant};
+use super::topology::{CLIENT, SERVER};
 use super::{Experiment, Finding};
 use crate::apps::{Program, Step, Told};
 use crate::capture::HostId;

@@ -130,8 +130,8 @@ fn parts_of_a_path_that_do_not_fit_are_told() {
     };
     for (from, to, part) in [
         ("[client]", "[client]\nclients = 0", "from 1 to 100000"),
-        ("[client]", "second = \"20ms\"\n[client]\nclients = 2", "needs a `router`"),
-        ("[server]", "[server]\nleaves_by = \"none\"", "needs a second way"),
+        ("[client]", "second = \"20ms\"\n[client]", "needs a `router`"),
+        ("[server]", "[server]\nroute = \"default via 198.51.100.254\"", "need a `router`"),
     ] {
         let text = told(from, to);
         assert!(text.contains(part), "{to}: {text}");
@@ -140,4 +140,98 @@ fn parts_of_a_path_that_do_not_fit_are_told() {
         FILE.replace("[client]", "router = \"1ms\"\n[client]").replace("[server]", "[server]\nservers = 2");
     let text = Experiment::parse(&two).unwrap().run().unwrap_err();
     assert!(text.contains("leads to one server"), "{text}");
+}
+
+/// Two routers' addresses, one for each of the server's devices: the table of routes says which of them is next.
+const DUAL_HOMED: &str = "# Which way does an answer take?
+chapter = \"Routes\"
+lesson = \"The way that the server's table says.\"
+for = \"10s\"
+[path]
+router = \"20ms\"
+rtt = \"40ms\"
+second = \"100ms\"
+[client]
+profile = \"linux\"
+steps = [\"connect\", \"write 100\", \"read 500\", \"close\"]
+[server]
+profile = \"linux\"
+route = \"ROUTE\"
+set = { \"net.ipv4.conf.all.rp_filter\" = 0 }
+steps = [\"read 100\", \"write 500\", \"close\"]
+[[expect]]
+what = \"connected\"
+that = \"connected()\"
+is = \"1\"
+";
+
+/// Both halves of the round trip that a first byte takes twice: 30 ms there, and back by a path of 20 or 50 ms beyond the router.
+#[test]
+fn an_answer_goes_to_the_next_hop_of_its_route() {
+    let first_byte = |route: &str| {
+        let played =
+            Experiment::parse(&DUAL_HOMED.replace("ROUTE", route)).unwrap().play_all().unwrap().remove(0);
+        let exchanges = crate::exchange::exchanges_of(&played.capture, &played.clients);
+        exchanges[0].time_to_first_byte().map(|time| time.as_millis())
+    };
+    let (short, long) = (Some(120), Some(180));
+    for (route, expected) in [
+        ("default initcwnd 20", short),
+        ("default via 198.51.100.254", short),
+        ("default via 198.18.0.254", long),
+        ("default via 198.18.0.254 dev eth1 initcwnd 20", long),
+        ("192.0.2.0/24 via 198.18.0.254", long),
+        ("203.0.113.0/24 via 198.18.0.254", short),
+        // Nobody answers there, nobody is asked, or nothing leads there.
+        ("default via 198.18.0.9", None),
+        ("default dev eth1", None),
+        ("unreachable default", None),
+    ] {
+        assert_eq!(first_byte(route), expected, "{route}");
+    }
+    let two =
+        DUAL_HOMED.replace("\"ROUTE\"", "[\"default via 198.18.0.254\", \"192.0.2.1 via 198.51.100.254\"]");
+    let played = Experiment::parse(&two).unwrap().play_all().unwrap().remove(0);
+    let exchanges = crate::exchange::exchanges_of(&played.capture, &played.clients);
+    assert_eq!(
+        exchanges[0].time_to_first_byte().map(|time| time.as_millis()),
+        short,
+        "the longest prefix holds"
+    );
+}
+
+#[test]
+fn a_next_hop_that_is_not_on_a_link_is_told() {
+    let told = |route: &str| {
+        let outcome =
+            Experiment::parse(&DUAL_HOMED.replace("ROUTE", route)).and_then(|experiment| experiment.run());
+        outcome.unwrap_err()
+    };
+    for (route, part) in [
+        (
+            "default via 203.0.113.1",
+            "the next hop 203.0.113.1 is not on a link; eth0 is on 198.51.100.0/24, eth1 is on 198.18.0.0/24",
+        ),
+        ("default via 198.18.0.254 dev eth0", "is on the link of eth1, not on that of eth0"),
+        ("default dev eth2", "there is no eth2; there is eth0, eth1"),
+        ("default via nowhere", "line 14"),
+    ] {
+        let text = told(route);
+        assert!(text.contains(part), "{route}: {text}");
+    }
+}
+
+/// The connection attempt goes on while somebody mends the server: its next SYN is answered.
+#[test]
+fn a_route_and_a_filter_can_be_mended_while_it_runs() {
+    let strict =
+        DUAL_HOMED.replace("ROUTE", "default via 198.18.0.254").replace("rp_filter\" = 0", "rp_filter\" = 1");
+    let connected = |event: &str| {
+        let text = format!("{strict}[[event]]\nat = \"2s\"\ndo = \"{event}\"\n");
+        Experiment::parse(&text).unwrap().run().unwrap().holds()
+    };
+    assert!(!Experiment::parse(&strict).unwrap().run().unwrap().holds());
+    assert!(connected("set server net.ipv4.conf.eth0.rp_filter 2"));
+    assert!(connected("route server default via 198.51.100.254"));
+    assert!(!connected("route server default via 198.18.0.9"));
 }

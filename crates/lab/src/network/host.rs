@@ -102,7 +102,7 @@ impl Host {
         let sink = Sink::new(plan.card.as_ref().map(|card| Card::new(card, records, seed)), frames);
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {
-            stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
+            stack.add_address(*address, prefix_len(*address));
         }
         let (addresses, calls) = (plan.addresses, plan.calls);
         Host {
@@ -116,6 +116,14 @@ impl Host {
             sink,
             events: VecDeque::new(),
             stack_due: None,
+        }
+    }
+
+    /// One more address, unless it is there.
+    pub(super) fn add_address(&mut self, address: IpAddr) {
+        if !self.addresses.contains(&address) {
+            self.addresses.push(address);
+            self.stack.add_address(address, prefix_len(address));
         }
     }
 
@@ -214,6 +222,10 @@ impl Host {
 
 /// Largest segment that a card cuts (Linux's `GSO_LEGACY_MAX_SIZE`, less the headers).
 const GSO_MAX_SIZE: usize = 65_536 - 320;
+
+fn prefix_len(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 24 } else { 64 }
+}
 
 /// The 32 bytes a stack wants, from one number.
 fn stack_seed(seed: u64) -> [u8; 32] {

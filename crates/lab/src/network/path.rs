@@ -7,6 +7,7 @@ use super::{derived_seed, earlier};
 use crate::capture::{HostId, PacketId, Place, QueueSample, WireId};
 use crate::middlebox::{Direction, Middlebox, Passed};
 use bytes::Bytes;
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use proto::Instant;
 use qdisc::{BondMode, BondStats, Entry, LinkConfig, LinkStats, TcError};
@@ -155,6 +156,8 @@ pub(super) struct Path {
     ends: [HostId; 2],
     /// At which device of each end it is.
     devices: [usize; 2],
+    /// What each end is called on it, where that is a network of its own.
+    addresses: Option<[Ipv4Addr; 2]>,
     hops: Vec<Hop>,
 }
 
@@ -191,7 +194,7 @@ impl Path {
                 }
             }
         };
-        Path { ends, devices, hops: route.hops.into_iter().enumerate().map(build).collect() }
+        Path { ends, devices, addresses: None, hops: route.hops.into_iter().enumerate().map(build).collect() }
     }
 
     pub(super) fn peer_of(&self, host: HostId) -> Option<HostId> {
@@ -205,6 +208,15 @@ impl Path {
     /// At which device of that end it is.
     pub(super) fn device_of(&self, host: HostId) -> usize {
         self.devices[usize::from(self.ends[0] != host)]
+    }
+
+    pub(super) fn set_addresses(&mut self, addresses: [Ipv4Addr; 2]) {
+        self.addresses = Some(addresses);
+    }
+
+    /// Is nobody there for this host who has the address?
+    pub(super) fn lacks(&self, host: HostId, neighbour: Ipv4Addr) -> bool {
+        self.addresses.is_some_and(|addresses| addresses[usize::from(self.ends[0] == host)] != neighbour)
     }
 
     pub(super) fn middleboxes(&mut self) -> impl Iterator<Item = &mut dyn Middlebox> {

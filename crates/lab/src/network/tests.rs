@@ -192,11 +192,13 @@ fn a_router_tells_whose_time_to_live_has_run_out() {
     let (here, there) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 1));
     let mut network = Network::new(1);
     let client = network.add_host(HostPlan::new(Profile::Linux, here), Idle);
-    let ways = Ways::default_by(1).route(here, 32, 0);
-    let router = network.add_router(Ipv4Addr::new(192, 0, 2, 254), ways);
+    let router = network.add_router(Ipv4Addr::new(192, 0, 2, 254));
     let server = network.add_host(HostPlan::new(Profile::Linux, there), Idle);
-    network.join(client, router, Route::with_rtt(RTT));
-    network.join(router, server, Route::with_rtt(RTT));
+    let gateway = Ipv4Addr::new(192, 0, 2, 254);
+    network.join_link([client, router], [here, gateway], 24, Route::with_rtt(RTT));
+    network.join_link([router, server], [Ipv4Addr::new(198, 51, 100, 254), there], 24, Route::with_rtt(RTT));
+    let ways = network.ways_mut(client).unwrap();
+    ways.replace_route((Ipv4Addr::UNSPECIFIED, 0), Some(gateway), None).unwrap();
     network.with_stack(client, |stack, now| {
         stack.set(now, "net.ipv4.ip_default_ttl", "1").unwrap();
         stack.connect(now, SocketAddr::from((there, 80)), ConnectOptions::default()).unwrap();

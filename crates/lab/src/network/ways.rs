@@ -1,8 +1,9 @@
 //! A host's several devices: which one a packet leaves by, and which may bring one from where (`rp_filter`).
 //!
-//! The n-th path that joins a host is at its n-th device, `eth0` the first; whoever is at the path's other end is the next hop. A host that is
-//! told nothing here has no table: its packets go towards whoever holds the address.
+//! The n-th path that joins a host is at its n-th device, `eth0` the first. A host without this has no table: its packets go towards whoever
+//! holds the address.
 
+use super::table::{NextHopError, Table};
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
 use wire::{Flags, IpHeader, protocol};
@@ -10,8 +11,7 @@ use wire::{Flags, IpHeader, protocol};
 /// A host's table of routes, and its filters.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// Of each prefix length the networks, and the device of each: the longest that fits holds.
-    routes: BTreeMap<u8, BTreeMap<u32, usize>>,
+    table: Table,
     /// `net.ipv4.conf.NAME.rp_filter` and `….log_martians`, `all` among them.
     settings: BTreeMap<String, (u8, bool)>,
     filtered: u64,
@@ -19,21 +19,27 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// A host that sends everything by this device.
-    pub fn default_by(device: usize) -> Ways {
-        Ways::default().route(Ipv4Addr::UNSPECIFIED, 0, device)
+    pub(super) fn add_link(&mut self, device: usize, neighbour: Ipv4Addr, prefix_len: u8) {
+        self.table.add_link(device, neighbour, prefix_len);
     }
 
-    /// Adds a route.
-    pub fn route(mut self, network: Ipv4Addr, prefix_len: u8, device: usize) -> Ways {
-        self.add_route(network, prefix_len, device);
-        self
+    /// Adds a route, in the place of another one to the same network: by a next hop on one of the host's links, or by a device at which the
+    /// destination itself is.
+    ///
+    /// # Errors
+    /// The next hop is not on a link, or there is no such device.
+    pub fn replace_route(
+        &mut self,
+        network: (Ipv4Addr, u8),
+        via: Option<Ipv4Addr>,
+        device: Option<usize>,
+    ) -> Result<(), NextHopError> {
+        self.table.replace(network, via, device)
     }
 
-    /// Adds a route, in the place of another one to the same network.
-    pub fn add_route(&mut self, network: Ipv4Addr, prefix_len: u8, device: usize) {
-        let len = prefix_len.min(32);
-        self.routes.entry(len).or_default().insert(network_of(network, len), device);
+    /// Adds a route that leads nowhere, in the place of another one to the same network.
+    pub fn reject_route(&mut self, network: (Ipv4Addr, u8)) {
+        self.table.reject(network);
     }
 
     /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. False: it is neither, or no value of it.
@@ -66,20 +72,21 @@ impl Ways {
         &self.martians
     }
 
-    /// The device by which this destination is reached.
-    pub(super) fn device_for(&self, destination: IpAddr) -> Option<usize> {
-        let IpAddr::V4(destination) = destination else { return None };
-        let mut from_the_longest = self.routes.iter().rev();
-        from_the_longest.find_map(|(len, routes)| routes.get(&network_of(destination, *len))).copied()
+    /// The device by which this destination is reached, and who is next on its link.
+    pub(super) fn next_hop(&self, destination: IpAddr) -> Option<(usize, Ipv4Addr)> {
+        self.table.next_hop(destination)
     }
 
     /// May this packet come in by that device? Linux asks of what belongs to no connection yet (early demultiplexing comes before), so
     /// it is asked of SYNs.
     pub(super) fn admits(&mut self, packet: &[u8], device: usize) -> bool {
+        if self.settings.is_empty() {
+            return true;
+        }
         let Some((source, destination)) = ends_of_syn(packet) else { return true };
         let all = self.settings.get("all").copied().unwrap_or_default();
         let own = self.settings.get(&format!("eth{device}")).copied().unwrap_or_default();
-        let back = self.device_for(source);
+        let back = self.next_hop(source).map(|(device, _)| device);
         // `IN_DEV_RPFILTER` is the larger of both, `IN_DEV_LOG_MARTIANS` either.
         let admits = match all.0.max(own.0) {
             0 => true,
@@ -94,10 +101,6 @@ impl Ways {
         }
         admits
     }
-}
-
-fn network_of(address: Ipv4Addr, prefix_len: u8) -> u32 {
-    address.to_bits() & u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0)
 }
 
 fn ends_of_syn(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
@@ -116,8 +119,12 @@ mod tests {
     /// The client's SYN, at a host that has these values for all and for `eth0`, and reaches the client by `eth1`, or not at all.
     fn admits(all: &str, own: &str, way_back: bool) -> bool {
         let mut ways = Ways::default();
+        for (device, network) in [[198, 51, 100], [198, 18, 0]].into_iter().enumerate() {
+            ways.add_link(device, Ipv4Addr::new(network[0], network[1], network[2], 254), 24);
+        }
         if way_back {
-            ways = ways.route(Ipv4Addr::new(203, 0, 113, 0), 24, 0).route(Ipv4Addr::UNSPECIFIED, 0, 1);
+            let next = Some(Ipv4Addr::new(198, 18, 0, 254));
+            ways.replace_route((Ipv4Addr::UNSPECIFIED, 0), next, None).unwrap();
         }
         assert!(
             ways.set("net.ipv4.conf.all.rp_filter", all) && ways.set("net.ipv4.conf.eth0.rp_filter", own)

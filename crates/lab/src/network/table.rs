@@ -1,0 +1,214 @@
+//! A host's links and its table of routes: by which device a packet leaves, and to which next hop.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeMap;
+
+/// The longest prefix that fits a destination says where it goes. A route goes by a link on which the next hop has an address, or leads nowhere.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    links: BTreeMap<usize, Link>,
+    /// Of each prefix length the networks, and where each leads; `None`: it is unreachable.
+    routes: BTreeMap<u8, BTreeMap<u32, Option<Hop>>>,
+}
+
+/// The network at one of a host's devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    network: Ipv4Addr,
+    prefix_len: u8,
+}
+
+/// Where a route leads. Without `via` the destination itself is on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hop {
+    device: usize,
+    via: Option<Ipv4Addr>,
+}
+
+/// Why a route cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NextHopError {
+    /// The next hop is in no network of the host's links.
+    NotOnLink {
+        /// The next hop.
+        via: Ipv4Addr,
+        /// Each device, with the network of its link.
+        links: Vec<(usize, Ipv4Addr, u8)>,
+    },
+    /// The next hop is in the network of another device than the one that was named.
+    OtherDevice {
+        /// The next hop.
+        via: Ipv4Addr,
+        /// Where it is.
+        on: usize,
+        /// Which device was named.
+        named: usize,
+    },
+    /// There is no such device.
+    NoDevice {
+        /// Its number.
+        device: usize,
+        /// Those that there are.
+        devices: Vec<usize>,
+    },
+    /// Neither a next hop nor a device.
+    Nowhere,
+}
+
+impl fmt::Display for NextHopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NextHopError::NotOnLink { via, links } => {
+                write!(f, "the next hop {via} is not on a link; ")?;
+                let links =
+                    links.iter().map(|(device, network, len)| format!("eth{device} is on {network}/{len}"));
+                f.write_str(&listed(links))
+            }
+            NextHopError::OtherDevice { via, on, named } => {
+                write!(f, "the next hop {via} is on the link of eth{on}, not on that of eth{named}")
+            }
+            NextHopError::NoDevice { device, devices } => {
+                let devices = listed(devices.iter().map(|device| format!("eth{device}")));
+                write!(f, "there is no eth{device}; there is {devices}")
+            }
+            NextHopError::Nowhere => f.write_str("a route needs `via ADDRESS` or `dev DEVICE`"),
+        }
+    }
+}
+
+impl core::error::Error for NextHopError {}
+
+fn listed(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+impl Table {
+    /// A device is on a link, whose network is that of the neighbour's address.
+    pub(super) fn add_link(&mut self, device: usize, neighbour: Ipv4Addr, prefix_len: u8) {
+        let prefix_len = prefix_len.min(32);
+        let network = network_of(neighbour, prefix_len);
+        self.links.insert(device, Link { network: Ipv4Addr::from_bits(network), prefix_len });
+        self.routes.entry(prefix_len).or_default().insert(network, Some(Hop { device, via: None }));
+    }
+
+    /// Adds a route, in the place of another one to the same network.
+    pub(super) fn replace(
+        &mut self,
+        (network, prefix_len): (Ipv4Addr, u8),
+        via: Option<Ipv4Addr>,
+        device: Option<usize>,
+    ) -> Result<(), NextHopError> {
+        let hop = Hop { device: self.device_of(via, device)?, via };
+        self.put(network, prefix_len, Some(hop));
+        Ok(())
+    }
+
+    /// What is for this network goes nowhere.
+    pub(super) fn reject(&mut self, (network, prefix_len): (Ipv4Addr, u8)) {
+        self.put(network, prefix_len, None);
+    }
+
+    fn put(&mut self, network: Ipv4Addr, prefix_len: u8, hop: Option<Hop>) {
+        let len = prefix_len.min(32);
+        self.routes.entry(len).or_default().insert(network_of(network, len), hop);
+    }
+
+    fn device_of(&self, via: Option<Ipv4Addr>, named: Option<usize>) -> Result<usize, NextHopError> {
+        if let Some(device) = named.filter(|device| !self.links.contains_key(device)) {
+            return Err(NextHopError::NoDevice { device, devices: self.links.keys().copied().collect() });
+        }
+        let Some(via) = via else { return named.ok_or(NextHopError::Nowhere) };
+        let mut on_link = self.links.iter().filter(|(_, link)| link.holds(via)).map(|(device, _)| *device);
+        match (on_link.next(), named) {
+            (Some(on), None) => Ok(on),
+            (Some(on), Some(named)) if on == named || on_link.any(|on| on == named) => Ok(named),
+            (Some(on), Some(named)) => Err(NextHopError::OtherDevice { via, on, named }),
+            (None, _) => {
+                let links = self.links.iter().map(|(device, link)| (*device, link.network, link.prefix_len));
+                Err(NextHopError::NotOnLink { via, links: links.collect() })
+            }
+        }
+    }
+
+    /// The device by which this destination is reached, and who is next on its link.
+    pub(super) fn next_hop(&self, destination: IpAddr) -> Option<(usize, Ipv4Addr)> {
+        let IpAddr::V4(destination) = destination else { return None };
+        let mut from_the_longest = self.routes.iter().rev();
+        let found = from_the_longest
+            .find_map(|(len, routes)| routes.get(&network_of(destination, *len)))
+            .copied()
+            .flatten();
+        found.map(|Hop { device, via }| (device, via.unwrap_or(destination)))
+    }
+}
+
+impl Link {
+    fn holds(&self, address: Ipv4Addr) -> bool {
+        network_of(address, self.prefix_len) == self.network.to_bits()
+    }
+}
+
+fn network_of(address: Ipv4Addr, prefix_len: u8) -> u32 {
+    address.to_bits() & u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULT: (Ipv4Addr, u8) = (Ipv4Addr::UNSPECIFIED, 0);
+
+    fn address(text: &str) -> Ipv4Addr {
+        text.parse().unwrap()
+    }
+
+    fn two_links() -> Table {
+        let mut table = Table::default();
+        table.add_link(0, address("198.51.100.254"), 24);
+        table.add_link(1, address("198.18.0.254"), 24);
+        table
+    }
+
+    #[test]
+    fn the_longest_prefix_says_where_a_packet_goes() {
+        let mut table = two_links();
+        let gateway = address("198.18.0.254");
+        assert_eq!(table.next_hop(address("192.0.2.1").into()), None, "no route leads there");
+        assert_eq!(table.replace(DEFAULT, Some(gateway), None), Ok(()));
+        assert_eq!(table.next_hop(address("192.0.2.1").into()), Some((1, gateway)));
+        let neighbour = address("198.51.100.254");
+        assert_eq!(table.next_hop(neighbour.into()), Some((0, neighbour)), "it is on the link itself");
+        assert_eq!(table.replace((address("192.0.2.0"), 24), Some(neighbour), Some(0)), Ok(()));
+        assert_eq!(table.next_hop(address("192.0.2.1").into()), Some((0, neighbour)));
+        assert_eq!(table.next_hop(address("192.0.3.1").into()), Some((1, gateway)));
+        table.reject((address("192.0.2.1"), 32));
+        assert_eq!(table.next_hop(address("192.0.2.1").into()), None, "unreachable");
+        assert_eq!(table.next_hop(address("192.0.2.2").into()), Some((0, neighbour)));
+    }
+
+    #[test]
+    fn a_next_hop_is_on_a_link() {
+        let mut table = two_links();
+        let mut told = |via: Option<&str>, device| {
+            let refused = table.replace(DEFAULT, via.map(address), device);
+            refused.map_err(|error| error.to_string())
+        };
+        for (via, device, part) in [
+            (
+                Some("203.0.113.1"),
+                None,
+                "203.0.113.1 is not on a link; eth0 is on 198.51.100.0/24, eth1 is on 198.18.0.0/24",
+            ),
+            (Some("198.18.0.254"), Some(0), "on the link of eth1, not on that of eth0"),
+            (None, Some(2), "there is no eth2; there is eth0, eth1"),
+            (None, None, "needs `via ADDRESS`"),
+        ] {
+            let error = told(via, device).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(told(Some("198.18.0.9"), Some(1)), Ok(()), "whether anybody has it is another matter");
+        assert_eq!(told(None, Some(1)), Ok(()));
+    }
+}
