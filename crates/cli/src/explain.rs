@@ -165,7 +165,7 @@ fn plan(args: &ExplainArgs) -> String {
     let Target { host, port } = &args.target;
     let probes: Vec<Probe> = match args.tun {
         Some(_) => Probe::ALL.to_vec(),
-        None => kernel::PROBES.to_vec(),
+        None => kernel::probes().to_vec(),
     };
     let mut text = format!("To {host}, port {port}, over each version of IP that both have:\n");
     for (at, probe) in probes.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! - [`tun`] (Linux): a TUN interface with the kernel on the other side, with GSO, GRO and checksum offload.
 //! - [`ring`]: receive buffers that are used again.
 //! - [`tap`]: a pcapng writer, and a wrapper that captures what passes through any device.
+//! - [`kernel_socket`] (Linux): what a program that opens the kernel's own sockets needs and rustix does not have.
 //! - [`interface`] (Linux): addresses, routes, MTU and state of a kernel interface, over netlink.
 //!
 //! Packets are in [`wire::RxBatch`]es, or [`wire::TxPacket`]s, from the IP header on. There is no Ethernet and no ARP here,
@@ -12,6 +13,8 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #[cfg(target_os = "linux")]
 pub mod interface;
+#[cfg(target_os = "linux")]
+pub mod kernel_socket;
 pub mod memory;
 pub mod ring;
 pub mod tap;

@@ -9,7 +9,7 @@
 //!   completed here.
 //! - `tun/single.rs`: receiving without it.
 //! - [`Frame`]: what is received with it.
-//! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the only `unsafe` of this crate, `tun/error.rs` what went wrong and
+//! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the ioctls that set a device up, `tun/error.rs` what went wrong and
 //!   what to do.
 //!
 //! ```no_run

@@ -16,14 +16,20 @@ use wire::{
 
 /// How long a SYN may go unanswered before it is retransmitted, as by Linux (RFC 6298 §2).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the reply may take.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
-/// A reply that pauses for so long has filled the server's first window. Linux repeats after 200 ms at the earliest.
+/// How long the reply may take: after a SYN-ACK that was lost, the first retransmission comes 3 s later (RFC 6298 §5.7).
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// A reply that pauses for so long has filled the server's first window. Linux retransmits after 200 ms at the earliest.
 const QUIET: Duration = Duration::from_millis(120);
+/// And a pause that is shorter than this has not: a busy machine makes such ones.
+const QUIET_MIN: Duration = Duration::from_millis(5);
 /// Between two probes: never more than a few packets a second.
 const PAUSE: Duration = Duration::from_millis(100);
 const WINDOW: u16 = 65_000;
+/// Of a link for packets of 1500 bytes; of IPv6 below.
 const MSS: u16 = 1460;
+const MSS_IPV6: u16 = 1440;
+/// Kind of the Fast Open option (RFC 7413 §4.1.1).
+const FAST_OPEN: u8 = 34;
 
 /// From where to where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +154,7 @@ impl<D: Device> Prober<D> {
         visit.agreed = Some(agreed(&tcp, hop_limit));
         let cookie = tcp.options.fast_open.and_then(|option| option.cookie);
         visit.cookie = cookie.map(|cookie| cookie.to_string());
+        visit.invalid_cookie = invalid_cookie(&tcp.options);
         self.cookie = cookie.or(self.cookie);
         connection.timestamps = tcp.options.timestamps.map(|timestamps| timestamps.tsval);
         let next = if probe.is_handshake_only() {
@@ -159,7 +166,8 @@ impl<D: Device> Prober<D> {
         Ok(visit)
     }
 
-    /// Sends what the SYN-ACK did not acknowledge, and counts what comes until the server's first window is full. Returns what to reset from.
+    /// Completes the handshake, sends what the SYN-ACK did not acknowledge, and counts what comes until the server's first window is full. Returns
+    /// what to reset from.
     fn converse(
         &mut self,
         connection: &Connection,
@@ -170,10 +178,11 @@ impl<D: Device> Prober<D> {
     ) -> io::Result<SeqNum> {
         let rest =
             self.request.get(visit.acknowledged.min(self.request.len())..).unwrap_or_default().to_vec();
-        let after = SeqNum(syn_ack.seq.0.wrapping_add(1 + early as u32));
-        if !rest.is_empty() || visit.acknowledged == 0 {
-            self.send(connection, Flags::ACK | Flags::PSH, syn_ack.ack, after, &rest)?;
-        }
+        // A server may wait for this before it replies, and Linux does not retransmit a reply before it. What came on the SYN-ACK is not
+        // acknowledged, as nothing else of the reply is.
+        let after = SeqNum(syn_ack.seq.0.wrapping_add(1));
+        let push = if rest.is_empty() { Flags::empty() } else { Flags::PSH };
+        self.send(connection, Flags::ACK | push, syn_ack.ack, after, &rest)?;
         let mut next = SeqNum(syn_ack.ack.0.wrapping_add(rest.len() as u32));
         let mut seen = BTreeSet::new();
         if early > 0 {
@@ -181,6 +190,7 @@ impl<D: Device> Prober<D> {
             (visit.segments, visit.reply) = (1, early);
         }
         let mut deadline = Instant::now() + REPLY_TIMEOUT;
+        let quiet = quiet(visit);
         while let Some(arrival) = self.await_segment(connection, deadline)? {
             let Some(tcp) = arrival.segment else { continue };
             next = next.latest(tcp.ack);
@@ -188,9 +198,11 @@ impl<D: Device> Prober<D> {
                 visit.first_byte_ms.get_or_insert(millis(begun.elapsed()));
                 visit.segments += 1;
                 visit.reply += arrival.text;
-                deadline = Instant::now() + QUIET;
+                deadline = Instant::now() + quiet;
             }
-            if tcp.flags.intersects(Flags::FIN | Flags::RST) {
+            // After a loss Linux may retransmit the end before what precedes it (RFC 8985 §7.3).
+            let is_whole = tcp.seq.since(after) as usize + arrival.text == visit.reply;
+            if tcp.flags.contains(Flags::RST) || tcp.flags.contains(Flags::FIN) && is_whole {
                 break;
             }
         }
@@ -203,7 +215,7 @@ impl<D: Device> Prober<D> {
         let mut data = if probe.has_data() { self.request.clone() } else { Vec::new() };
         if probe == Probe::Big {
             // What follows a request is not read by a server that closes; options take up to 40 bytes of the segment.
-            data.resize(usize::from(MSS) - 40, b'\n');
+            data.resize(usize::from(self.mss()) - 40, b'\n');
         }
         let option = match probe {
             Probe::Request => Some(FastOpenOption { kind: wire::FastOpenKind::Standard, cookie: None }),
@@ -220,6 +232,10 @@ impl<D: Device> Prober<D> {
         Connection { port: self.port, isn: self.isn, option, data, flags, hop_limit: 64, timestamps: None }
     }
 
+    fn mss(&self) -> u16 {
+        if self.ends.server.is_ipv4() { MSS } else { MSS_IPV6 }
+    }
+
     fn send_syn(&mut self, connection: &Connection, plain: bool) -> io::Result<()> {
         let mut header = TcpHeader {
             seq: SeqNum(connection.isn),
@@ -228,7 +244,7 @@ impl<D: Device> Prober<D> {
             ..TcpHeader::new(connection.port, self.ends.server.port())
         };
         header.options = TcpOptions {
-            mss: Some(MSS),
+            mss: Some(self.mss()),
             sack_permitted: true,
             window_scale: Some(7),
             timestamps: Some(Timestamps { tsval: connection.isn, tsecr: 0 }),
@@ -384,6 +400,22 @@ struct Arrival {
     segment: Option<TcpHeader>,
     /// Bytes of data.
     text: usize,
+}
+
+/// The length of one that is no cookie.
+fn invalid_cookie(options: &TcpOptions) -> Option<usize> {
+    let option = options.unknown.iter().find(|(kind, _)| *kind == FAST_OPEN)?;
+    Some(option.1.len())
+}
+
+/// Two round trips after the last segment of a full window Linux sends a probe with the next (RFC 8985 §7.2): that is not of the first window.
+fn quiet(visit: &Visit) -> Duration {
+    match visit.answered_ms {
+        Some(round_trip) if visit.syns == 1 => {
+            Duration::from_secs_f64(round_trip * 1.5 / 1e3).clamp(QUIET_MIN, QUIET)
+        }
+        _ => QUIET,
+    }
 }
 
 fn agreed(tcp: &TcpHeader, hop_limit: u8) -> Agreed {

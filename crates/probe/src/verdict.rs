@@ -35,8 +35,12 @@ pub enum Cause {
     WithoutCookie,
     /// The data was taken, and the reply never comes.
     Stalls,
-    /// This host's kernel has a cookie and sends neither it nor data: it pauses Fast Open.
+    /// This host's kernel was to open with the option or with data and did neither: it pauses Fast Open.
     Paused,
+    /// This host's kernel sends data without the option, never asks for a cookie, and the server did not take the data.
+    NotAsked,
+    /// The server's cookie has a length that clients ignore.
+    InvalidCookie,
 }
 
 /// The verdict.
@@ -57,10 +61,120 @@ pub struct Verdict {
 }
 
 impl Cause {
+    /// Every one.
+    pub const ALL: [Cause; 17] = [
+        Cause::Works,
+        Cause::WorksSmall,
+        Cause::KeyChanged,
+        Cause::Unreachable,
+        Cause::Refused,
+        Cause::NotOffered,
+        Cause::InvalidCookie,
+        Cause::WithoutCookie,
+        Cause::OptionDropped,
+        Cause::DataDropped,
+        Cause::DataReset,
+        Cause::Ignored,
+        Cause::KeyDiffers,
+        Cause::KeysDiffer,
+        Cause::Stalls,
+        Cause::Paused,
+        Cause::NotAsked,
+    ];
+
     /// Does data go with SYNs, whatever there is to say beside?
     #[must_use]
     pub fn works(self) -> bool {
         matches!(self, Cause::Works | Cause::WorksSmall | Cause::KeyChanged)
+    }
+
+    /// What it is, in a sentence.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Cause::Works => "Fast Open works.",
+            Cause::WorksSmall => "Fast Open works, but a SYN that is full of data is lost.",
+            Cause::Unreachable => "The server does not answer, whatever the SYN is like.",
+            Cause::Refused => "Nothing listens there.",
+            Cause::NotOffered => {
+                "The server gives no cookie: it does not offer Fast Open, or the option is taken out on the way."
+            }
+            Cause::OptionDropped => "Something on the path drops SYNs that carry the Fast Open option.",
+            Cause::DataDropped => "Something on the path drops SYNs that carry data.",
+            Cause::DataReset => "SYNs that carry data are answered by a reset.",
+            Cause::KeyDiffers => {
+                "The server refuses the cookie that it has given, and gives another: its key changes, or it sees this host under changing addresses."
+            }
+            Cause::KeysDiffer => {
+                "One cookie is taken by one visit and refused by another: servers behind this address have different keys."
+            }
+            Cause::KeyChanged => {
+                "Fast Open works. The cookie that this host had was of a former key of the server, which gave another."
+            }
+            Cause::Ignored => "The server gave a cookie and ignores the data that comes with it.",
+            Cause::WithoutCookie => "The server takes data with a SYN from anybody, and gives no cookies.",
+            Cause::NotAsked => {
+                "This host's kernel sends data without ever asking for a cookie, and the server takes none without one."
+            }
+            Cause::InvalidCookie => {
+                "The server's cookie has a length that no client may take: it must be 4 to 16 bytes, and even."
+            }
+            Cause::Paused => {
+                "This host's kernel pauses Fast Open to every server, since connections that began with data were lost."
+            }
+            Cause::Stalls => {
+                "The SYN's data is taken, and then nothing comes any more: something drops the reply."
+            }
+        }
+    }
+
+    /// What mends it; empty where nothing is to be mended.
+    #[must_use]
+    pub fn fix(self) -> &'static str {
+        match self {
+            Cause::Works => "",
+            Cause::WorksSmall => {
+                "Keep the request short; look for a tunnel with a smaller MTU, and see that ICMP passes."
+            }
+            Cause::Unreachable => "Mend the path first: route, firewall, the server itself.",
+            Cause::Refused => "Start the server, or name its port.",
+            Cause::NotOffered => {
+                "At the server: sysctl -w net.ipv4.tcp_fastopen=3, and Fast Open in the program (nginx: listen 443 ssl fastopen=256). If it has both: with tcp_syncookies=2, or while its Fast Open queue is full (TCPFastOpenListenOverflow), Linux gives no cookie; else a firewall on the path takes option 34 out."
+            }
+            Cause::OptionDropped | Cause::DataDropped => {
+                "Let the firewall pass it. Until then switch Fast Open off in the client: each connection waits a second and more."
+            }
+            Cause::DataReset => {
+                "Look for a firewall or load balancer that takes a SYN with data for an attack."
+            }
+            Cause::KeyDiffers => {
+                "Give the server one key that stays (net.ipv4.tcp_fastopen_key), or see that a NAT keeps to one address for a client."
+            }
+            Cause::KeysDiffer => {
+                "Give every server behind the balancer the same key: net.ipv4.tcp_fastopen_key, or TCP_FASTOPEN_KEY of the program."
+            }
+            Cause::KeyChanged => {
+                "Nothing, where the key was changed on purpose. Where this comes again and again, servers behind the address have different keys, or the key is lost with each restart: keep the former one as the backup (`firstbyte fleet rotate`)."
+            }
+            Cause::Ignored => {
+                "At the server: has this port's program Fast Open at all (a cookie is for the address, whatever port gave it), has net.ipv4.tcp_fastopen bit 0x2, is net.ipv4.tcp_syncookies 2, does TCPFastOpenListenOverflow grow (raise fastopen=)? If not, a firewall takes the option out of SYNs with data."
+            }
+            Cause::WithoutCookie => {
+                "Take bit 0x200 out of the server's net.ipv4.tcp_fastopen, TCP_FASTOPEN_NO_COOKIE out of its program, or fastopen_no_cookie out of its route, unless only trusted hosts reach it."
+            }
+            Cause::NotAsked => {
+                "Here: sysctl -w net.ipv4.tcp_fastopen=1, without bit 0x4 (and no route with fastopen_no_cookie); then ask again, or send SYNs of our own with --tun."
+            }
+            Cause::InvalidCookie => {
+                "Mend the server, or the load balancer that answers for it: RFC 7413 §4.1.1 (errata 4238) allows cookies of 4, 6, … 16 bytes; Linux makes 8."
+            }
+            Cause::Paused => {
+                "Find who loses them: SYNs of our own (--tun) do not pause, and TCPFastOpenBlackhole counts how often it came to that. The pause ends by itself; net.ipv4.tcp_fastopen_blackhole_timeout_sec=0 switches it off."
+            }
+            Cause::Stalls => {
+                "A firewall forgets connections that begin with data: mend it, or switch Fast Open off in the client."
+            }
+        }
     }
 }
 
@@ -71,10 +185,10 @@ impl Verdict {
         let cause = seen.cause();
         let mut verdict = Verdict {
             cause,
-            sentence: sentence(cause).to_owned(),
+            sentence: cause.sentence().to_owned(),
             evidence: seen.evidence(cause),
             deduced: seen.deduced(),
-            fix: fix(cause).to_owned(),
+            fix: cause.fix().to_owned(),
             saves_ms: seen.saves(),
         };
         if let Some(saves) = verdict.saves_ms.filter(|saves| cause.works() && *saves > 0.0) {
@@ -101,18 +215,15 @@ impl Seen<'_> {
             Answer::Reset => return Cause::Refused,
             _ => return Cause::Unreachable,
         }
-        let alone_taken = self.of(Probe::DataAlone).is_some_and(is_taken);
+        if self.0.iter().any(|visit| visit.paused) {
+            return Cause::Paused;
+        }
         if let Some(request) = self.of(Probe::Request)
             && request.fell_back
         {
             return Cause::OptionDropped;
         }
-        let Some(first) = self.of(Probe::Cookie) else {
-            return if alone_taken { Cause::WithoutCookie } else { Cause::NotOffered };
-        };
-        if first.sent == 0 {
-            return Cause::Paused;
-        }
+        let Some(first) = self.of(Probe::Cookie) else { return self.without_cookie() };
         let again = self.of(Probe::CookieAgain);
         match first.answer {
             Answer::Reset => return Cause::DataReset,
@@ -127,8 +238,33 @@ impl Seen<'_> {
                 Some(big) if big.fell_back || big.answer != Answer::SynAck => Cause::WorksSmall,
                 _ => Cause::Works,
             },
+            // Two servers in turn give their two cookies in turn.
+            (false, Some(_)) if self.was_given_before(again) => Cause::KeysDiffer,
             (false, _) if first.cookie.is_some() => Cause::KeyDiffers,
             (false, _) => Cause::Ignored,
+        }
+    }
+
+    /// Did this visit bring the cookie of the request once more, after another?
+    fn was_given_before(&self, visit: Option<&Visit>) -> bool {
+        let given = |visit: Option<&Visit>| visit.and_then(|visit| visit.cookie.clone());
+        let (asked, now) = (given(self.of(Probe::Request)), given(visit));
+        now.is_some() && now == asked && now != given(self.of(Probe::Cookie))
+    }
+
+    /// No cookie could be sent.
+    fn without_cookie(&self) -> Cause {
+        let alone = self.of(Probe::DataAlone);
+        match (self.of(Probe::Request), alone) {
+            (_, Some(alone)) if is_taken(alone) => Cause::WithoutCookie,
+            (Some(request), _) if request.invalid_cookie.is_some() => Cause::InvalidCookie,
+            (Some(_), _) => Cause::NotOffered,
+            (None, Some(alone)) => match alone.answer {
+                Answer::Reset => Cause::DataReset,
+                Answer::SynAck if !alone.fell_back => Cause::NotAsked,
+                _ => Cause::DataDropped,
+            },
+            (None, None) => Cause::NotAsked,
         }
     }
 
@@ -137,6 +273,12 @@ impl Seen<'_> {
             Cause::Unreachable | Cause::Refused => &[Probe::Plain],
             Cause::NotOffered | Cause::OptionDropped => &[Probe::Plain, Probe::Request, Probe::DataAlone],
             Cause::WithoutCookie => &[Probe::Request, Probe::DataAlone],
+            Cause::NotAsked => &[Probe::Plain, Probe::DataAlone],
+            Cause::InvalidCookie => &[Probe::Plain, Probe::Request],
+            Cause::Paused => &[Probe::Plain, Probe::Request, Probe::Cookie],
+            Cause::DataDropped | Cause::DataReset => {
+                &[Probe::Plain, Probe::Cookie, Probe::CookieAgain, Probe::DataAlone]
+            }
             Cause::WorksSmall => &[Probe::Cookie, Probe::Big],
             _ => &[Probe::Plain, Probe::Cookie, Probe::CookieAgain],
         };
@@ -152,7 +294,15 @@ impl Seen<'_> {
             );
         }
         if self.of(Probe::DataAlone).is_some_and(is_taken) {
-            words.push("the server takes data without a cookie (bit 0x200): anybody can make it work for a forged address".to_owned());
+            words.push("the server takes data without a cookie (bit 0x200, or TCP_FASTOPEN_NO_COOKIE of its program): anybody can make it work for a forged address".to_owned());
+        }
+        if self.of(Probe::Plain).is_some_and(|plain| plain.answer == Answer::SynAck)
+            && self.0.iter().all(|visit| visit.reply == 0)
+        {
+            words.push(
+                "no visit got a reply, with Fast Open or without: whether one can get lost was not seen"
+                    .to_owned(),
+            );
         }
         let agreed = self.0.iter().filter_map(|visit| visit.agreed.map(|agreed| (visit.probe, agreed)));
         let agreed: Vec<_> = agreed.collect();
@@ -170,7 +320,9 @@ impl Seen<'_> {
             if let Some(left) = plain.hop_limit {
                 // What senders begin with.
                 let begun = [64_u8, 128, 255].into_iter().find(|begun| *begun >= left).unwrap_or(255);
-                words.push(format!("the server is {} routers away", begun - left));
+                let routers = begun - left;
+                let plural = if routers == 1 { "" } else { "s" };
+                words.push(format!("the server is {routers} router{plural} away"));
             }
         }
         for (probe, what) in [(Probe::Ecn, "ECN"), (Probe::AccurateEcn, "Accurate ECN")] {
@@ -229,10 +381,11 @@ fn line(visit: &Visit) -> String {
             };
             // Worth a word where one was asked for, or where a new one would have said why the data was not taken.
             let expected = visit.probe == Probe::Request || visit.sent > 0 && visit.acknowledged == 0;
-            let cookie = match visit.cookie {
-                Some(_) => ", with a cookie",
-                None if expected => ", without a cookie",
-                None => "",
+            let cookie = match (&visit.cookie, visit.invalid_cookie) {
+                (None, Some(bytes)) => format!(", with a cookie of {bytes} bytes, which clients ignore"),
+                (Some(_), _) => ", with a cookie".to_owned(),
+                (None, None) if expected => ", without a cookie".to_owned(),
+                (None, None) => String::new(),
             };
             format!("a SYN-ACK{data}{cookie}")
         }
@@ -245,78 +398,8 @@ fn line(visit: &Visit) -> String {
         Answer::Nothing => "no answer".to_owned(),
     };
     let first = visit.first_byte_ms.map_or(String::new(), |time| format!(", the reply after {time:.1} ms"));
-    format!("{}: {syns}{plain}, {answer}{first}", visit.probe)
-}
-
-fn sentence(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Works => "Fast Open works.",
-        Cause::WorksSmall => "Fast Open works, but a SYN that is full of data is lost.",
-        Cause::Unreachable => "The server does not answer, whatever the SYN is like.",
-        Cause::Refused => "Nothing listens there.",
-        Cause::NotOffered => {
-            "The server gives no cookie: it does not offer Fast Open, or the option is taken out on the way."
-        }
-        Cause::OptionDropped => "Something on the path drops SYNs that carry the Fast Open option.",
-        Cause::DataDropped => "Something on the path drops SYNs that carry data.",
-        Cause::DataReset => "SYNs that carry data are answered by a reset.",
-        Cause::KeyDiffers => {
-            "The server refuses the cookie that it has given, and gives another: its key changes, or it sees this host under changing addresses."
-        }
-        Cause::KeysDiffer => {
-            "One cookie is taken by one visit and refused by another: servers behind this address have different keys."
-        }
-        Cause::KeyChanged => {
-            "Fast Open works. The cookie that this host had was of a former key of the server, which gave another."
-        }
-        Cause::Ignored => "The server gave a cookie and ignores the data that comes with it.",
-        Cause::WithoutCookie => "The server takes data with a SYN from anybody, and gives no cookies.",
-        Cause::Paused => {
-            "This host's kernel pauses Fast Open to every server, since connections that began with data were lost."
-        }
-        Cause::Stalls => {
-            "The SYN's data is taken, and then nothing comes any more: something drops the reply."
-        }
-    }
-}
-
-fn fix(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Works => "",
-        Cause::WorksSmall => {
-            "Keep the request short; look for a tunnel with a smaller MTU, and see that ICMP passes."
-        }
-        Cause::Unreachable => "Mend the path first: route, firewall, the server itself.",
-        Cause::Refused => "Start the server, or name its port.",
-        Cause::NotOffered => {
-            "At the server: sysctl -w net.ipv4.tcp_fastopen=3, and Fast Open in the program (nginx: listen 443 ssl fastopen=256). If it has both: with tcp_syncookies=2, or while its Fast Open queue is full (TCPFastOpenListenOverflow), Linux gives no cookie; else a firewall on the path takes option 34 out."
-        }
-        Cause::OptionDropped | Cause::DataDropped => {
-            "Let the firewall pass it. Until then switch Fast Open off in the client: each connection waits a second and more."
-        }
-        Cause::DataReset => "Look for a firewall or load balancer that takes a SYN with data for an attack.",
-        Cause::KeyDiffers => {
-            "Give the server one key that stays (net.ipv4.tcp_fastopen_key), or see that a NAT keeps to one address for a client."
-        }
-        Cause::KeysDiffer => {
-            "Give every server behind the balancer the same key: net.ipv4.tcp_fastopen_key, or TCP_FASTOPEN_KEY of the program."
-        }
-        Cause::KeyChanged => {
-            "Nothing, where the key was changed on purpose. Where this comes again and again, servers behind the address have different keys, or the key is lost with each restart: keep the former one as the backup (`firstbyte fleet rotate`)."
-        }
-        Cause::Ignored => {
-            "At the server: is tcp_syncookies 2, does TCPFastOpenListenOverflow grow (raise fastopen=), was Fast Open taken out of the listener? If not, a firewall takes the option out of SYNs with data."
-        }
-        Cause::WithoutCookie => {
-            "Take bit 0x200 out of the server's tcp_fastopen, unless only trusted hosts reach it."
-        }
-        Cause::Paused => {
-            "Find who loses them: SYNs of our own (--tun) do not pause, and TCPFastOpenBlackhole counts how often it came to that. The pause ends by itself; net.ipv4.tcp_fastopen_blackhole_timeout_sec=0 switches it off."
-        }
-        Cause::Stalls => {
-            "A firewall forgets connections that begin with data: mend it, or switch Fast Open off in the client."
-        }
-    }
+    let paused = if visit.paused { ", with neither option nor data" } else { "" };
+    format!("{}: {syns}{plain}{paused}, {answer}{first}", visit.probe)
 }
 
 #[cfg(test)]
@@ -362,7 +445,7 @@ mod tests {
         let refused_once =
             |visit: &mut Visit| (visit.acknowledged, visit.cookie) = (0, Some("09".to_owned()));
         assert_eq!(cause(Probe::Cookie, refused_once), Cause::KeyChanged);
-        assert_eq!(cause(Probe::Cookie, |visit| (visit.sent, visit.acknowledged) = (0, 0)), Cause::Paused);
+        assert_eq!(cause(Probe::Cookie, |visit| visit.paused = true), Cause::Paused);
         let refused = |cookie: Option<&str>| {
             let visits = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain].map(|probe| {
                 visit(probe, |visit| {
@@ -384,7 +467,43 @@ mod tests {
             Verdict::of(&visits).cause
         };
         assert_eq!((without(0), without(30)), (Cause::NotOffered, Cause::WithoutCookie));
+        let invalid = [Probe::Plain, Probe::Request]
+            .map(|probe| visit(probe, |visit| (visit.cookie, visit.invalid_cookie) = (None, Some(15))));
+        assert_eq!(Verdict::of(&invalid).cause, Cause::InvalidCookie);
+        // A kernel that never asks.
+        let alone = |change: fn(&mut Visit)| {
+            Verdict::of(&[visit(Probe::Plain, |_| {}), visit(Probe::DataAlone, change)]).cause
+        };
+        assert_eq!(alone(|_| {}), Cause::NotAsked);
+        assert_eq!(alone(|visit| visit.acknowledged = 30), Cause::WithoutCookie);
+        assert_eq!(alone(|visit| visit.fell_back = true), Cause::DataDropped);
+        assert_eq!(alone(|visit| visit.answer = Answer::Reset), Cause::DataReset);
         assert_eq!(Verdict::of(&[]).cause, Cause::Unreachable);
+    }
+
+    #[test]
+    fn a_server_that_never_replies_is_no_stall() {
+        let visits: Vec<Visit> =
+            Probe::ALL.into_iter().map(|probe| visit(probe, |visit| visit.reply = 0)).collect();
+        let verdict = Verdict::of(&visits);
+        assert_eq!(verdict.cause, Cause::Works);
+        assert!(
+            verdict.deduced.iter().any(|words| words.starts_with("no visit got a reply")),
+            "{verdict:#?}"
+        );
+    }
+
+    /// Two servers in turn: each refuses the other's cookie.
+    #[test]
+    fn a_cookie_that_comes_back_is_of_two_keys() {
+        let cookies = [(Probe::Request, "0a"), (Probe::Cookie, "0b"), (Probe::CookieAgain, "0a")];
+        let visits = [(Probe::Plain, "")].into_iter().chain(cookies).map(|(probe, cookie)| {
+            visit(probe, |visit| {
+                visit.acknowledged = 0;
+                visit.cookie = Some(cookie.to_owned()).filter(|cookie| !cookie.is_empty());
+            })
+        });
+        assert_eq!(Verdict::of(&visits.collect::<Vec<_>>()).cause, Cause::KeysDiffer);
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct Visit {
     pub acknowledged: usize,
     /// The cookie that the SYN-ACK brought, hexadecimal.
     pub cookie: Option<String>,
+    /// Length of a cookie that the SYN-ACK brought and that clients ignore (RFC 7413 §4.1.1), bytes.
+    pub invalid_cookie: Option<usize>,
+    /// Did this host's kernel send neither option nor data, although it was to?
+    pub paused: bool,
     /// What the SYN-ACK agreed to.
     pub agreed: Option<Agreed>,
     /// When the first byte of the reply came.
@@ -45,6 +49,8 @@ impl Visit {
             sent,
             acknowledged: 0,
             cookie: None,
+            invalid_cookie: None,
+            paused: false,
             agreed: None,
             first_byte_ms: None,
             segments: 0,

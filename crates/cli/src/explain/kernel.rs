@@ -2,6 +2,7 @@
 use crate::failure::Failure;
 use doctor::sample::Info;
 use doctor::sources;
+use firstbyte::device::kernel_socket::set_fast_open_without_cookie;
 use probe::{Agreed, Answer, Probe, Visit};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
@@ -10,7 +11,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// What the kernel can be made to send.
-pub(super) const PROBES: [Probe; 4] = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain];
+const PROBES: &[Probe] = &[Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain, Probe::DataAlone];
+/// What one that never asks for a cookie and uses none can be made to send.
+const PROBES_WITHOUT_COOKIE: &[Probe] = &[Probe::Plain, Probe::DataAlone];
+/// TFO_CLIENT_NO_COOKIE of `net.ipv4.tcp_fastopen` (include/net/tcp.h).
+const NO_COOKIE: u32 = 0x4;
 /// Long enough for a SYN with data, and a plain one behind it, to be lost once each.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -27,12 +32,21 @@ const SCALE: u8 = 4;
 const ECN: u8 = 8;
 const SYN_DATA: u8 = 32;
 
+/// What this host's settings let the kernel send.
+pub(super) fn probes() -> &'static [Probe] {
+    let settings = sources::procfs().settings;
+    let fast_open = settings.get("net.ipv4.tcp_fastopen").and_then(|value| value.parse::<u32>().ok());
+    if fast_open.is_some_and(|bits| bits & NO_COOKIE != 0) { PROBES_WITHOUT_COOKIE } else { PROBES }
+}
+
 /// All that make sense, one after another.
 pub(crate) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
-    let mut visits = Vec::new();
-    for probe in PROBES {
+    let mut visits: Vec<Visit> = Vec::new();
+    for &probe in probes() {
         let known = cookie(server).is_some();
         match probe {
+            // It would wait for another second and say nothing new.
+            Probe::DataAlone if visits.iter().any(|visit| visit.fell_back) => continue,
             // The kernel takes the cookie that it has.
             Probe::Request if known => continue,
             Probe::Cookie | Probe::CookieAgain if !known => continue,
@@ -54,7 +68,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
     let begun = Instant::now();
     let opened = match probe {
         Probe::Plain => plain(server, request),
-        _ => fast(server, request),
+        _ => fast(server, request, probe == Probe::DataAlone),
     };
     let answered = begun.elapsed();
     let sent = if probe.has_data() { request.len() } else { 0 };
@@ -94,9 +108,13 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
             _ => info.fastopen_client_fail == SYN_RETRANSMITTED,
         };
         visit.acknowledged = if info.options & SYN_DATA != 0 { sent } else { 0 };
-        // Data in a SYN is acknowledged, or the kernel says why not; neither holds where the SYN had none (tcp_fastopen_cookie_check while
-        // Fast Open pauses).
-        if sent > 0 && visit.acknowledged == 0 && info.fastopen_client_fail == 0 {
+        // Data in a SYN is acknowledged, or the kernel says why not, as it does of a cookie that it asks for; neither holds where the SYN had
+        // nothing of the kind (tcp_fastopen_cookie_check while Fast Open pauses).
+        visit.paused = probe != Probe::Plain
+            && visit.acknowledged == 0
+            && info.fastopen_client_fail == 0
+            && (probe != Probe::Request || has_paused());
+        if visit.paused {
             visit.sent = 0;
         }
         // What else may have been sent again is the request, where it was not in the SYN.
@@ -118,11 +136,19 @@ fn plain(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The data goes with the SYN where the kernel has a cookie; else it asks for one, and sends the data behind the handshake.
-fn fast(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
+/// Has Fast Open ever paused here? A kernel before 5.5 does not say what became of a request.
+fn has_paused() -> bool {
+    sources::procfs().counters.get("TcpExtTCPFastOpenBlackhole").is_some_and(|count| *count > 0)
+}
+
+/// The data goes with the SYN where the kernel has a cookie, or is to need none; else it asks for one, and sends the data behind the handshake.
+fn fast(server: SocketAddr, request: &[u8], without_cookie: bool) -> std::io::Result<TcpStream> {
     let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
     set_socket_timeout(&socket, Timeout::Send, Some(TIMEOUT))?;
+    if without_cookie {
+        set_fast_open_without_cookie(&socket)?;
+    }
     sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)?;
     Ok(TcpStream::from(socket))
 }

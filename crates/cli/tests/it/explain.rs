@@ -1,4 +1,12 @@
 //! `firstbyte explain` as an operator runs it: over loopback, and through a TUN device, to a server of the kernel's.
+//!
+//! `explain/rows.rs` has what Fast Open meets, one state of server and path after the other, and the verdict on each; `explain/bed.rs` is what
+//! they run on. `explain/hops.rs`: where on the way SYNs are lost; `explain/docs.rs`: the tables of `docs/explain.md`.
+mod bed;
+mod docs;
+mod hops;
+mod rows;
+
 use crate::{run, stderr, stdout};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -31,7 +39,7 @@ fn the_kernels_sockets_tell_whether_it_works() {
         // The cookie is known by now, so that none is asked for.
         let probes: Vec<_> =
             report["visits"].as_array().unwrap().iter().map(|visit| &visit["probe"]).collect();
-        assert_eq!(probes, ["plain", "cookie", "cookie_again"]);
+        assert_eq!(probes, ["plain", "cookie", "cookie_again", "data_alone"]);
         // The server's half off: the cookie is there and is ignored.
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         let output = run(&["explain", &server, "--json"]);

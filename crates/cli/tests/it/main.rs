@@ -4,7 +4,6 @@ mod arguments;
 mod doctor;
 mod ending;
 mod explain;
-mod explain_paths;
 mod fleet;
 mod get;
 mod host;
@@ -13,6 +12,7 @@ mod lab;
 mod link;
 mod pcap;
 mod pictures;
+mod ports;
 mod serve;
 
 use std::io::{BufRead, BufReader, Write};

@@ -8,6 +8,7 @@ use interop::netns::{Addresses, Host};
 use interop::path::Wire;
 use interop::programs::{NGINX, Nginx, ready};
 use interop::socket_device::SocketDevice;
+use interop::undisturbed;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -71,16 +72,18 @@ fn nginx_with_fast_open_works_and_saves_a_round_trip() {
         return;
     }
     for address in [v4, |addresses: Addresses| addresses.v6.into()] {
-        let mut bed = bed(hook::pass(), address);
-        let _nginx = Nginx::start(&bed.server, "hello");
-        let verdict = verdict(&mut bed);
-        assert_eq!(verdict.cause, Cause::Works, "{verdict:#?}");
-        let saves = verdict.saves_ms.unwrap();
-        assert!((8.0..20.0).contains(&saves), "{verdict:#?}");
-        assert!(
-            verdict.deduced.iter().any(|word| word.starts_with("MSS 14") && word.contains("SACK")),
-            "{verdict:#?}"
-        );
+        undisturbed(|| {
+            let mut bed = bed(hook::pass(), address);
+            let _nginx = Nginx::start(&bed.server, "hello");
+            let verdict = verdict(&mut bed);
+            assert_eq!(verdict.cause, Cause::Works, "{verdict:#?}");
+            let saves = verdict.saves_ms.unwrap();
+            assert!((8.0..20.0).contains(&saves), "{verdict:#?}");
+            assert!(
+                verdict.deduced.iter().any(|word| word.starts_with("MSS 14") && word.contains("SACK")),
+                "{verdict:#?}"
+            );
+        });
     }
 }
 
@@ -165,6 +168,31 @@ fn servers_without_with_other_keys_and_without_cookies_are_told_apart() {
         hook::Verdict::Pass
     }));
     assert_eq!(verdict(&mut changing).cause, Cause::KeyDiffers);
+}
+
+/// A link for packets of 1500 bytes, as nearly all are.
+#[test]
+fn a_full_syn_fits_a_link_of_1500_bytes() {
+    if !can() {
+        return;
+    }
+    for address in [v4, |addresses: Addresses| addresses.v6.into()] {
+        let full = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let seen = full.clone();
+        let hook: Hook = Box::new(move |_, segment, packet| {
+            if segment.is_syn() {
+                seen.fetch_max(packet.len(), std::sync::atomic::Ordering::Relaxed);
+            }
+            if packet.len() > 1500 { hook::Verdict::Drop } else { hook::Verdict::Pass }
+        });
+        let mut bed = bed(hook, address);
+        bed.server.sysctl("net.ipv4.tcp_fastopen", "1027");
+        let _listener = bed.server.run(|| TcpListener::bind("[::]:80").unwrap());
+        let verdict = verdict(&mut bed);
+        let full = full.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(verdict.cause, Cause::Works, "{verdict:#?}");
+        assert!((1450..=1500).contains(&full), "{full}");
+    }
 }
 
 /// Ten segments before any acknowledgement is Linux's initial window; 9000 bytes are seven of them.
