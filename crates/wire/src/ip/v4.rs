@@ -45,7 +45,12 @@ pub(super) fn parse_usual(packet: &[u8]) -> Option<(IpHeader, Range<usize>)> {
     let end = usize::from(u16::from_be_bytes([l0, l1]));
     let fragment = u16::from_be_bytes([f0, f1]);
     let fits = HEADER_LEN <= end && end <= packet.len();
-    if version_ihl != NO_OPTIONS || !fits || fragment & FRAGMENT != 0 || !sum_is_right(fixed) || is_group(s) {
+    if version_ihl != NO_OPTIONS
+        || !fits
+        || fragment & FRAGMENT != 0
+        || !sum_is_right(fixed)
+        || is_group(u32::from_be_bytes(s))
+    {
         return None;
     }
     let ip = IpHeader {
@@ -64,8 +69,8 @@ pub(super) fn parse_usual(packet: &[u8]) -> Option<(IpHeader, Range<usize>)> {
 
 /// Multicast, or the limited broadcast.
 #[inline(always)]
-pub(crate) fn is_group(address: [u8; 4]) -> bool {
-    address[0] >> 4 == 0xe || address == [0xff; 4]
+pub(crate) fn is_group(address: u32) -> bool {
+    address >> 28 == 0xe || address == u32::MAX
 }
 
 pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
@@ -92,7 +97,7 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     }
     check_options(options)?;
     let [s0, s1, s2, s3, d0, d1, d2, d3] = addresses;
-    if is_group([s0, s1, s2, s3]) {
+    if is_group(u32::from_be_bytes([s0, s1, s2, s3])) {
         return Err(IpError::Address);
     }
     let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));

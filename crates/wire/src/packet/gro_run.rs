@@ -56,10 +56,18 @@ impl GroRun {
     /// any packet is, `second` is checked by [`text`](Self::text).
     ///
     /// Only segments with text and no flag but ACK and PSH form a run.
+    #[inline(always)]
     pub fn between(first: &[u8], second: &[u8]) -> Option<GroRun> {
         let ip_len = ip_header_len(first)?;
-        let tcp: &[u8; TCP_HEADER_LEN] = first.get(ip_len..)?.first_chunk()?;
-        let ports = second.get(ip_len..ip_len + WORD)?;
+        let (ours, theirs): (&Word, &Word) = (first_at(first, ip_len)?, first_at(second, ip_len)?);
+        // Most that lie beside each other are of two connections.
+        if ours == theirs { GroRun::of_one_connection(first, second, ip_len) } else { None }
+    }
+
+    /// As [`between`](Self::between), of two packets with the same ports.
+    #[inline(never)]
+    fn of_one_connection(first: &[u8], second: &[u8], ip_len: usize) -> Option<GroRun> {
+        let tcp: &[u8; TCP_HEADER_LEN] = first_at(first, ip_len)?;
         let tcp_len = usize::from(tcp[12] >> 4) * WORD;
         let header_len = ip_len + tcp_len;
         let flags = u16::from_be_bytes([tcp[12], tcp[13]]) & 0xfff & !Flags::PSH.bits();
@@ -68,7 +76,7 @@ impl GroRun {
         if tcp_len < TCP_HEADER_LEN || is_fragment(first, ip_len) {
             return None;
         }
-        if ports != &tcp[..WORD] || flags != Flags::ACK.bits() || header_len >= least {
+        if flags != Flags::ACK.bits() || header_len >= least {
             return None;
         }
         GroRun::of(first, ip_len, header_len).filter(|run| run.matches(second))
@@ -164,12 +172,18 @@ pub fn ends_of(packet: &[u8]) -> Option<((Addr, u16), (Addr, u16))> {
     Some(((src, number(0)), (dst, number(2))))
 }
 
+#[inline(always)]
+fn first_at<const N: usize>(packet: &[u8], at: usize) -> Option<&[u8; N]> {
+    packet.get(at..)?.first_chunk()
+}
+
 fn number_at(packet: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([packet[at], packet[at + 1]])
 }
 
 /// Length of an IP header with nothing but TCP behind it, and neither options nor extensions. (Fragments look alike; that the first
 /// packet is none is found out where it is taken.)
+#[inline(always)]
 fn ip_header_len(packet: &[u8]) -> Option<usize> {
     let fixed: &[u8; V4_LEN] = packet.first_chunk()?;
     match (fixed[0], fixed[9], fixed[6]) {

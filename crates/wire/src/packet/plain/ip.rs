@@ -28,19 +28,20 @@ impl PlainSegment {
     #[inline(always)]
     pub fn read_v4(packet: &[u8], verify: bool) -> Option<(PlainSegment, Layout)> {
         let ip: &[u8; V4_LEN] = packet.first_chunk()?;
-        let [version_ihl, traffic_class, l0, l1, _, _, f0, f1, hop_limit, protocol, ..] = *ip;
+        let [version_ihl, _, l0, l1, _, _, f0, f1, _, protocol, ..] = *ip;
         let end = usize::from(u16::from_be_bytes([l0, l1]));
         let segment = packet.get(V4_LEN..end)?;
         let (words, _) = ip.as_chunks::<4>();
         let (src, dst) = (u32::from_ne_bytes(words[3]), u32::from_ne_bytes(words[4]));
         let plain_ip = version_ihl == NO_OPTIONS && u16::from_be_bytes([f0, f1]) & FRAGMENT == 0;
-        if !plain_ip || protocol != protocol::TCP || !sum_is_right(ip) || is_group(src.to_ne_bytes()) {
+        if !plain_ip || protocol != protocol::TCP || !sum_is_right(ip) || is_group(u32::from_be(src)) {
             return None;
         }
         if verify && !Checksum::pseudo_header_v4(src, dst, segment.len() as u32).is_right_for(segment) {
             return None;
         }
-        let addr = |word: u32| Addr::from(Ipv4Addr::from(word.to_ne_bytes()));
+        let addr = |word: u32| Addr::from(Ipv4Addr::from_bits(u32::from_be(word)));
+        let [_, traffic_class, _, _, _, _, _, _, hop_limit, ..] = *ip;
         let fields = IpFields { addresses: (addr(src), addr(dst)), traffic_class, hop_limit };
         PlainSegment::read_tcp(fields, V4_LEN, segment)
     }
