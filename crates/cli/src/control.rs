@@ -19,6 +19,7 @@ mod server;
 pub(crate) use client::{ControlArgs, ask, sample};
 pub(crate) use server::ControlSocket;
 
+use crate::serve::key;
 use control::Request;
 use firstbyte::{Instant, Net, RouteMetrics, SettingError, Stack, TraceMask, show_route};
 use listing::list;
@@ -27,13 +28,15 @@ use serde_json::{Map, Value};
 /// The longest request, bytes.
 const REQUEST_MAX: u64 = 4096;
 
-/// Every setting, and Linux's one name for the lowest and the highest local port.
+/// Every setting, and Linux's one name for the lowest and the highest local port; of the cookie key, whether there is a backup.
 fn settings(stack: &Stack) -> Vec<(String, String)> {
     let config = stack.config();
     let range =
         ["low", "high"].map(|end| config.get(&format!("firstbyte.ip_local_port_{end}")).unwrap_or_default());
     let all = config.all().into_iter().map(|(name, value)| (name.to_owned(), value));
-    all.chain([("net.ipv4.ip_local_port_range".to_owned(), range.join(" "))]).collect()
+    let keys = if stack.fast_open_key().backup().is_some() { "set with a backup" } else { "set alone" };
+    let more = [("net.ipv4.ip_local_port_range", range.join(" ")), (key::SETTING, keys.to_owned())];
+    all.chain(more.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
 /// What a stack answers.

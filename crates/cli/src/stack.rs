@@ -6,6 +6,7 @@ mod route;
 mod settings;
 
 pub(crate) use pcap::PcapFile;
+use settings::Given;
 
 use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
@@ -20,6 +21,7 @@ use firstbyte::paths::{self, LoadError, Paths};
 use firstbyte::{Config, KeyRing, Net, NetBuilder, SettingError};
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Where the stack stands, and how it is set.
@@ -44,6 +46,9 @@ pub(crate) struct StackArgs {
     /// among them.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// What that file says, once it was read.
+    #[arg(skip)]
+    read: OnceLock<settings::Settings>,
     /// Change a setting, by Linux's name or ours, e.g. net.ipv4.tcp_fin_timeout=30; repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
     set: Vec<(String, String)>,
@@ -117,29 +122,37 @@ impl StackArgs {
             Profile::Default => Config::default(),
             Profile::Linux => Config::linux(),
         };
-        let given = self.given()?;
-        for (name, value) in given.iter().filter(|(name, _)| !is_of_device(name)) {
-            match config.set(name, value) {
+        for given in self.given()?.iter().filter(|given| !is_of_device(&given.name)) {
+            match config.set(&given.name, &given.value) {
                 Ok(None) => {}
                 Ok(Some(warning)) => warn(warning),
-                Err(SettingError::Unknown) => return Err(unknown_setting(name, &config)),
-                Err(why) => {
-                    return Err(Failure::usage(format!("{name}={value}: {why}")));
-                }
+                Err(SettingError::Unknown) => return Err(unknown_setting(given, &config)),
+                Err(why) => return Err(given.failure(&format!("{}={}: {why}", given.name, given.value))),
             }
         }
         Ok(config)
     }
 
     /// Settings of the file, then of the command line.
-    fn given(&self) -> Result<Vec<(String, String)>, Failure> {
-        let file = self.settings.as_deref().map(settings::read).transpose()?.unwrap_or_default();
-        Ok(file.pairs.into_iter().chain(self.set.iter().cloned()).collect())
+    fn given(&self) -> Result<Vec<Given>, Failure> {
+        let here = self.set.iter().cloned();
+        let here = here.map(|(name, value)| Given { name, value, place: None });
+        Ok(self.file()?.given.into_iter().chain(here).collect())
     }
 
     /// The cookie key of the settings file.
     pub(crate) fn key(&self) -> Result<Option<KeyRing>, Failure> {
-        Ok(self.settings.as_deref().map(settings::read).transpose()?.and_then(|file| file.key))
+        Ok(self.file()?.key)
+    }
+
+    /// What the settings file says; it is read once.
+    fn file(&self) -> Result<settings::Settings, Failure> {
+        let Some(path) = &self.settings else { return Ok(settings::Settings::default()) };
+        if let Some(read) = self.read.get() {
+            return Ok(read.clone());
+        }
+        let read = settings::read(path)?;
+        Ok(self.read.get_or_init(|| read).clone())
     }
 
     /// With `--list-settings`, the list of them.
@@ -190,12 +203,13 @@ impl StackArgs {
             .device(device)
             .start()
             .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
-        for (setting, value) in self.given()?.iter().filter(|(setting, _)| is_of_device(setting)) {
+        for given in self.given()?.iter().filter(|given| is_of_device(&given.name)) {
+            let Given { name: setting, value, .. } = given;
             net.set(setting, value).map_err(|error| match error {
-                SettingError::Unknown => Failure::usage(format!(
+                SettingError::Unknown => given.failure(&format!(
                     "there is no setting `{setting}`; the stack's device is {name}: net.ipv4.conf.{name}.rp_filter and log_martians"
                 )),
-                why => Failure::usage(format!("{setting}={value}: {why}")),
+                why => given.failure(&format!("{setting}={value}: {why}")),
             })?;
         }
         for route in &self.route {
@@ -294,9 +308,13 @@ fn is_of_device(name: &str) -> bool {
 }
 
 /// Names that end alike, or all of them.
-fn unknown_setting(name: &str, config: &Config) -> Failure {
+fn unknown_setting(given: &Given, config: &Config) -> Failure {
+    let name = given.name.as_str();
     if key::is_setting(name) {
-        return key::given_openly(&format!("--set {name}"));
+        return match given.place {
+            None => key::given_openly(&format!("--set {name}")),
+            Some(_) => given.failure(&format!("there is no setting `{name}`; is it {}?", key::SETTING)),
+        };
     }
     let last = name.rsplit('.').next().unwrap_or(name);
     let stem = last.trim_start_matches("tcp_");
@@ -310,5 +328,5 @@ fn unknown_setting(name: &str, config: &Config) -> Failure {
         true => "--list-settings prints all of them".to_owned(),
         false => format!("is it {}? --list-settings prints all of them", alike.join(" or ")),
     };
-    Failure::usage(format!("there is no setting `{name}`; {advice}"))
+    given.failure(&format!("there is no setting `{name}`; {advice}"))
 }

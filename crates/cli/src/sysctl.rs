@@ -82,6 +82,7 @@ fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failur
         print(&format!("{} is set\n", key::SETTING))?;
     }
     for (name, value) in &args.write {
+        let name = whole(name, control)?;
         let warning = ask(control, &Request::Set { name: name.clone(), value: value.clone() })?;
         if !warning.is_empty() {
             warn(warning.trim_end());
@@ -91,13 +92,29 @@ fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failur
     if !args.write.is_empty() || args.key_file.is_some() {
         return Ok(ExitCode::SUCCESS);
     }
-    let text = ask(control, &Request::Settings)?;
-    let pairs = text.lines().filter_map(|line| line.split_once(" = "));
-    let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let settings = pairs(&ask(control, &Request::Settings)?).collect();
     let now = Sample { settings, ..Sample::default() };
     print(&match () {
         () if args.explain => settings::explained(&args.names, &now, &[]).map_err(unknown)?,
         () if args.json => format!("{}\n", settings::json(&args.names, &now).map_err(unknown)?),
         () => settings::text(&args.names, &now).map_err(unknown)?,
     })
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
+    let pairs = text.lines().filter_map(|line| line.split_once(" = "));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+/// A setting may be changed by its last word, as it may be shown.
+fn whole(name: &str, control: &ControlArgs) -> Result<String, Failure> {
+    let dotted = name.replace('/', ".");
+    if dotted.contains('.') {
+        return Ok(dotted);
+    }
+    let text = ask(control, &Request::Settings)?;
+    let mut alike =
+        pairs(&text).map(|(known, _)| known).filter(|known| known.rsplit('.').next() == Some(name));
+    // Of two the stack says what is wrong.
+    Ok(alike.next().filter(|_| alike.next().is_none()).unwrap_or(dotted))
 }

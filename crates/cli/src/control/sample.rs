@@ -36,9 +36,6 @@ fn of_stack(stack: &Stack, now: Instant) -> Sample {
     let more = all.count();
     let reason = format!("sockets: only {SOCKETS_MAX} of {}", SOCKETS_MAX + more);
     let unread = Unread { source: Source::Sockets, reason, root_would_read: false };
-    let mut settings: std::collections::BTreeMap<String, String> = settings(stack).into_iter().collect();
-    let keys = if stack.fast_open_key().backup().is_some() { "set with a backup" } else { "set alone" };
-    settings.insert(crate::serve::key::SETTING.to_owned(), keys.to_owned());
     let gauges = [
         ("TCP mem", stack.memory().div_ceil(PAGE)),
         ("TCP orphan", stack.orphans() as u64),
@@ -50,7 +47,7 @@ fn of_stack(stack: &Stack, now: Instant) -> Sample {
         uptime: now.since(Instant::ZERO).as_secs_f64(),
         sockets,
         counters: stack.counters().all().map(|(name, value)| (grouped(name), value)).collect(),
-        settings,
+        settings: settings(stack).into_iter().collect(),
         routes: stack.routes().map(|(to, metrics)| route(&to, &metrics)).collect(),
         sockstat: gauges.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         unread: if more > 0 { vec![unread] } else { Vec::new() },

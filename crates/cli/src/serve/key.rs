@@ -34,9 +34,10 @@ pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
     text.trim().parse().map_err(|error| Failure::failed(format!("standard input: {error}")))
 }
 
-/// Is it the setting that holds the key, as sysctl(8) accepts the name?
+/// Is it the setting that holds the key, as sysctl(8) accepts the name, or its last word?
 pub(crate) fn is_setting(name: &str) -> bool {
-    name.trim_start_matches('-').replace('/', ".") == SETTING
+    let name = name.trim_start_matches('-').replace('/', ".");
+    name == SETTING || SETTING.rsplit('.').next() == Some(name.as_str())
 }
 
 /// The setting that holds the key.

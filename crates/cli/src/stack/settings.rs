@@ -9,11 +9,30 @@ use std::path::Path;
 /// Far more than all settings take.
 const LEN_MAX: u64 = 1 << 20;
 
+/// A setting, and where it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) name: String,
+    pub(super) value: String,
+    /// File and line; `None` on the command line.
+    pub(super) place: Option<String>,
+}
+
+impl Given {
+    /// Why it cannot be so: the command line was wrong, or the file is.
+    pub(super) fn failure(&self, why: &str) -> Failure {
+        match &self.place {
+            None => Failure::usage(why.to_owned()),
+            Some(place) => Failure::failed(format!("{place}: {why}")),
+        }
+    }
+}
+
 /// What a file says.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Names and values, in the file's order.
-    pub(super) pairs: Vec<(String, String)>,
+    /// In the file's order.
+    pub(super) given: Vec<Given>,
     /// The cookie key, if it is there.
     pub(super) key: Option<KeyRing>,
 }
@@ -26,29 +45,29 @@ pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
         return Err(Failure::failed(format!("{} is no file of settings", path.display())));
     }
     let text = fs::read_to_string(path).map_err(failure)?;
-    let settings = parse(&text).map_err(|why| Failure::failed(format!("{}, {why}", path.display())))?;
+    let settings = parse(&text, &path.display().to_string()).map_err(Failure::failed)?;
     if settings.key.is_some() && metadata.permissions().mode() & 0o077 != 0 {
         warn(format!("others can read the key in {0}: chmod 600 {0}", path.display()));
     }
     Ok(settings)
 }
 
-fn parse(text: &str) -> Result<Settings, String> {
+fn parse(text: &str, file: &str) -> Result<Settings, String> {
     let mut settings = Settings::default();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        let (name, value) = line.split_once('=').ok_or_else(|| format!("line {at}: it is NAME = VALUE"))?;
+        let place = format!("{file}, line {at}");
+        let (name, value) = line.split_once('=').ok_or_else(|| format!("{place}: it is NAME = VALUE"))?;
         // A leading dash means to sysctl(8) that a failure does not matter; here it matters.
         let name = name.trim().trim_start_matches('-').replace('/', ".");
         match name.as_str() {
             // Its value must not stand in an error.
             SETTING => {
-                let ring = value.trim().parse().map_err(|error| format!("line {at}: {error}"))?;
-                settings.key = Some(ring);
+                settings.key = Some(value.trim().parse().map_err(|error| format!("{place}: {error}"))?);
             }
-            _ => settings.pairs.push((name, value.trim().to_owned())),
+            _ => settings.given.push(Given { name, value: value.trim().to_owned(), place: Some(place) }),
         }
     }
     Ok(settings)
@@ -64,12 +83,20 @@ mod tests {
         let text = format!(
             "# a server\n\nnet.ipv4.tcp_fin_timeout = 30\n; old\nnet/ipv4/ip_local_port_range=1024 2047\n{SETTING} = {key}\n"
         );
-        let settings = parse(&text).unwrap();
-        let pairs = [("net.ipv4.tcp_fin_timeout", "30"), ("net.ipv4.ip_local_port_range", "1024 2047")];
-        assert_eq!(settings.pairs, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let settings = parse(&text, "ours").unwrap();
+        let given = |name: &str, value: &str, line: usize| Given {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            place: Some(format!("ours, line {line}")),
+        };
+        let expected = [
+            given("net.ipv4.tcp_fin_timeout", "30", 3),
+            given("net.ipv4.ip_local_port_range", "1024 2047", 5),
+        ];
+        assert_eq!(settings.given, expected);
         assert_eq!(settings.key, Some(key.parse().unwrap()));
-        assert_eq!(parse("\nnonsense").unwrap_err(), "line 2: it is NAME = VALUE");
-        let wrong = parse(&format!("{SETTING} = secret")).unwrap_err();
-        assert!(wrong.starts_with("line 1: ") && !wrong.contains("secret"), "{wrong}");
+        assert_eq!(parse("\nnonsense", "ours").unwrap_err(), "ours, line 2: it is NAME = VALUE");
+        let wrong = parse(&format!("{SETTING} = secret"), "ours").unwrap_err();
+        assert!(wrong.starts_with("ours, line 1: ") && !wrong.contains("secret"), "{wrong}");
     }
 }

@@ -200,7 +200,8 @@ fn a_running_server_is_asked_and_steered() {
                 .unwrap();
         assert_eq!(added["counters"]["TcpPassiveOpens"], 0);
         assert_eq!(ask(&["sysctl", "tcp_fin_timeout"]), "net.ipv4.tcp_fin_timeout = 29\n");
-        ask(&["sysctl", "-w", "net.ipv4.tcp_fin_timeout=31"]);
+        ask(&["sysctl", "-w", "net.ipv4.tcp_fin_timeout=30"]);
+        assert_eq!(ask(&["sysctl", "-w", "tcp_fin_timeout=31"]), "net.ipv4.tcp_fin_timeout = 31\n");
         assert_eq!(ask(&["sysctl", "net.ipv4.tcp_fin_timeout"]), "net.ipv4.tcp_fin_timeout = 31\n");
         let wrong = run(&[&["sysctl", "-w", "net.ipv4.tcp_nothing=1"], &control[..]].concat());
         assert!(stderr(&wrong).contains("there is no setting `net.ipv4.tcp_nothing`"), "{}", stderr(&wrong));
@@ -229,6 +230,74 @@ fn a_running_server_is_asked_and_steered() {
         assert!(!path.exists(), "the socket went with the server");
         std::fs::remove_file(settings).unwrap();
     });
+}
+
+/// The key of a settings file, then another by `sysctl --key-file`: the cookies are theirs, and neither is ever shown.
+#[test]
+fn a_key_of_the_settings_file_and_another_later_make_the_cookies() {
+    testnet::in_namespace(|| {
+        let file =
+            |kind: &str| std::env::temp_dir().join(format!("firstbyte-keys-{}-{kind}", std::process::id()));
+        let [control, settings, first, second] =
+            ["control", "settings", "first", "second"].map(|kind| file(kind).to_str().unwrap().to_owned());
+        let keys = ["5ec5e700-00000000-00000000-00000001", "5ec5e700-00000000-00000000-00000002"];
+        let write = |path: &str, text: &str| {
+            std::fs::write(path, text).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        write(&first, keys[0]);
+        write(&second, keys[1]);
+        write(
+            &settings,
+            &format!("net.ipv4.ip_local_port_range = 40000 40999\nnet.ipv4.tcp_fastopen_key = {}\n", keys[0]),
+        );
+        let server = Server::start(&["--control", &control, "--settings", &settings]);
+        let said = |arguments: &[&str]| {
+            let output = run(arguments);
+            let both = format!("{}{}", crate::stdout(&output), stderr(&output));
+            assert!(!both.contains("5ec5e700"), "{arguments:?}: {both}");
+            both
+        };
+        let sysctl = |arguments: &[&str]| said(&[&["sysctl", "--control", &control], arguments].concat());
+        assert_eq!(sysctl(&["ip_local_port_range"]), "net.ipv4.ip_local_port_range = 40000 40999\n");
+        assert_eq!(sysctl(&["tcp_fastopen_key"]), "net.ipv4.tcp_fastopen_key = set alone\n");
+        assert!(sysctl(&[]).contains("net.ipv4.tcp_fastopen_key = set alone\n"));
+        let made_with = |keys: &str| said(&["fleet", "10.77.0.2", "--key-file", keys]);
+        assert!(made_with(&first).contains("made with the primary key"), "{}", made_with(&first));
+        assert_eq!(sysctl(&["--key-file", &second]), "net.ipv4.tcp_fastopen_key is set\n");
+        let after = made_with(&second);
+        assert!(after.contains("Fast Open works.") && after.contains("made with the primary key"), "{after}");
+        for name in ["tcp_fastopen_key", "net.ipv4.tcp_fastopen_key", "net/ipv4/tcp_fastopen_key"] {
+            let refused = said(&["sysctl", "--control", &control, "-w", &format!("{name}={}", keys[0])]);
+            assert!(refused.contains("would show the key to everybody"), "{refused}");
+        }
+        assert_eq!(server.stop().0, Some(0));
+        [settings, first, second].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    });
+}
+
+/// File, line and reason, without what may be a key.
+#[test]
+fn a_wrong_settings_file_is_named_by_its_line() {
+    let path = std::env::temp_dir().join(format!("firstbyte-wrong-{}", std::process::id()));
+    let key = "5ec5e700-00000000-00000000-00000001";
+    for (line, why) in [
+        ("net.ipv4.ip_local_port_range = 50000 40000", "is more than"),
+        ("net.ipv4.ip_local_port_range = 40000-50000", "is not two ports"),
+        ("net.ipv4.tcp_nothing = 1", "there is no setting `net.ipv4.tcp_nothing`"),
+        ("net.ipv4.tcp_fastopen_key = 5ec5e700", "four hexadecimal words"),
+        (&format!("tcp_fastopen_key = {key}"), "is it net.ipv4.tcp_fastopen_key?"),
+        (&format!("net.ipv4.tcp_fastopen_key {key}"), "it is NAME = VALUE"),
+        (key, "it is NAME = VALUE"),
+    ] {
+        std::fs::write(&path, format!("# ours\n{line}\n")).unwrap();
+        let output = run(&["serve", "--settings", path.to_str().unwrap()]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{}, line 2: ", path.display())) && said.contains(why), "{said}");
+        assert!(!said.contains("5ec5e700"), "{said}");
+    }
+    std::fs::remove_file(path).unwrap();
 }
 
 /// As the kernel does: a client whose handshake finds the queue full is not reset.
