@@ -9,6 +9,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("etcd", "etcd-server"),
+    ("ethtool", "ethtool"),
     ("g++", "g++"),
     ("ip", "iproute2"),
     ("nginx", "nginx-light"),

@@ -1,16 +1,17 @@
 //! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
+use super::windows::connections;
 use super::{Change, Found, Kernels, Rule, found, setting};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Paths, Settings, Sockets, Sockstat};
-use crate::sample::{Memory, Sample};
+use crate::sample::{Memory, Sample, Socket};
 use crate::window::Window;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-04",
         symptom: "largest receive buffer below what a path holds",
-        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it)",
+        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed, a connection over more than 5 ms has come to it and fills its window each round trip",
         why: "Autotuning stops at that maximum, and about half of the buffer is payload.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
@@ -18,12 +19,16 @@ pub(super) const RULES: &[Rule] = &[
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
         limits: &[],
-        judge: |window| below_path(window, "net.ipv4.tcp_rmem", |memory| memory.rcvbuf),
+        judge: |window| {
+            let name = "net.ipv4.tcp_rmem";
+            below_path(window, name, |memory| memory.rcvbuf)
+                .unwrap_or_else(|| held(window, name, receives_all))
+        },
     },
     Rule {
         id: "WIN-05",
         symptom: "largest send buffer below what a path holds",
-        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it)",
+        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed, a connection over more than 5 ms has come to it and keeps its buffer full below cwnd and the peer's window",
         why: "The sender must keep what is not yet acknowledged besides what it is still to send.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
@@ -31,7 +36,10 @@ pub(super) const RULES: &[Rule] = &[
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
         limits: &[],
-        judge: |window| below_path(window, "net.ipv4.tcp_wmem", |memory| memory.sndbuf),
+        judge: |window| {
+            let name = "net.ipv4.tcp_wmem";
+            below_path(window, name, |memory| memory.sndbuf).unwrap_or_else(|| held(window, name, sends_all))
+        },
     },
     Rule {
         id: "WIN-13",
@@ -65,12 +73,11 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> Vec<Found> {
-    let (Some(max), Some((speed, device))) = (window.now.nth(name, 2), fastest(window.now)) else {
-        return Vec::new();
-    };
-    let path = window.now.paths.iter().filter(|path| !path.peer.0.is_loopback()).max_by_key(|path| path.rtt);
-    let Some(path) = path else { return Vec::new() };
+/// By the fastest link and the longest path, where both are known.
+fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> Option<Vec<Found>> {
+    let (max, (speed, device)) = (window.now.nth(name, 2)?, fastest(window.now)?);
+    let path =
+        window.now.paths.iter().filter(|path| !path.peer.0.is_loopback()).max_by_key(|path| path.rtt)?;
     let holds = u64::from(speed) * u64::from(path.rtt) / 8;
     let at_limit = |memory: Memory| i64::from(limit_of(&memory)) >= max;
     let reached = window.now.sockets.iter().any(|socket| socket.memory.is_some_and(at_limit));
@@ -85,19 +92,76 @@ fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> 
     let mut found = found(max.unsigned_abs() < 2 * holds, severity, evidence, formula);
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Peer(path.peer.to_string());
-        let present = window.now.setting(name).unwrap_or_default();
-        let first: Vec<&str> = present.split_whitespace().take(2).collect();
-        let value = format!("{} {}", first.join(" "), 2 * holds);
-        found.steps.push(Step {
-            command: format!("sysctl -w {name}=\"{value}\""),
-            persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
-            undo: Some(format!("sysctl -w {name}=\"{present}\"")),
-            // The kernel takes no more than an int, and half of it keeps sums in range.
-            obstacle: (2 * holds > 1 << 30)
-                .then(|| "more than a buffer may have: use several connections".to_owned()),
-        });
+        found.steps.push(raise(window.now, name, 2 * holds));
     });
+    Some(found)
+}
+
+/// The step that sets the third value of a setting.
+fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
+    let present = now.setting(name).unwrap_or_default();
+    let first: Vec<&str> = present.split_whitespace().take(2).collect();
+    let value = format!("{} {bytes}", first.join(" "));
+    Step {
+        command: format!("sysctl -w {name}=\"{value}\""),
+        persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
+        undo: Some(format!("sysctl -w {name}=\"{present}\"")),
+        // The kernel takes no more than an int, and half of it keeps sums in range.
+        obstacle: (bytes > 1 << 30)
+            .then(|| "more than a buffer may have: use several connections".to_owned()),
+    }
+}
+
+/// Where no link says its speed, as in a container: connections that the maximum holds. What they need is not known, so that four times as
+/// much is advised until none is held.
+fn held(
+    window: &Window<'_>,
+    name: &str,
+    uses_all: fn(&Window<'_>, &Socket, i64) -> Option<String>,
+) -> Vec<Found> {
+    let Some(max) = window.now.nth(name, 2) else { return Vec::new() };
+    let mut found = connections(window, |window, socket| {
+        let formula = uses_all(window, socket, max)?;
+        let round_trip = format!("{:.1} ms", f64::from(socket.info?.min_rtt) / 1000.0);
+        Some((Severity::Warning, vec![("min_rtt".to_owned(), round_trip)], formula))
+    });
+    for found in &mut found {
+        found.evidence.push(window.set(name));
+        found.steps.push(raise(window.now, name, max.unsigned_abs().saturating_mul(4)));
+    }
     found
+}
+
+/// Round trips below this need no buffer that one could speak of, microseconds.
+const SHORT: u32 = 5000;
+
+fn receives_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
+    let at_most = |socket: &Socket| socket.memory.is_some_and(|memory| i64::from(memory.rcvbuf) >= max);
+    let (info, earlier) = (socket.info?, window.earlier(socket)?.info?);
+    let came = info.bytes_received.saturating_sub(earlier.bytes_received) as f64;
+    let each = came / (window.seconds() * 1e6 / f64::from(info.min_rtt));
+    let fills = each >= 0.5 * f64::from(info.rcv_ssthresh);
+    (info.min_rtt > SHORT && fills && window.holds_in_each(socket, at_most))
+        .then(|| format!("rcvbuf >= {max}, and {each:.0} bytes a round trip >= 0.5 × {}", info.rcv_ssthresh))
+}
+
+fn sends_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
+    let waits = |socket: &Socket| {
+        let (Some(info), Some(memory)) = (socket.info, socket.memory) else { return false };
+        // With room for two more segments in either window.
+        let more = info.unacked.saturating_add(2);
+        let room =
+            more <= info.snd_cwnd && u64::from(more) * u64::from(info.snd_mss) <= u64::from(info.snd_wnd);
+        let full = u64::from(memory.wmem_queued) * 10 >= u64::from(memory.sndbuf) * 9;
+        i64::from(memory.sndbuf) >= max && info.min_rtt > SHORT && info.unacked > 0 && room && full
+    };
+    let (info, memory) = (socket.info?, socket.memory?);
+    window.holds_in_each(socket, waits).then(|| {
+        format!(
+            "sndbuf >= {max}, {} >= 0.9 × {}, {} < {} segments in flight",
+            memory.wmem_queued, memory.sndbuf, info.unacked, info.snd_cwnd
+        )
+    })
 }
 
 /// The fastest link that is up, of those that are no pretence: what a path can bring at most.

@@ -3,14 +3,14 @@ use super::{Found, Kernels, Rule};
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Queues, Routes, Sysfs};
-use crate::sample::{Device, Sample};
+use crate::sample::{Device, Queue, Sample};
 use crate::window::Window;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-03",
         symptom: "a deep FIFO on a slow link",
-        condition: "the root queue is pfifo_fast, pfifo or bfifo, and txqueuelen × MTU takes the link more than 100 ms",
+        condition: "the root queue is pfifo_fast, pfifo or bfifo, and what it holds (its limit, else txqueuelen × MTU) takes the link more than 100 ms",
         why: "One bulk transfer fills it, and everything else waits behind.",
         advice: "A discipline that keeps flows apart, where the kernel has one.",
         settings: &[],
@@ -91,11 +91,28 @@ const FIFO: Limit = Limit { rule: "TX-03", name: "milliseconds", value: 100.0, u
 const RING: Limit = Limit { rule: "TX-05", name: "milliseconds", value: 10.0, unit: "ms" };
 const USUAL_MTU: Limit = Limit { rule: "TX-09", name: "mtu", value: 1500.0, unit: "bytes" };
 
-/// How long the link takes for so many full packets.
-fn milliseconds(device: &Device, packets: u32) -> Option<f64> {
+/// How long the link takes for so many bytes.
+fn milliseconds(device: &Device, bytes: f64) -> Option<f64> {
     // What a TUN device says of its speed is made up.
     let speed = device.speed.filter(|speed| *speed > 0 && device.kind.as_deref() != Some("tun"))?;
-    Some(f64::from(packets) * f64::from(device.mtu) * 8.0 / (f64::from(speed) * 1000.0))
+    Some(bytes * 8.0 / (f64::from(speed) * 1000.0))
+}
+
+fn full_packets(device: &Device, packets: u32) -> f64 {
+    f64::from(packets) * f64::from(device.mtu)
+}
+
+/// Bytes that a FIFO holds at most, and the words for it. The limit of `pfifo` is in packets, that of `bfifo` in bytes.
+fn depth(queue: &Queue, device: &Device) -> (f64, String) {
+    let limit = queue.options.iter().find(|(name, _)| name == "limit");
+    let limit = limit.and_then(|(_, value)| value.trim_end_matches(['p', 'b']).parse::<u32>().ok());
+    match (queue.kind.as_str(), limit) {
+        ("bfifo", Some(bytes)) => (f64::from(bytes), format!("{bytes} bytes")),
+        (_, limit) => {
+            let packets = limit.unwrap_or(device.tx_queue_len);
+            (full_packets(device, packets), format!("{packets} × {} bytes", device.mtu))
+        }
+    }
 }
 
 /// The step that puts another discipline at the root of a device.
@@ -130,16 +147,14 @@ fn deep_fifo(window: &Window<'_>) -> Vec<Found> {
         .filter(|queue| queue.root && ["pfifo_fast", "pfifo", "bfifo"].contains(&queue.kind.as_str()));
     let found = fifos.filter_map(|queue| {
         let device = window.now.device(&queue.device)?;
-        let (time, limit) = (milliseconds(device, device.tx_queue_len)?, window.limit(&FIFO));
+        let (bytes, words) = depth(queue, device);
+        let (time, limit) = (milliseconds(device, bytes)?, window.limit(&FIFO));
         let evidence = vec![
             window.shown("queue", &queue.kind),
-            window.shown("txqueuelen", device.tx_queue_len),
+            window.shown("holds at most", &words),
             window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
         ];
-        let formula = format!(
-            "{} × {} bytes at that speed = {time:.0} ms > {limit} ms",
-            device.tx_queue_len, device.mtu
-        );
+        let formula = format!("{words} at that speed = {time:.0} ms > {limit} ms");
         let steps = vec![other_discipline(window.now, &device.name)];
         (device.up && time > limit)
             .then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
@@ -190,7 +205,7 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
     let devices = window.now.devices.iter().filter(|device| device.up && device.byte_limits.is_empty());
     let found = devices.filter_map(|device| {
         let ring = device.rings?.tx.now;
-        let (time, limit) = (milliseconds(device, ring)?, window.limit(&RING));
+        let (time, limit) = (milliseconds(device, full_packets(device, ring))?, window.limit(&RING));
         let evidence = vec![
             window.shown("transmit ring", ring),
             window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),

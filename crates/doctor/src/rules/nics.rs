@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "RX-10",
         symptom: "offloads switched off",
-        condition: "tx-tcp-segmentation, tx-generic-segmentation, rx-gro or tx-checksum-ip-generic is off on a hardware device of at least 1 Gbit/s, or of unknown speed",
+        condition: "tx-tcp-segmentation, tx-generic-segmentation, rx-gro or tx-checksum-ip-generic was switched off on a device of at least 1 Gbit/s, or of unknown speed",
         why: "Old advice about latency: it costs several times the CPU, and since TSO autosizing and BQL gains nothing.",
         advice: "Switch them on.",
         settings: &[],
@@ -182,13 +182,18 @@ fn spread(device: &Device, cpus: usize) -> Step {
 
 fn offloads(window: &Window<'_>) -> Vec<Found> {
     let fast = |device: &&Device| !device.loopback && device.speed.is_none_or(|speed| speed >= 1000);
-    // What a bridge or tunnel lacks, the device below has; a veth has no use for GRO.
-    let real = |device: &&Device| device.parent.is_some();
-    let devices = window.now.devices.iter().filter(|device| device.up).filter(real).filter(fast);
+    let devices = window.now.devices.iter().filter(|device| device.up).filter(fast);
     devices
         .filter_map(|device| {
-            let off: Vec<&str> =
-                device.features.iter().filter(|(_, on)| !**on).map(|(name, _)| name.as_str()).collect();
+            let meant = |name: &str| match device.kind.as_deref() {
+                // It begins without GRO, for which it has no use.
+                Some("veth") => name == "rx-gro",
+                // The program behind it says what it takes.
+                Some("tun") => true,
+                _ => false,
+            };
+            let off = device.features.iter().filter(|(name, on)| !**on && !meant(name));
+            let off: Vec<&str> = off.map(|(name, _)| name.as_str()).collect();
             let evidence = off.iter().map(|name| window.shown(*name, "off")).collect();
             let words =
                 |state: &str| off.iter().map(|name| format!("{name} {state}")).collect::<Vec<_>>().join(" ");

@@ -10,6 +10,8 @@ pub enum Change {
     To(&'static str),
     /// At least this number: a larger one stays.
     AtLeast(i64),
+    /// At most this number: a smaller one stays.
+    AtMost(i64),
     /// These bits are set, the others stay.
     Set(i64),
     /// These bits are cleared, the others stay.
@@ -23,6 +25,7 @@ impl Change {
         let value = match self {
             Change::To(value) => value.to_owned(),
             Change::AtLeast(least) => number()?.max(least).to_string(),
+            Change::AtMost(most) => number()?.min(most).to_string(),
             Change::Set(bits) => (number()? | bits).to_string(),
             Change::Clear(bits) => (number()? & !bits).to_string(),
         };
@@ -43,7 +46,7 @@ impl Change {
         let Some(present) = now.setting(name) else {
             let value = match self {
                 Change::To(value) => value.to_owned(),
-                Change::AtLeast(least) => least.to_string(),
+                Change::AtLeast(number) | Change::AtMost(number) => number.to_string(),
                 Change::Set(_) | Change::Clear(_) => return None,
             };
             // What a kernel does not have it does not need.
@@ -75,6 +78,7 @@ impl fmt::Display for Change {
         match self {
             Change::To(value) => write!(f, "= {value}"),
             Change::AtLeast(least) => write!(f, ">= {least}"),
+            Change::AtMost(most) => write!(f, "<= {most}"),
             Change::Set(bits) => write!(f, "with the bits {bits:#x}"),
             Change::Clear(bits) => write!(f, "without the bits {bits:#x}"),
         }
@@ -89,6 +93,8 @@ mod tests {
     fn a_fix_keeps_larger_values_and_other_bits() {
         assert_eq!(Change::AtLeast(4096).apply("128").as_deref(), Some("4096"));
         assert_eq!(Change::AtLeast(4096).apply("65535"), None);
+        assert_eq!(Change::AtMost(10_000).apply("120000").as_deref(), Some("10000"));
+        assert_eq!(Change::AtMost(10_000).apply("1000"), None);
         assert_eq!(Change::Set(1).apply("2").as_deref(), Some("3"));
         assert_eq!(Change::Clear(0x204).apply("517").as_deref(), Some("1"));
         assert_eq!(Change::To("1024 65535").apply("1024\t65535"), None);

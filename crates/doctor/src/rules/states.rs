@@ -1,6 +1,6 @@
 //! ST: states that last too long, ports, and what limits them.
 use super::{Change, Found, Kernels, Rule, counter, found, percent};
-use crate::finding::{Confidence, Scope, Severity};
+use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets, Sockstat};
 use crate::sample::state::{CLOSE_WAIT, FIN_WAIT_1, FIN_WAIT_2, LISTEN, SYN_RECEIVED, TIME_WAIT};
@@ -40,8 +40,8 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "closed connections held by a zero window",
         condition: "at least 10 in FIN-WAIT-1 without a process that probe a zero window",
         why: "What was written cannot be sent, and the kernel gives up only after some 343 s.",
-        advice: "Lower tcp_orphan_retries or, since Linux 6.15, tcp_rto_max_ms.",
-        settings: &[("net.ipv4.tcp_orphan_retries", Change::To("3"))],
+        advice: "Since Linux 6.15 lower tcp_rto_max_ms and restart the service: the kernel gives up when probes are that far apart, whatever tcp_orphan_retries says. What is held already can be closed.",
+        settings: &[("net.ipv4.tcp_rto_max_ms", Change::AtMost(10_000))],
         needs: &[Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
@@ -150,6 +150,8 @@ const LEAKED: Limit = Limit { rule: "ST-01", name: "sockets", value: 100.0, unit
 const LEAK_AGE: Limit = Limit { rule: "ST-01", name: "age", value: 60.0, unit: "s" };
 const LEAK_CRITICAL: Limit = Limit { rule: "ST-01", name: "critical", value: 1000.0, unit: "sockets" };
 const HELD: Limit = Limit { rule: "ST-03", name: "sockets", value: 10.0, unit: "sockets" };
+/// Peers that its commands name: a host with more of them is under attack.
+const PEERS: usize = 10;
 const PORTS: Limit = Limit { rule: "ST-07", name: "share", value: 70.0, unit: "%" };
 const PORTS_CRITICAL: Limit = Limit { rule: "ST-07", name: "critical", value: 95.0, unit: "%" };
 const ABORTS: Limit = Limit { rule: "ST-09", name: "share", value: 10.0, unit: "%" };
@@ -208,11 +210,17 @@ fn gave_up(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn held(window: &Window<'_>) -> Vec<Found> {
-    let held = |socket: &&Socket| socket.inode == 0 && socket.probing;
-    let count = window.in_state(FIN_WAIT_1).filter(held).count();
+    let held: Vec<&Socket> =
+        window.in_state(FIN_WAIT_1).filter(|socket| socket.inode == 0 && socket.probing).collect();
+    let (count, limit) = (held.len(), window.limit(&HELD));
     let evidence = vec![window.shown("FIN-WAIT-1 in persist, without a process", count)];
-    let limit = window.limit(&HELD);
-    found(count as f64 >= limit, Severity::Warning, evidence, format!("{count} >= {limit}"))
+    let mut found = found(count as f64 >= limit, Severity::Warning, evidence, format!("{count} >= {limit}"));
+    if let Some(found) = found.first_mut().filter(|_| !window.now.of_stack) {
+        let peers: BTreeSet<String> = held.iter().map(|socket| socket.peer.to_string()).collect();
+        let close = |peer| Step { command: format!("ss -K state fin-wait-1 dst {peer}"), ..Step::default() };
+        found.steps.extend(peers.into_iter().take(PEERS).map(close));
+    }
+    found
 }
 
 const ENDLESS_AGE: Limit = Limit { rule: "ST-04", name: "age", value: 60.0, unit: "s" };

@@ -95,7 +95,7 @@ pub struct Device {
     pub rings: Option<Rings>,
     /// Queues in use, and how many it could have.
     pub channels: Option<Pool>,
-    /// Offloads by their name for ethtool(8), and whether they are on.
+    /// Offloads by their name for ethtool(8), and whether they are on, or asked for.
     pub features: BTreeMap<String, bool>,
     /// Byte queue limits of its transmit queues.
     pub byte_limits: Vec<ByteLimit>,

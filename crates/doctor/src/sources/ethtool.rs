@@ -43,10 +43,12 @@ pub(super) fn read(devices: &mut [Device]) -> io::Result<()> {
         device.channels = Some(Pool { now, max });
     })?;
     each(FEATURES_GET, |device, answer| {
-        let (can, does) = (bits(answer, 2), bits(answer, 4));
-        let offered = OFFLOADS.iter().filter(|name| can.iter().chain(&does).any(|other| other == *name));
-        device.features =
-            offered.map(|name| ((*name).to_owned(), does.iter().any(|other| other == name))).collect();
+        // Which can be changed, which are asked for, and which are on: of a tunnel or a bridge what the device below lacks is not.
+        let [can, wanted, does] = [2, 3, 4].map(|kind| bits(answer, kind));
+        let within = |set: &[String], name: &str| set.iter().any(|other| other == name);
+        let offered = OFFLOADS.iter().filter(|name| within(&can, name) || within(&does, name));
+        let on = |name: &str| within(&wanted, name) || within(&does, name);
+        device.features = offered.map(|name| ((*name).to_owned(), on(name))).collect();
     })
 }
 

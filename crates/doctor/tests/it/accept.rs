@@ -1,5 +1,6 @@
 //! Listeners under load.
-use crate::{assert_healthy, findings, has, ids};
+use crate::shown::Show;
+use crate::{assert_healthy, findings, ids};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::OwnedFd;
@@ -26,20 +27,26 @@ fn connect(address: SocketAddr, times: usize) -> Vec<TcpStream> {
     (0..times).filter_map(attempt).collect()
 }
 
-#[test]
-fn a_full_accept_queue_is_named_with_its_port_first() {
+pub(crate) fn a_full_accept_queue_is_named_with_its_port_first(show: &Show) {
     testnet::in_namespace(|| {
+        const RULES: &[&str] = &["ACC-01", "ACC-02", "ACC-05"];
         let (small, address) = listener(4);
         let mut clients = Vec::new();
-        let found = findings(|| clients = connect(address, 8));
+        let found = findings(|| clients = connect(address, 3));
+        show.silent(RULES, &found);
+        assert_healthy(&found);
+        let found = findings(|| clients.extend(connect(address, 5)));
         assert_eq!(found[0].id, "ACC-01", "{found:#?}");
         assert_eq!(found[0].scope, doctor::Scope::Port(address.port()));
-        assert!(has(&found, "ACC-02") && has(&found, "ACC-05"), "{:?}", ids(&found));
+        show.fires(RULES, &found);
         assert_eq!(clients.len(), 5, "backlog + 1");
         drop((small, clients));
         let (_larger, address) = listener(64);
+        show.by_hand(RULES);
         let mut clients = Vec::new();
-        assert_healthy(&findings(|| clients = connect(address, 8)));
+        let found = findings(|| clients = connect(address, 8));
+        show.gone(RULES, &found);
+        assert_healthy(&found);
     });
 }
 
@@ -52,27 +59,35 @@ fn a_backlog_that_is_large_enough_is_silent() {
     });
 }
 
-#[test]
-fn an_accept_queue_that_fills_is_seen_before_it_overflows() {
+pub(crate) fn an_accept_queue_that_fills_is_seen_before_it_overflows(show: &Show) {
     testnet::in_namespace(|| {
         let (queue, address) = listener(10);
-        let _clients = connect(address, 8);
-        assert_eq!(ids(&findings(|| {})), ["ACC-03"]);
+        let mut clients = connect(address, 7);
+        show.silent(&["ACC-03"], &findings(|| {}));
+        clients.extend(connect(address, 1));
+        let found = findings(|| {});
+        assert_eq!(ids(&found), ["ACC-03"]);
+        show.fires(&["ACC-03"], &found);
         // An accept loop that works again.
         std::iter::repeat_with(|| rustix::net::accept(&queue).unwrap()).take(8).for_each(drop);
-        assert!(findings(|| {}).is_empty());
+        show.by_hand(&["ACC-03"]);
+        show.gone(&["ACC-03"], &findings(|| {}));
     });
 }
 
-#[test]
-fn a_backlog_cut_by_somaxconn_is_told_until_the_service_listens_again() {
+pub(crate) fn a_backlog_cut_by_somaxconn_is_told_until_the_service_listens_again(show: &Show) {
     testnet::in_namespace(|| {
+        let (large, _) = listener(5000);
+        show.silent(&["ACC-04"], &findings(|| {}));
+        drop(large);
         testnet::sysctl("net.core.somaxconn", "7");
         let (small, _) = listener(5000);
-        assert_eq!(ids(&findings(|| {})), ["ACC-04"]);
-        testnet::sysctl("net.core.somaxconn", "4096");
+        let found = findings(|| {});
+        assert_eq!(ids(&found), ["ACC-04"]);
+        show.fires(&["ACC-04"], &found);
+        show.run(&["ACC-04"]);
         drop(small);
         let _large = listener(5000);
-        assert!(findings(|| {}).is_empty());
+        show.gone(&["ACC-04"], &findings(|| {}));
     });
 }

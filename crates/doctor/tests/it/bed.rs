@@ -144,7 +144,34 @@ pub(crate) fn write(mut to: &TcpStream) -> bool {
     to.write(&[0; 1 << 16]).is_ok()
 }
 
-/// Does a rule fire at this end within the next windows? `true` comes as soon as it does.
-pub(crate) fn fires(host: &Host, id: &str, windows: usize) -> bool {
-    (0..windows).any(|_| has(&found(host, || std::thread::sleep(Duration::from_millis(150))), id))
+/// What is found at this end in the first of so many windows in which a rule fires, or in the last of them.
+pub(crate) fn within(host: &Host, windows: usize, id: &str) -> Vec<Finding> {
+    let mut last = Vec::new();
+    let _fired = (0..windows).any(|_| {
+        last = found(host, || std::thread::sleep(Duration::from_millis(150)));
+        has(&last, id)
+    });
+    last
+}
+
+/// What is found once it does not fire any more.
+#[track_caller]
+pub(crate) fn once_gone(id: &str, mut found: impl FnMut() -> Vec<Finding>) -> Vec<Finding> {
+    let mut last = Vec::new();
+    until(&format!("the end of {id}"), || {
+        last = found();
+        !has(&last, id)
+    });
+    last
+}
+
+/// What is found once it fires.
+#[track_caller]
+pub(crate) fn once_found(id: &str, mut found: impl FnMut() -> Vec<Finding>) -> Vec<Finding> {
+    let mut last = Vec::new();
+    until(id, || {
+        last = found();
+        has(&last, id)
+    });
+    last
 }

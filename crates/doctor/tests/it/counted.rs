@@ -1,12 +1,14 @@
 //! What only counters tell: each provoked on this kernel, silent before and after.
-use crate::bed::{Bed, bed, found, transfer, until, write};
-use crate::{apply, assert_healthy, findings, has, ids};
+use crate::bed::{Bed, bed, found, once_found, once_gone, transfer, until, write};
+use crate::shown::Show;
+use crate::{assert_healthy, findings};
 use interop::Direction;
 use interop::ends::{Serve, ServerEnd as _};
 use interop::hook::{drop_if, pass};
 use interop::netns::Host;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -20,26 +22,26 @@ fn while_sending(host: &Host, segments: u64) -> Vec<doctor::Finding> {
     found(host, || until("segments", || sent() > begun + segments))
 }
 
-#[test]
-fn losses_on_the_path_are_found() {
+pub(crate) fn losses_on_the_path_are_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let client = bed.client.host.share();
     transfer(bed.connection(80), write, || {
-        assert!(!has(&while_sending(&client, 1100), "CC-07"));
+        show.silent(&["CC-07"], &while_sending(&client, 1100));
         let mut number = 0;
         bed.wire.set_hook(drop_if(move |_, segment| {
             number += u32::from(!segment.payload.is_empty());
             number % 40 == 39
         }));
         // What went out before is acknowledged first.
-        until("CC-07", || has(&while_sending(&client, 1100), "CC-07"));
+        show.fires(&["CC-07"], &once_found("CC-07", || while_sending(&client, 1100)));
         bed.wire.set_hook(pass());
-        until("the end of repairs", || !has(&while_sending(&client, 1100), "CC-07"));
+        show.by_hand(&["CC-07"]);
+        // After the last repairs.
+        show.gone(&["CC-07"], &once_gone("CC-07", || while_sending(&client, 1100)));
     });
 }
 
-#[test]
-fn connects_that_nobody_answers_are_found() {
+pub(crate) fn connects_that_nobody_answers_are_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let address = bed.address(80);
     let _listener = bed.server.host.run(|| TcpListener::bind(address).unwrap());
@@ -53,16 +55,17 @@ fn connects_that_nobody_answers_are_found() {
             }
         });
     };
-    assert_healthy(&bed.at_client(connects));
-    bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
     let found = bed.at_client(connects);
-    assert!(has(&found, "CC-12"), "{:?}", ids(&found));
+    assert_healthy(&found);
+    show.silent(&["CC-12"], &found);
+    bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
+    show.fires(&["CC-12"], &bed.at_client(connects));
     bed.wire.set_hook(pass());
-    assert_healthy(&bed.at_client(connects));
+    show.by_hand(&["CC-12"]);
+    show.gone(&["CC-12"], &bed.at_client(connects));
 }
 
-#[test]
-fn programs_that_close_with_unread_data_are_found() {
+pub(crate) fn programs_that_close_with_unread_data_are_found(show: &Show) {
     testnet::in_namespace(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let serve = |reads: bool| {
@@ -77,34 +80,36 @@ fn programs_that_close_with_unread_data_are_found() {
                 }
             }
         };
-        assert_healthy(&findings(|| serve(true)));
-        let found = findings(|| serve(false));
-        assert!(has(&found, "ST-09"), "{:?}", ids(&found));
-        assert_healthy(&findings(|| serve(true)));
+        let found = findings(|| serve(true));
+        assert_healthy(&found);
+        show.silent(&["ST-09"], &found);
+        show.fires(&["ST-09"], &findings(|| serve(false)));
+        show.by_hand(&["ST-09"]);
+        show.gone(&["ST-09"], &findings(|| serve(true)));
     });
 }
 
-#[test]
-fn a_queue_of_our_own_that_drops_is_found() {
+pub(crate) fn a_queue_of_our_own_that_drops_is_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let client = bed.client.host.share();
     let tc = |command: &str| client.run(|| crate::shell(&format!("tc qdisc {command}")));
     transfer(bed.connection(80), write, || {
-        assert!(!has(&while_sending(&client, 100), "TX-01"));
+        show.silent(&["TX-01"], &while_sending(&client, 100));
         tc("add dev tun0 root tbf rate 1mbit burst 5k limit 4k");
-        until("a drop", || has(&found(&client, || std::thread::sleep(Duration::from_millis(100))), "TX-01"));
-        tc("del dev tun0 root");
-        assert!(!has(&while_sending(&client, 100), "TX-01"));
+        let look = || found(&client, || std::thread::sleep(Duration::from_millis(100)));
+        show.fires(&["TX-01"], &once_found("TX-01", look));
+        tc("change dev tun0 root tbf rate 10gbit burst 1m limit 16m");
+        show.by_hand(&["TX-01"]);
+        show.gone(&["TX-01"], &while_sending(&client, 100));
     });
 }
 
-#[test]
-fn syns_dropped_without_cookies_are_found() {
+pub(crate) fn syns_dropped_without_cookies_are_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     bed.server.host.sysctl("net.ipv4.tcp_syncookies", "0");
     let address = bed.address(80);
     let _listener = bed.server.host.run(|| crate::accept::listener_at(address, 8));
-    assert!(!has(&bed.at_server(|| {}), "ACC-08"));
+    show.silent(&["ACC-08"], &bed.at_server(|| {}));
     let flood = |sources| {
         let drops = || {
             bed.server.host.counters().of("TCPReqQFullDrop")
@@ -114,18 +119,16 @@ fn syns_dropped_without_cookies_are_found() {
         crate::half_open::flood(&bed, 80, sources);
         until("a full queue", || drops() > begun);
     };
-    let found = bed.at_server(|| flood(1000..1050));
-    assert!(has(&found, "ACC-08"), "{:?}", ids(&found));
-    bed.server.host.run(|| apply(&found, "ACC-08"));
-    let found = bed.at_server(|| flood(2000..2050));
-    assert!(!has(&found, "ACC-08"), "{:?}", ids(&found));
+    show.fires(&["ACC-08"], &bed.at_server(|| flood(1000..1050)));
+    bed.server.host.run(|| show.run(&["ACC-08"]));
+    show.gone(&["ACC-08"], &bed.at_server(|| flood(2000..2050)));
 }
 
 const HELLO: &[u8] = b"hello?";
 
 /// A visit by hand: what cookie there is, and data. Did a reply come in time?
-fn visit(bed: &Bed, timeout: Duration) -> bool {
-    let address = bed.address(80);
+fn visit(bed: &Bed, port: u16, timeout: Duration) -> bool {
+    let address = bed.address(port);
     bed.client.host.run(|| {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
         for side in [Timeout::Send, Timeout::Recv] {
@@ -142,70 +145,81 @@ fn served(qlen: u32) -> Option<Bed> {
     let mut bed = bed(RTT)?;
     bed.server.host.sysctl("net.ipv4.tcp_fastopen_key", "1-2-3-4");
     bed.server.serve(&Serve { qlen, expect: HELLO.len(), ..Serve::new() });
-    assert!(visit(&bed, Duration::from_secs(5)));
+    assert!(visit(&bed, 80, Duration::from_secs(5)));
     Some(bed)
 }
 
-#[test]
-fn a_rotation_of_keys_is_told_until_clients_have_the_new_one() {
+pub(crate) fn a_rotation_of_keys_is_told_until_clients_have_the_new_one(show: &Show) {
     let Some(bed) = served(16) else { return };
-    let visited = || bed.at_server(|| assert!(visit(&bed, Duration::from_secs(5))));
-    assert!(!has(&visited(), "TFO-09"));
+    let visited = || bed.at_server(|| assert!(visit(&bed, 80, Duration::from_secs(5))));
+    show.silent(&["TFO-09"], &visited());
     bed.server.host.sysctl("net.ipv4.tcp_fastopen_key", "5-6-7-8,1-2-3-4");
-    let found = visited();
-    assert!(has(&found, "TFO-09"), "{:?}", ids(&found));
-    assert!(!has(&visited(), "TFO-09"));
+    show.fires(&["TFO-09"], &visited());
+    // The backup stays, and the client has a new cookie.
+    show.by_hand(&["TFO-09"]);
+    show.gone(&["TFO-09"], &visited());
 }
 
-#[test]
-fn a_fast_open_queue_that_is_too_short_is_found() {
-    let Some(bed) = served(1) else { return };
-    assert!(!has(&bed.at_server(|| assert!(visit(&bed, Duration::from_secs(5)))), "TFO-06"));
+pub(crate) fn a_fast_open_queue_that_is_too_short_is_found(show: &Show) {
+    let Some(mut bed) = served(1) else { return };
+    bed.server.serve(&Serve { qlen: 16, port: 81, expect: HELLO.len(), ..Serve::new() });
+    show.silent(&["TFO-06"], &bed.at_server(|| assert!(visit(&bed, 80, Duration::from_secs(5)))));
     // Children whose client hears nothing stay in the queue.
     bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
-    let found = bed.at_server(|| {
+    let visits = |port| {
         for _ in 0..3 {
-            assert!(!visit(&bed, Duration::from_millis(100)));
+            assert!(!visit(&bed, port, Duration::from_millis(100)));
         }
-    });
-    assert!(has(&found, "TFO-06"), "{:?}", ids(&found));
-    bed.wire.set_hook(pass());
-    assert!(!has(&bed.at_server(|| {}), "TFO-06"));
+    };
+    show.fires(&["TFO-06"], &bed.at_server(|| visits(80)));
+    // The same at a port with a longer queue.
+    show.by_hand(&["TFO-06"]);
+    show.gone(&["TFO-06"], &bed.at_server(|| visits(81)));
 }
 
-#[test]
-fn a_pause_of_fast_open_is_found_and_switched_off() {
+pub(crate) fn a_pause_of_fast_open_is_found_and_switched_off(show: &Show) {
     let Some(bed) = served(16) else { return };
     let client = &bed.client.host;
     client.sysctl("net.ipv4.tcp_fastopen_blackhole_timeout_sec", "60");
     client.sysctl("net.ipv4.tcp_syn_retries", "1");
-    assert!(!has(&bed.at_client(|| {}), "TFO-13"));
+    show.silent(&["TFO-13"], &bed.at_client(|| assert!(visit(&bed, 80, Duration::from_secs(5)))));
     bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToServer));
-    let lost = || assert!(!visit(&bed, Duration::from_secs(10)));
-    let found = bed.at_client(lost);
-    assert!(has(&found, "TFO-13"), "{:?}", ids(&found));
-    client.run(|| apply(&found, "TFO-13"));
-    assert!(!has(&bed.at_client(lost), "TFO-13"));
+    let lost = || assert!(!visit(&bed, 80, Duration::from_secs(10)));
+    show.fires(&["TFO-13"], &bed.at_client(lost));
+    client.run(|| show.run(&["TFO-13"]));
+    show.gone(&["TFO-13"], &bed.at_client(lost));
 }
 
-#[test]
-fn receive_queues_that_overflow_in_memory_are_found() {
+pub(crate) fn receive_queues_that_overflow_in_memory_are_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let address = bed.address(80);
     let listener = bed.server.host.run(|| TcpListener::bind(address).unwrap());
     rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 16384).unwrap();
     let client = bed.client.host.run(|| TcpStream::connect(address).unwrap());
-    let mut server = listener.accept().unwrap().0;
-    assert!(!has(&bed.at_server(|| {}), "WIN-11"));
+    let server = listener.accept().unwrap().0;
+    let read_at_once = || {
+        for _ in 0..100 {
+            (&client).write_all(&[0; 100]).unwrap();
+            (&server).read_exact(&mut [0; 100]).unwrap();
+        }
+    };
+    show.silent(&["WIN-11"], &bed.at_server(read_at_once));
     // Many short segments take more memory than the window says, as long as nobody reads.
     client.set_nodelay(true).unwrap();
     client.set_nonblocking(true).unwrap();
-    let send = || while rustix::net::send(&client, &[0; 100], SendFlags::EOR).is_ok() {};
-    until("WIN-11", || {
+    let sent = Cell::new(0);
+    let send = || {
+        while let Ok(bytes) = rustix::net::send(&client, &[0; 100], SendFlags::EOR) {
+            sent.set(sent.get() + bytes as u64);
+        }
+    };
+    let found = once_found("WIN-11", || {
         send();
-        has(&bed.at_server(|| std::thread::sleep(Duration::from_millis(100))), "WIN-11")
+        bed.at_server(|| std::thread::sleep(Duration::from_millis(100)))
     });
-    client.shutdown(std::net::Shutdown::Write).unwrap();
-    std::io::copy(&mut server, &mut std::io::sink()).unwrap();
-    assert!(!has(&bed.at_server(|| {}), "WIN-11"));
+    show.fires(&["WIN-11"], &found);
+    client.set_nonblocking(false).unwrap();
+    std::io::copy(&mut (&server).take(sent.get()), &mut std::io::sink()).unwrap();
+    show.by_hand(&["WIN-11"]);
+    show.gone(&["WIN-11"], &bed.at_server(read_at_once));
 }

@@ -1,6 +1,11 @@
 //! Devices, filters and routes of a namespace.
-use crate::{apply, assert_healthy, findings, has, ids, shell};
+use crate::bed::{bed, once_found, once_gone};
+use crate::shown::Show;
+use crate::{assert_healthy, everything, findings, has, ids, shell};
+use doctor::{Limits, sources};
 use interop::netns::{Addresses, Host};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 /// Two links with addresses.
 fn two_links() {
@@ -9,63 +14,185 @@ fn two_links() {
     shell("for link in v0 v1 w0 w1; do ip link set $link up; done");
 }
 
-#[test]
-fn strict_filters_on_two_links_are_found() {
+pub(crate) fn strict_filters_on_two_links_are_found(show: &Show) {
     testnet::in_namespace(|| {
         two_links();
-        assert_healthy(&findings(|| {}));
+        let found = findings(|| {});
+        assert_healthy(&found);
+        show.silent(&["RX-08", "RX-09"], &found);
         testnet::sysctl("net.ipv4.conf.all.rp_filter", "1");
         let found = findings(|| {});
         assert_eq!(ids(&found), ["RX-08", "RX-09"], "strict, and 0 at the devices");
-        apply(&found, "RX-08");
-        assert!(findings(|| {}).is_empty());
+        show.fires(&["RX-08", "RX-09"], &found);
+        let each = |value| {
+            for device in ["v0", "v1", "w0", "w1"] {
+                testnet::sysctl(&format!("net.ipv4.conf.{device}.rp_filter"), value);
+            }
+        };
+        each("1");
+        show.by_hand(&["RX-09"]);
+        show.gone(&["RX-09"], &findings(|| {}));
+        each("0");
+        show.run(&["RX-08"]);
+        let found = findings(|| {});
+        assert_eq!(found, []);
+        show.gone(&["RX-08"], &found);
         testnet::sysctl("net.ipv4.conf.all.rp_filter", "1");
         shell("ip rule add from 10.2.0.1 table 7");
         assert!(!has(&findings(|| {}), "RX-08"), "routed by source");
     });
 }
 
-#[test]
-fn what_a_device_cannot_take_is_told() {
+pub(crate) fn what_a_device_cannot_take_is_told(show: &Show) {
     if testnet::can().is_err() {
         return;
     }
     let (host, device) = Host::new(Addresses::nth(1));
     host.run(|| {
-        assert_healthy(&findings(|| {}));
+        let found = findings(|| {});
+        assert_healthy(&found);
+        show.silent(&["RX-05"], &found);
         let found = findings(|| {
             // Of no version of IP.
             assert!(rustix::io::write(&device, &[0x20; 40]).is_err());
         });
         assert_eq!(ids(&found), ["RX-05"]);
-        assert!(findings(|| {}).is_empty());
+        show.fires(&["RX-05"], &found);
+        // Who sent it has stopped.
+        show.by_hand(&["RX-05"]);
+        let found = findings(|| {
+            rustix::io::write(&device, &datagram()).unwrap();
+        });
+        assert_eq!(found, []);
+        show.gone(&["RX-05"], &found);
     });
 }
 
-#[test]
-fn a_queue_set_by_hand_is_told() {
+pub(crate) fn a_queue_set_by_hand_is_told(show: &Show) {
     testnet::in_namespace(|| {
         two_links();
+        show.silent(&["TX-07"], &findings(|| {}));
         shell("tc qdisc add dev v0 root tbf rate 20mbit burst 15k limit 15k");
         let found = findings(|| {});
         assert_eq!(ids(&found), ["TX-07"]);
-        let rate = doctor::sources::here().queues.iter().find_map(|queue| queue.rate);
+        show.fires(&["TX-07"], &found);
+        let rate = sources::here().queues.iter().find_map(|queue| queue.rate);
         assert_eq!(rate, Some(2_500_000));
+        // As after a boot that nothing has told to set it again.
         shell("tc qdisc del dev v0 root");
-        assert!(findings(|| {}).is_empty());
+        show.by_hand(&["TX-07"]);
+        show.gone(&["TX-07"], &findings(|| {}));
     });
 }
 
-#[test]
-fn a_small_mtu_towards_the_world_is_told_until_peers_are() {
+pub(crate) fn a_small_mtu_towards_the_world_is_told_until_peers_are(show: &Show) {
     testnet::in_namespace(|| {
         two_links();
         shell("ip route add default via 10.1.0.2 dev v0");
-        assert!(findings(|| {}).is_empty());
+        show.silent(&["TX-09"], &findings(|| {}));
         shell("ip link set v0 mtu 1400");
         let found = findings(|| {});
         assert_eq!(ids(&found), ["TX-09"]);
-        apply(&found, "TX-09");
-        assert!(findings(|| {}).is_empty());
+        show.fires(&["TX-09"], &found);
+        show.run(&["TX-09"]);
+        let found = findings(|| {});
+        assert_eq!(found, []);
+        show.gone(&["TX-09"], &found);
     });
+}
+
+pub(crate) fn packets_that_the_filter_drops_are_found(show: &Show) {
+    let Some(bed) = bed(Duration::from_millis(2)) else { return };
+    let address = bed.address(80);
+    let _listener = bed.server.host.run(|| TcpListener::bind(address).unwrap());
+    let connect = || bed.client.host.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(100)));
+    show.silent(&["RX-07"], &bed.at_server(|| drop(connect().unwrap())));
+    // The way back to the client leaves by another link.
+    bed.server.host.run(|| {
+        shell("ip link add v0 type veth peer name v1; ip addr add 10.9.0.1/24 dev v0");
+        shell("ip link set v0 up; ip link set v1 up; ip route add 10.77.0.1/32 dev v0");
+        testnet::sysctl("net.ipv4.conf.all.rp_filter", "1");
+    });
+    show.fires(&["RX-07"], &bed.at_server(|| drop(connect().unwrap_err())));
+    bed.server.host.run(|| show.run(&["RX-07"]));
+    show.gone(&["RX-07"], &bed.at_server(|| drop(connect())));
+}
+
+pub(crate) fn a_deep_fifo_is_told_of_a_link_too_slow_for_it(show: &Show) {
+    testnet::in_namespace(|| {
+        two_links();
+        // A veth says 10 Gbit/s, which takes 1.2 ms for a thousand packets.
+        shell("tc qdisc add dev v0 root pfifo limit 1000");
+        show.silent(&["TX-03"], &findings(|| {}));
+        shell("tc qdisc replace dev v0 root pfifo limit 100000");
+        show.fires(&["TX-03"], &findings(|| {}));
+        show.run_or(&["TX-03"], || shell("tc qdisc replace dev v0 root pfifo limit 1000"));
+        show.gone(&["TX-03"], &findings(|| {}));
+        shell("tc qdisc replace dev v0 root bfifo limit 200000000");
+        assert!(has(&findings(|| {}), "TX-03"), "160 ms");
+    });
+}
+
+pub(crate) fn offloads_that_were_switched_off_are_told(show: &Show) {
+    if !testnet::has_program("ethtool") {
+        return show.skip("needs ethtool");
+    }
+    testnet::in_namespace(|| {
+        two_links();
+        let found = findings(|| {});
+        assert_healthy(&found);
+        show.silent(&["RX-10"], &found);
+        shell("ethtool -K v0 tx-generic-segmentation off");
+        let found = findings(|| {});
+        assert_eq!(found[0].fix.steps[0].command, "ethtool -K v0 tx-generic-segmentation on");
+        show.fires(&["RX-10"], &found);
+        show.run(&["RX-10"]);
+        show.gone(&["RX-10"], &findings(|| {}));
+    });
+}
+
+pub(crate) fn a_backlog_that_overflows_is_found(show: &Show) {
+    let (host, device) = Host::new(Addresses::nth(1));
+    host.run(|| {
+        // Two thousand rules, each looked at for each packet, make the CPU slow that receives.
+        let rules: String =
+            (1..=2000).map(|n| format!("rule add from 10.8.0.0/16 table 7 pref {n}\n")).collect();
+        let file = std::env::temp_dir().join(format!("doctor-rules-{}", std::process::id()));
+        std::fs::write(&file, rules).unwrap();
+        shell(&format!("ip -batch {}", file.display()));
+        std::fs::remove_file(&file).unwrap();
+        // This CPU sends, the other receives.
+        let mut here = rustix::thread::CpuSet::new();
+        here.set(0);
+        rustix::thread::sched_setaffinity(None, &here).unwrap();
+        let steer = |cpus: &str| {
+            let script = format!(
+                "mount -t sysfs sysfs /sys && echo {cpus} > /sys/class/net/tun0/queues/rx-0/rps_cpus"
+            );
+            let output = testnet::command("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        // The counter is one for the whole machine: of what others drop meanwhile there are windows without.
+        let send = |packets| {
+            let before = sources::here();
+            for _ in 0..packets {
+                rustix::io::write(&device, &datagram()).unwrap();
+            }
+            everything(&before, &sources::here(), Limits::USUAL)
+        };
+        steer("2");
+        show.silent(&["RX-01"], &once_gone("RX-01", || send(100)));
+        show.fires(&["RX-01"], &once_found("RX-01", || send(5000)));
+        steer("0");
+        show.by_hand(&["RX-01"]);
+        show.gone(&["RX-01"], &once_gone("RX-01", || send(5000)));
+    });
+}
+
+/// For a port of 10.77.0.1 where nobody listens.
+fn datagram() -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 2, 10, 77, 0, 1];
+    packet.extend([0x10, 0, 0x20, 0, 0, 8, 0, 0]);
+    crate::half_open::checksum(&mut packet);
+    packet
 }

@@ -1,5 +1,6 @@
 //! `docs/doctor.md`: the table of rules and the layout of the JSON, held to the code. `BLESS=1 cargo test -p firstbyte-doctor docs`
 //! writes the table anew.
+use crate::shown::{BY_RECORD, Mended, SHOWINGS};
 use doctor::{Evidence, RULES, Record, Report, Rule, Sample};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,29 +10,26 @@ fn document() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md")
 }
 
-/// The tests that name a rule, by its id as a text.
-fn shown_by(id: &str) -> BTreeSet<String> {
-    let mut tests = BTreeSet::new();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let text = std::fs::read_to_string(entry.path()).unwrap();
-        for test in text.split("#[test]").skip(1) {
-            let name = test.trim_start().strip_prefix("fn ").and_then(|rest| rest.split('(').next());
-            if test.contains(&format!("\"{id}\"")) {
-                tests.insert(name.unwrap_or_default().replace('_', " "));
-            }
-        }
-        // A table of cases belongs to the test below it.
-        if text.contains(&format!("    (\"{id}\", \"net.")) {
-            tests.insert("each wrong setting is found and gone after its fix".to_owned());
-        }
-    }
-    tests
+/// How a rule was shown: on what, what mended it, and by which tests. They hold themselves to it ([`crate::shown`]).
+fn shown(id: &str) -> (String, String) {
+    let tests = SHOWINGS.iter().filter_map(|showing| {
+        let (_, mended) = showing.rules.iter().find(|(other, _)| *other == id)?;
+        Some((*mended, showing.test.replace('_', " ")))
+    });
+    let (ways, tests): (BTreeSet<Mended>, BTreeSet<String>) = tests.unzip();
+    let reason = BY_RECORD.iter().find(|(other, _)| *other == id).map(|(_, reason)| *reason);
+    let ways: Vec<Mended> = ways.into_iter().collect();
+    let by = match (ways.as_slice(), reason) {
+        ([Mended::Command], None) => "the kernel; its command".to_owned(),
+        ([Mended::ByHand], None) => "the kernel; by hand".to_owned(),
+        ([Mended::Record], Some(reason)) => format!("records: {reason}"),
+        (ways, reason) => panic!("{id} is shown by {ways:?}, and its reason is {reason:?}"),
+    };
+    (by, tests.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 fn row(rule: &Rule) -> String {
-    let shown = shown_by(rule.id);
-    assert!(!shown.is_empty(), "no test shows {}", rule.id);
+    let (by, tests) = shown(rule.id);
     let limits: Vec<String> = rule
         .limits
         .iter()
@@ -43,7 +41,8 @@ fn row(rule: &Rule) -> String {
         rule.advice.to_owned(),
         format!("{}; {}", rule.kernels, rule.confidence),
         limits.join(", "),
-        shown.into_iter().collect::<Vec<_>>().join("; "),
+        by,
+        tests,
     ];
     format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
@@ -51,9 +50,13 @@ fn row(rule: &Rule) -> String {
 #[test]
 fn the_table_of_rules_is_true() {
     assert_eq!(RULES.len(), 87);
+    let known = |id: &str| RULES.iter().any(|rule| rule.id == id);
+    assert!(SHOWINGS.iter().flat_map(|showing| showing.rules).all(|(id, _)| known(id)));
+    assert!(BY_RECORD.iter().all(|(id, _)| known(id)));
     let mut table =
-        "| rule | fires when | fix | kernels; sure | thresholds | shown by the test |\n".to_owned();
-    let _ = writeln!(table, "|---|---|---|---|---|---|");
+        "| rule | fires when | fix | kernels; sure | thresholds | shown on, mended by | by the test |\n"
+            .to_owned();
+    let _ = writeln!(table, "|---|---|---|---|---|---|---|");
     table.extend(RULES.iter().map(|rule| row(rule)));
     held("<!-- rules -->\n", "<!-- /rules -->", &table);
 }

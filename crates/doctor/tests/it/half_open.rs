@@ -1,7 +1,8 @@
 //! SYN queues under load from addresses that never answer.
 use crate::accept::listener_at;
-use crate::bed::{Bed, bed, until};
-use crate::{assert_healthy, has, ids, of};
+use crate::bed::{Bed, bed, once_found, once_gone, until};
+use crate::shown::Show;
+use crate::{assert_healthy, of};
 use doctor::sources;
 use interop::Direction;
 use interop::hook::{drop_if, pass};
@@ -19,64 +20,81 @@ pub(crate) fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
 fn syn(from: Ipv4Addr, to: Ipv4Addr, source: u16, port: u16) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
     packet.extend(from.octets().into_iter().chain(to.octets()));
-    let sum = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u32>();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let checksum = !(((folded & 0xffff) + (folded >> 16)) as u16);
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    checksum(&mut packet);
     packet.extend(source.to_be_bytes().into_iter().chain(port.to_be_bytes()));
     packet.extend([0, 0, 0, 1, 0, 0, 0, 0, 5 << 4, 2, 0xff, 0xff, 0, 0, 0, 0]);
     refresh_checksum(&mut packet);
     packet
 }
 
+/// Of the first 20 bytes, the header of IPv4.
+pub(crate) fn checksum(packet: &mut [u8]) {
+    let pairs = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum = pairs.sum::<u32>();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !(((folded & 0xffff) + (folded >> 16)) as u16);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
 fn half_open(bed: &Bed) -> usize {
     bed.server.host.run(|| sources::here().in_state(doctor::sample::state::SYN_RECEIVED).count())
 }
 
-#[test]
-fn a_syn_queue_that_overflows_into_cookies_is_found() {
+pub(crate) fn a_syn_queue_that_overflows_into_cookies_is_found(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(2)) else { return };
     let address = bed.address(80);
     let small = bed.server.host.run(|| listener_at(address, 8));
+    let found = bed.at_server(|| {
+        flood(&bed, 80, 900..904);
+        until("a SYN queue", || half_open(&bed) == 4);
+    });
+    show.silent(&["ACC-07"], &found);
     let found = bed.at_server(|| {
         flood(&bed, 80, 1000..1050);
         until("a full SYN queue", || half_open(&bed) >= 9);
         until("cookies", || bed.server.host.counters().of("SyncookiesSent") >= 41);
     });
-    assert!(has(&found, "ACC-07"), "{:?}", ids(&found));
+    show.fires(&["ACC-07"], &found);
     drop(small);
     let _large = bed.server.host.run(|| listener_at(address, 4096));
+    show.by_hand(&["ACC-07"]);
     let found = bed.at_server(|| {
         flood(&bed, 80, 2000..2050);
         until("a longer SYN queue", || half_open(&bed) >= 50);
     });
-    assert!(!has(&found, "ACC-07"), "{:?}", ids(&found));
+    show.gone(&["ACC-07"], &found);
 }
 
-#[test]
-fn half_open_connections_that_nobody_finishes_are_found() {
+pub(crate) fn half_open_connections_that_nobody_finishes_are_found(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(2)) else { return };
     let address = bed.address(80);
     let _listener = bed.server.host.run(|| listener_at(address, 10));
-    assert_healthy(&bed.at_server(|| {}));
+    let found = bed.at_server(|| {});
+    show.silent(&["ACC-12"], &found);
+    assert_healthy(&found);
     flood(&bed, 80, 1000..1009);
-    let mut found = Vec::new();
-    until("a second SYN-ACK", || {
-        found = bed.at_server(|| {});
-        has(&found, "ACC-12")
-    });
+    // With a second SYN-ACK.
+    let found = once_found("ACC-12", || bed.at_server(|| {}));
+    show.fires(&["ACC-12"], &found);
     assert_eq!(of(&found, "ACC-12")[0].scope, doctor::Scope::Port(80));
+    bed.server.host.run(|| show.run(&["ACC-12"]));
     bed.wire.set_hook(pass());
-    until("the end of what the client resets", || !has(&bed.at_server(|| {}), "ACC-12"));
+    // The client resets what it has not asked for.
+    show.gone(&["ACC-12"], &once_gone("ACC-12", || bed.at_server(|| {})));
 }
 
-#[test]
-fn clients_connected_by_cookie_into_a_full_queue_are_found() {
+pub(crate) fn clients_connected_by_cookie_into_a_full_queue_are_found(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(40)) else { return };
     bed.server.host.sysctl("net.ipv4.tcp_syncookies", "2");
     let address = bed.address(80);
     let small = bed.server.host.run(|| listener_at(address, 2));
     let client = bed.client.host.share();
+    let mut first = None;
+    let found = bed.at_server(|| {
+        first = client.run(|| TcpStream::connect(address).ok());
+        until("a cookie", || bed.server.host.counters().of("SyncookiesRecv") > 0);
+    });
+    show.silent(&["ACC-13"], &found);
     let found = bed.at_server(|| {
         let connect = || client.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok());
         let clients: Vec<_> = std::thread::scope(|scope| {
@@ -86,16 +104,14 @@ fn clients_connected_by_cookie_into_a_full_queue_are_found() {
         assert!(clients.iter().flatten().count() > 3, "more than the server knows");
         until("an overflow", || bed.server.host.counters().of("ListenOverflows") > 0);
     });
-    assert!(has(&found, "ACC-13"), "{:?}", ids(&found));
+    show.fires(&["ACC-13"], &found);
     drop(small);
     let large = bed.address(81);
     let _listener = bed.server.host.run(|| listener_at(large, 64));
+    show.by_hand(&["ACC-13"]);
     let mut clients = Vec::new();
     let found =
         bed.at_server(|| clients.extend((0..8).map(|_| client.run(|| TcpStream::connect(large).unwrap()))));
-    assert!(
-        bed.server.host.counters().of("SyncookiesRecv") >= 8 && !has(&found, "ACC-13"),
-        "{:?}",
-        ids(&found)
-    );
+    assert!(bed.server.host.counters().of("SyncookiesRecv") >= 8);
+    show.gone(&["ACC-13"], &found);
 }

@@ -1,4 +1,5 @@
 //! Hosts that this machine is not: samples as they would read them.
+use crate::shown::Show;
 use crate::{has, ids};
 use doctor::sample::{
     Address, ByteLimit, Device, Interrupt, Memory, PathMetrics, Pool, Queue, Rings, Socket, Softnet, state,
@@ -36,6 +37,9 @@ fn host() -> (Sample, Sample) {
         devices: vec![device],
         queues: vec![queue],
         queue_kinds: vec!["fq_codel".to_owned()],
+        settings: [("max_backlog", "1000"), ("budget", "300"), ("budget_usecs", "8000")]
+            .map(|(name, value)| (format!("net.core.netdev_{name}"), value.to_owned()))
+            .into(),
         softnet: vec![Softnet::default(); 4],
         net_rx: vec![0; 4],
         ..Sample::default()
@@ -52,15 +56,37 @@ fn with(change: impl FnOnce(&mut Sample)) -> Vec<Finding> {
     Report::of(&Window::between(&before, &now)).findings
 }
 
+/// A rule by records: the host at rest, the same when something goes on, and the five seconds after these commands (or after what the advice
+/// says where there are none): `mended` changes what both their samples have, or what has come by the later one.
+fn shown(
+    show: &Show,
+    id: &str,
+    commands: &[&str],
+    goes_on: impl FnOnce(&mut Sample),
+    mended: impl FnOnce(&mut Sample, &mut Sample),
+) {
+    let found = |before: &Sample, now: &Sample| Report::of(&Window::between(before, now)).findings;
+    let (before, mut now) = host();
+    show.silent(&[id], &found(&before, &now));
+    goes_on(&mut now);
+    show.fires(&[id], &found(&before, &now));
+    show.recorded(id, commands);
+    let (mut after, mut later) = (now.clone(), now);
+    later.uptime += 5.0;
+    mended(&mut after, &mut later);
+    show.gone(&[id], &found(&after, &later));
+}
+
 fn counters(sample: &mut Sample, counters: &[(&str, u64)]) {
     sample.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
 }
 
-#[test]
-fn a_receive_ring_that_overflows_is_found_and_enlarged() {
-    let found = with(|now| now.devices[0].rx_missed_errors = 70);
-    assert_eq!(ids(&found), ["RX-04"]);
-    assert_eq!(found[0].fix.steps[0].command, "ethtool -G eth0 rx 4096");
+pub(crate) fn a_receive_ring_that_overflows_is_found_and_enlarged(show: &Show) {
+    let lost = |now: &mut Sample| now.devices[0].rx_missed_errors = 70;
+    let enlarged = |after: &mut Sample, _: &mut Sample| {
+        after.devices[0].rings = Some(Rings { rx: Pool { now: 4096, max: 4096 }, ..Rings::default() });
+    };
+    shown(show, "RX-04", &["ethtool -G eth0 rx 4096"], lost, enlarged);
     let found = with(|now| {
         now.devices[0].rx_fifo_errors = 70;
         now.devices[0].rings = Some(Rings { rx: Pool { now: 4096, max: 4096 }, ..Rings::default() });
@@ -68,25 +94,42 @@ fn a_receive_ring_that_overflows_is_found_and_enlarged() {
     assert!(found[0].fix.steps[0].obstacle.is_some(), "no larger ring to be had");
 }
 
-#[test]
-fn budgets_and_flow_limits_are_found() {
-    let found =
-        with(|now| now.softnet[0] = Softnet { processed: 1000, squeezed: 20, flow_limited: 3, dropped: 0 });
-    assert_eq!(ids(&found), ["RX-02", "RX-03"]);
-    let found =
-        with(|now| now.softnet[0] = Softnet { processed: 100_000, squeezed: 20, ..Softnet::default() });
-    assert_eq!(ids(&found), Vec::<&str>::new(), "1 in 5000");
+pub(crate) fn budgets_and_flow_limits_are_found(show: &Show) {
+    let squeezed =
+        |now: &mut Sample| now.softnet[0] = Softnet { processed: 1000, squeezed: 20, ..Softnet::default() };
+    let larger = |after: &mut Sample, later: &mut Sample| {
+        for sample in [after, &mut *later] {
+            sample.settings.insert("net.core.netdev_budget".to_owned(), "600".to_owned());
+            sample.settings.insert("net.core.netdev_budget_usecs".to_owned(), "16000".to_owned());
+        }
+        later.softnet[0] = Softnet { processed: 101_000, squeezed: 40, ..Softnet::default() };
+    };
+    let commands =
+        ["sysctl -w net.core.netdev_budget=\"600\"", "sysctl -w net.core.netdev_budget_usecs=\"16000\""];
+    shown(show, "RX-02", &commands, squeezed, larger);
+    let limited = |now: &mut Sample| now.softnet[0].flow_limited = 3;
+    // Over more connections as many packets are within the limit.
+    let spread = |_: &mut Sample, later: &mut Sample| later.softnet[0].processed = 101_000;
+    shown(show, "RX-03", &[], limited, spread);
 }
 
-#[test]
-fn one_cpu_that_receives_everything_is_found() {
+pub(crate) fn one_cpu_that_receives_everything_is_found(show: &Show) {
     let busy = |now: &mut Sample| {
         now.devices[0].rx_packets = 500_000;
         now.net_rx = vec![90_000, 10, 10, 10];
     };
-    let found = with(busy);
-    assert_eq!(ids(&found), ["RX-06"]);
-    assert_eq!(found[0].fix.steps[0].command, "ethtool -L eth0 combined 4");
+    let more_queues = |after: &mut Sample, later: &mut Sample| {
+        for sample in [after, &mut *later] {
+            let device = &mut sample.devices[0];
+            device.channels = Some(Pool { now: 4, max: 4 });
+            device.interrupts = (0..4)
+                .map(|n| Interrupt { number: 40 + n, name: format!("eth0-rx-{n}"), cpus: n.to_string() })
+                .collect();
+        }
+        later.devices[0].rx_packets = 1_000_000;
+        later.net_rx = vec![112_500, 22_510, 22_510, 22_510];
+    };
+    shown(show, "RX-06", &["ethtool -L eth0 combined 4"], busy, more_queues);
     let found = with(|now| {
         busy(now);
         now.devices[0].channels = Some(Pool { now: 1, max: 1 });
@@ -128,21 +171,28 @@ fn a_deep_fifo_is_told_of_a_slow_link_and_only_what_the_kernel_has_is_offered() 
     assert!(found[0].fix.steps[0].obstacle.is_some());
 }
 
-#[test]
-fn byte_queue_limits_that_are_missing_or_forgotten_are_found() {
-    let found = with(|now| now.devices[0].byte_limits[0].limit_max = 1000);
-    assert_eq!(ids(&found), ["TX-04"]);
-    assert!(found[0].fix.steps[0].command.ends_with("tx-0/byte_queue_limits/limit_max"));
+pub(crate) fn byte_queue_limits_that_are_missing_or_forgotten_are_found(show: &Show) {
+    const FILE: &str = "/sys/class/net/eth0/queues/tx-0/byte_queue_limits/limit_max";
+    let forgotten = |now: &mut Sample| now.devices[0].byte_limits[0].limit_max = 1000;
+    let restored = |after: &mut Sample, later: &mut Sample| {
+        for sample in [after, later] {
+            sample.devices[0].byte_limits[0].limit_max = 1_879_048_192;
+        }
+    };
+    shown(show, "TX-04", &[&format!("echo 1879048192 > {FILE}")], forgotten, restored);
     let found = with(|now| now.devices[0].byte_limits[0].stall_cnt = 2);
     assert_eq!(ids(&found), ["TX-04"]);
     let found = with(|now| now.devices[0].byte_limits.clear());
     assert_eq!(ids(&found), ["TX-04"], "a ring of 256 packets is short at 10 Gbit/s");
-    let found = with(|now| {
+    let slow = |now: &mut Sample| {
         now.devices[0].byte_limits.clear();
         now.devices[0].speed = Some(100);
         now.queues.clear();
-    });
-    assert_eq!(ids(&found), ["TX-04", "TX-05"]);
+    };
+    let shorter = |_: &mut Sample, later: &mut Sample| {
+        later.devices[0].rings.as_mut().unwrap().tx.now = 64;
+    };
+    shown(show, "TX-05", &["ethtool -G eth0 tx 64"], slow, shorter);
 }
 
 #[test]
@@ -165,18 +215,31 @@ fn bonds_are_judged_by_what_tcp_sees() {
     assert_eq!(ids(&found), ["TX-08"]);
 }
 
-#[test]
-fn a_congestion_control_that_containers_cannot_have_is_told() {
+pub(crate) fn a_congestion_control_that_containers_cannot_have_is_told(show: &Show) {
     let settings = |now: &mut Sample, allowed: &str| {
         for (name, value) in [("tcp_available", "reno cubic bbr"), ("tcp_allowed", allowed)] {
             now.settings.insert(format!("net.ipv4.{name}_congestion_control"), value.to_owned());
         }
         now.settings.insert("net.ipv4.tcp_congestion_control".to_owned(), "bbr".to_owned());
     };
+    let command = "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"";
+    let allowed = |_: &mut Sample, later: &mut Sample| settings(later, "reno cubic bbr");
+    shown(show, "CC-10", &[command], |now| settings(now, "reno bbr"), allowed);
     let found = with(|now| settings(now, "reno bbr"));
-    assert_eq!(ids(&found), ["CC-10"]);
     assert_eq!(found[0].formula, "cubic not allowed");
-    assert_eq!(with(|now| settings(now, "reno cubic bbr")), []);
+}
+
+/// What such a record means, on this kernel.
+#[test]
+fn a_namespace_cannot_have_what_is_not_allowed() {
+    testnet::in_namespace(|| {
+        let list = |name: &str| testnet::read_sysctl(&format!("net.ipv4.tcp_{name}_congestion_control"));
+        let allowed = list("allowed");
+        for name in list("available").split_whitespace() {
+            let has = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name).is_ok();
+            assert_eq!(has, allowed.split_whitespace().any(|other| other == name), "{name} of {allowed}");
+        }
+    });
 }
 
 #[test]

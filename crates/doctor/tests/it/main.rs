@@ -15,6 +15,7 @@ mod mutated;
 mod record;
 mod settings;
 mod show;
+mod shown;
 mod situations;
 mod states;
 mod trees;
@@ -34,27 +35,22 @@ fn judged(before: &Sample, now: &Sample) -> Vec<Finding> {
 }
 
 fn judged_by(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
+    // Of the whole machine, so that other tests may cause it.
+    let of_machine = |finding: &Finding| finding.scope == Scope::Host || finding.id == "CC-10";
+    everything(before, now, limits).into_iter().filter(|finding| !of_machine(finding)).collect()
+}
+
+/// With what is of the whole machine.
+fn everything(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
     let report = Report::of(&Window::between(before, now).by(limits));
     // The namespace of a thread has no /sys of its own.
     assert!(report.unread.iter().all(|unread| unread.source == Source::Sysfs), "{:?}", report.unread);
-    // Of the whole machine, so that other tests may cause it.
-    let of_machine = |finding: &Finding| finding.scope == Scope::Host || finding.id == "CC-10";
-    report.findings.into_iter().filter(|finding| !of_machine(finding)).collect()
+    report.findings
 }
 
 /// The findings of one rule.
 fn of<'a>(findings: &'a [Finding], id: &str) -> Vec<&'a Finding> {
     findings.iter().filter(|finding| finding.id == id).collect()
-}
-
-/// Does what a finding advises, in this thread's namespace.
-fn apply(findings: &[Finding], id: &str) {
-    let found = of(findings, id);
-    assert!(!found.is_empty(), "no {id} in {:?}", ids(findings));
-    for step in found.iter().flat_map(|finding| &finding.fix.steps) {
-        assert_eq!(step.obstacle, None, "{}", step.command);
-        shell(&step.command);
-    }
 }
 
 /// Runs a command in this thread's namespace.

@@ -1,5 +1,7 @@
 //! Settings with values they should not have: each is found, its own fix mends it, its undo takes that back.
-use crate::{assert_healthy, findings, shell};
+use crate::shown::Show;
+use crate::{assert_healthy, findings, of, shell};
+use doctor::Evidence;
 use std::net::TcpListener;
 
 const CASES: &[(&str, &str, &str)] = &[
@@ -24,31 +26,27 @@ const CASES: &[(&str, &str, &str)] = &[
     ("TX-06", "net.ipv4.tcp_limit_output_bytes", "4096"),
 ];
 
-#[test]
-fn each_wrong_setting_is_found_and_gone_after_its_fix() {
-    for (id, setting, value) in CASES {
-        testnet::in_namespace(|| {
-            let _listener = TcpListener::bind("0.0.0.0:0").unwrap();
-            assert_healthy(&findings(|| {}));
+pub(crate) fn each_wrong_setting_is_found_and_gone_after_its_fix(show: &Show) {
+    testnet::in_namespace(|| {
+        let _listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        for (id, setting, value) in CASES {
+            let usual = testnet::read_sysctl(setting);
+            let found = findings(|| {});
+            assert_healthy(&found);
+            show.silent(&[id], &found);
             testnet::sysctl(setting, value);
             let found = findings(|| {});
-            let finding =
-                found.iter().find(|finding| finding.id == *id).unwrap_or_else(|| panic!("{id}: {found:#?}"));
-            assert!(
-                finding.evidence.iter().any(|evidence| evidence.name == *setting && evidence.value == *value)
-            );
-            for step in &finding.fix.steps {
-                shell(&step.command);
-            }
-            assert!(
-                !findings(|| {}).iter().any(|finding| finding.id == *id),
-                "{id} after {:?}",
-                finding.fix.steps
-            );
+            show.fires(&[id], &found);
+            let finding = of(&found, id)[0];
+            let said = |evidence: &Evidence| evidence.name == *setting && evidence.value == *value;
+            assert!(finding.evidence.iter().any(said), "{finding:#?}");
+            show.run(&[id]);
+            show.gone(&[id], &findings(|| {}));
             for step in &finding.fix.steps {
                 shell(step.undo.as_deref().unwrap());
             }
             assert_eq!(testnet::read_sysctl(setting), *value, "{id}");
-        });
-    }
+            testnet::sysctl(setting, &usual);
+        }
+    });
 }

@@ -1,7 +1,8 @@
 //! Ten hosts as a stranger would find them: what is wrong is named first. What other tools show beside it:
 //! `FIRSTBYTE_BESIDE='ss -tinmo; nstat' cargo test -p firstbyte-doctor situations -- --nocapture --test-threads 1`.
 use crate::accept::listener_at;
-use crate::bed::{bed, beside, beside_here, found, transfer, until, write};
+use crate::bed::{bed, beside, beside_here, found, once_gone, transfer, until, within, write};
+use crate::shown::Show;
 use crate::{findings, ids};
 use doctor::{Finding, sources};
 use interop::ends::{Ask, ClientEnd as _, Serve, ServerEnd as _, Way};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 /// Waits for a window in which this is named first.
 #[track_caller]
-fn first(host: &Host, id: &str) {
+fn first(host: &Host, id: &str) -> Vec<Finding> {
     let mut seen = Vec::new();
     let named = (0..60).any(|_| {
         seen = found(host, || std::thread::sleep(Duration::from_millis(150)));
@@ -24,6 +25,7 @@ fn first(host: &Host, id: &str) {
     });
     assert!(named, "{id} is not first of {:?}", ids(&seen));
     beside(host, || {});
+    seen
 }
 
 #[track_caller]
@@ -110,10 +112,15 @@ fn a_strict_filter_on_a_second_uplink() {
     beside(&bed.server.host, connect);
 }
 
-#[test]
-fn a_standing_queue_at_a_shaper() {
+pub(crate) fn a_standing_queue_at_a_shaper(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(10)) else { return };
-    bed.client.host.run(|| crate::shell("tc qdisc add dev tun0 root tbf rate 10mbit burst 15k limit 4m"));
+    let client = bed.client.host.share();
+    let shaper = |what, limit| {
+        let command = format!("tc qdisc {what} dev tun0 root tbf rate 10mbit burst 15k limit {limit}");
+        client.run(|| crate::shell(&command));
+    };
+    shaper("add", "4m");
+    show.silent(&["TX-02"], &bed.at_client(|| {}));
     // Each connection alone keeps its own queue short (TCP small queues); together they do not.
     let over = AtomicBool::new(false);
     let send = |ends| {
@@ -130,7 +137,10 @@ fn a_standing_queue_at_a_shaper() {
             scope.spawn(move || send(ends));
         }
         let _over = Over(&over);
-        first(&bed.client.host, "TX-02");
+        show.fires(&["TX-02"], &first(&client, "TX-02"));
+        // 10 ms.
+        client.run(|| show.run_or(&["TX-02"], || shaper("change", "12k")));
+        show.gone(&["TX-02"], &once_gone("TX-02", || within(&client, 1, "TX-02")));
     });
 }
 

@@ -1,6 +1,7 @@
 //! Trees of files: what sysctl.d says, and what other hosts have.
+use crate::shown::Show;
 use doctor::{Finding, Limits, Report, Sample, Severity, Source, Window, sources};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder with these files, gone with this value.
 struct Tree(PathBuf);
@@ -44,32 +45,45 @@ const HEALTHY: &[(&str, &str)] = &[
     ("etc/sysctl.d/60-tcp.conf", "net.ipv4.tcp_fin_timeout = 60\n"),
 ];
 
-#[test]
-fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs() {
-    let healthy = Tree::new("healthy", HEALTHY);
-    assert_eq!(found(&healthy.read()), []);
-    let tuned = Tree::new("tuned", HEALTHY);
-    let lines =
-        "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_rmem = 4096 87380 16777216\nnet.core.somaxconn=1024\n";
-    std::fs::write(tuned.0.join("etc/sysctl.d/99-tuning.conf"), lines).unwrap();
-    let found = found(&tuned.read());
-    let told: Vec<(&str, &str)> =
-        found.iter().map(|finding| (finding.id.as_str(), finding.evidence[0].name.as_str())).collect();
-    let (recycle, rmem, somaxconn) = (
-        "/etc/sysctl.d/99-tuning.conf, line 1",
-        "/etc/sysctl.d/99-tuning.conf, line 2",
-        "/etc/sysctl.d/99-tuning.conf, line 3",
-    );
-    let expected =
-        [("ST-12", somaxconn), ("ST-12", rmem), ("WIN-15", somaxconn), ("WIN-15", rmem), ("ST-11", recycle)];
-    assert_eq!(told, expected);
-    // Its fix, for the file of this tree.
-    let dead = found.iter().find(|finding| finding.id == "ST-11").unwrap();
-    let root = tuned.0.display();
-    let command = dead.fix.steps[0].command.replace("/etc/", &format!("{root}/etc/"));
-    crate::shell(&command);
-    let after = self::found(&tuned.read());
-    assert!(!after.iter().any(|finding| finding.id == "ST-11"), "{after:#?}");
+/// A host whose file is this, and whose settings are those of this thread's namespace, as if it were the first: files say nothing of others.
+fn on_this_kernel(name: &str, lines: &str) -> Tree {
+    let first = ("proc/sys/net/core/netdev_max_backlog", "1000\n");
+    let tree = Tree::new(name, &[("etc/sysctl.d/99-tuning.conf", lines), first]);
+    for name in ["kernel", "net/core/somaxconn", "net/ipv4"] {
+        let [kernel, here] = [Path::new("/proc/sys"), &tree.0.join("proc/sys")].map(|root| root.join(name));
+        std::os::unix::fs::symlink(kernel, here).unwrap();
+    }
+    tree
+}
+
+pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) {
+    const RULES: &[&str] = &["ST-11", "ST-12", "WIN-15"];
+    testnet::in_namespace(|| {
+        let fine = on_this_kernel("fine", "net.core.somaxconn = 4096\nnet.ipv4.tcp_fin_timeout = 60\n");
+        let silent = found(&fine.read());
+        show.silent(RULES, &silent);
+        // The second line holds, and the fourth hides the third.
+        let lines = "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_fin_timeout = 30\nnet.core.somaxconn=4096\nnet.core.somaxconn=1024\n";
+        let tuned = on_this_kernel("tuned", lines);
+        let first = found(&tuned.read());
+        let line = |finding: &Finding| finding.evidence[0].name.rsplit(' ').next().unwrap().to_owned();
+        let told: Vec<(&str, String)> = first
+            .iter()
+            .filter(|finding| RULES.contains(&finding.id.as_str()))
+            .map(|finding| (finding.id.as_str(), line(finding)))
+            .collect();
+        let expected = [("ST-12", "4"), ("ST-12", "2"), ("WIN-15", "4"), ("ST-11", "1")];
+        assert_eq!(told, expected.map(|(id, line)| (id, line.to_owned())));
+        show.fires(RULES, &first);
+        show.run(&["ST-12"]);
+        let second = found(&tuned.read());
+        show.gone(&["ST-12"], &second);
+        assert_eq!(testnet::read_sysctl("net.core.somaxconn"), "1024");
+        // For the file of this tree.
+        let root = tuned.0.display();
+        show.run_as(&["ST-11", "WIN-15"], |command| command.replace("/etc/", &format!("{root}/etc/")));
+        show.gone(&["ST-11", "WIN-15"], &found(&tuned.read()));
+    });
 }
 
 #[test]
@@ -89,8 +103,8 @@ fn the_later_file_wins_and_etc_hides_usr() {
     assert_eq!(found[0].fix.steps[0].undo.as_deref(), Some("sysctl -w net.ipv4.tcp_fin_timeout=\"60\""));
 }
 
-#[test]
-fn gauges_bonds_and_columns_are_read_from_proc() {
+pub(crate) fn gauges_and_bonds_are_read_from_proc(show: &Show) {
+    const RULES: &[&str] = &["ST-05", "TX-08", "WIN-14"];
     let bond = "Ethernet Channel Bonding Driver: v6.1\n\nBonding Mode: load balancing (round-robin)\nMII Status: up\n\n\
                 Slave Interface: eth0\nMII Status: up\n\nSlave Interface: eth1\nMII Status: down\n";
     let files = [
@@ -103,16 +117,37 @@ fn gauges_bonds_and_columns_are_read_from_proc() {
         ("proc/net/softnet_stat", "000000ff 00000000 00000001 0 0 0 0 0 0 0 00000007 0 00000000 0 0\n"),
     ];
     let tree = Tree::new("gauges", &[HEALTHY, &files].concat());
+    let sockstat = |orphans, pages| {
+        let text = format!("sockets: used 3\nTCP: inuse 2 orphan {orphans} tw 4 alloc 5 mem {pages}\n");
+        std::fs::write(tree.0.join("proc/net/sockstat"), text).unwrap();
+    };
+    let bonded = |text: &str| std::fs::write(tree.0.join("proc/net/bonding/bond0"), text).unwrap();
+    sockstat(4000, 150);
+    bonded(&bond.replace("down", "up"));
     let sample = tree.read();
     assert_eq!((sample.softnet[0].processed, sample.softnet[0].flow_limited), (255, 7));
-    let found = found(&sample);
+    let silent = found(&sample);
+    assert_eq!(silent, []);
+    show.silent(RULES, &silent);
+    // More than a limit allows, and a member down.
+    sockstat(9000, 380);
+    bonded(bond);
+    let found = found(&tree.read());
+    show.fires(RULES, &found);
     let ids: Vec<_> = found.iter().map(|finding| (finding.id.as_str(), finding.severity)).collect();
     let critical = Severity::Critical;
     assert_eq!(ids, [("TX-08", critical), ("ST-05", critical), ("WIN-14", critical)]);
     assert_eq!(found[0].formula, "eth1 down");
-    // As many as a limit allows, and no member down.
-    let sockstat = "sockets: used 3\nTCP: inuse 2 orphan 4000 tw 4 alloc 5 mem 150\n";
-    std::fs::write(tree.0.join("proc/net/sockstat"), sockstat).unwrap();
-    std::fs::write(tree.0.join("proc/net/bonding/bond0"), bond.replace("down", "up")).unwrap();
-    assert_eq!(self::found(&tree.read()), []);
+    // After these commands, and with the member up again.
+    let write = |file, text: &str| std::fs::write(tree.0.join(file), text).unwrap();
+    write("proc/sys/net/ipv4/tcp_mem", "200 400 800\n");
+    show.recorded("WIN-14", &["sysctl -w net.ipv4.tcp_mem=\"200 400 800\""]);
+    bonded(&bond.replace("down", "up"));
+    show.recorded("TX-08", &[]);
+    write("proc/sys/net/ipv4/tcp_max_orphans", "32768\n");
+    sockstat(4000, 380);
+    show.recorded("ST-05", &["sysctl -w net.ipv4.tcp_max_orphans=\"32768\""]);
+    let after = self::found(&tree.read());
+    assert_eq!(after, []);
+    show.gone(RULES, &after);
 }
