@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "ST-03",
         symptom: "closed connections held by a zero window",
         condition: "at least 10 in FIN-WAIT-1 without a process that probe a zero window",
-        why: "What was written cannot be sent, and the kernel gives up only after some 343 s.",
+        why: "What was written cannot be sent, and the kernel gives up only after 1023 retransmission time-outs and tcp_rto_max_ms (120 s): 325 s at the least.",
         advice: "Since Linux 6.15 lower tcp_rto_max_ms and restart the service: the kernel gives up when probes are that far apart, whatever tcp_orphan_retries says. What is held already can be closed.",
         settings: &[("net.ipv4.tcp_rto_max_ms", Change::AtMost(10_000))],
         needs: &[Sockets],
