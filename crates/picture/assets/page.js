@@ -5,6 +5,7 @@
   if (!bar || !(end > 0)) return;
   bar.hidden = false;
   const UNITS = 10000;
+  const [unit, perUnit] = end >= 10000 ? ["s", 1000] : ["ms", 1];
   const NS = document.querySelector(".chart, .packets").namespaceURI;
   const charts = [...document.querySelectorAll(".chart[data-time]")].map((svg) => {
     const area = svg.querySelector(".area");
@@ -58,7 +59,7 @@
         for (const [name, is] of [["class", "grid"], ["x1", x], ["x2", x], ["y1", 0], ["y2", height]]) line.setAttribute(name, is);
         const text = document.createElementNS(NS, "text");
         for (const [name, is] of [["class", "tick"], ["x", x], ["y", height + 15], ["text-anchor", "middle"]]) text.setAttribute(name, is);
-        text.textContent = tickText(value, step);
+        text.textContent = tickText(value / perUnit, step / perUnit);
         return [line, text];
       }));
     }
@@ -84,7 +85,7 @@
       cursor.style.display = hidden ? "none" : "";
       outputs.forEach((output, n) => {
         const value = now === end ? undefined : valueAt(values[n] || [], now);
-        output.textContent = value === undefined ? "" : round(value);
+        output.textContent = value == null ? "" : round(value);
       });
     }
     for (const { box, detail, rungs } of ladders) {
@@ -106,7 +107,7 @@
       }
     }
     slider.value = Math.round((now / end) * 1000);
-    moment.textContent = `${round(now)} ms`;
+    moment.textContent = `${round(now / perUnit)} ${unit}`;
   }
 
   const clamp = (value, low, high) => Math.min(high, Math.max(low, value));

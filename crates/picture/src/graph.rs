@@ -66,6 +66,8 @@ const BELOW: f64 = 38.0;
 const HEIGHT: f64 = 190.0;
 /// Of one row of names.
 const ROW: f64 = 20.0;
+/// Milliseconds from which an axis of time counts seconds; the script does the same.
+const IN_SECONDS: f64 = 10_000.0;
 /// Into so many parts the axis is cut where a series has more points than can be seen.
 const PARTS: usize = 1500;
 
@@ -117,6 +119,14 @@ impl Graph {
     /// Where the axes end, if the graph stands alone.
     pub(crate) fn ends(&self) -> Ends {
         Ends { right: self.last_x(), top: self.top() }
+    }
+
+    /// What one of the level axis's unit is, and what stands below it, if it ends there.
+    pub(crate) fn x_axis(&self, end: f64) -> (f64, &str) {
+        match self.over_time && end >= IN_SECONDS {
+            true => (1000.0, "time, s"),
+            false => (1.0, &self.x),
+        }
     }
 
     pub(crate) fn height(&self) -> f64 {
@@ -204,6 +214,7 @@ impl Graph {
             let y = trimmed(y);
             let _ = write!(svg, "<line class=\"grid\" x1=\"0\" x2=\"{right}\" y1=\"{y}\" y2=\"{y}\"/>");
         }
+        let (unit, name) = self.x_axis(end);
         svg.push_str("<g class=\"xticks\">");
         for value in ticks(0.0, end, 5) {
             let x = frame.across(value / end, MARGINS);
@@ -212,7 +223,7 @@ impl Graph {
                 "<line class=\"grid\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{height}\"/>\
                  <text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 height + 15.0,
-                number(value)
+                number(value / unit)
             );
         }
         svg.push_str("</g>");
@@ -221,7 +232,7 @@ impl Graph {
             "<line class=\"axis\" x1=\"0\" x2=\"{right}\" y1=\"{height}\" y2=\"{height}\"/>\
              <text class=\"name\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}</text>",
             height + 32.0,
-            escape(&self.x)
+            escape(name)
         );
     }
 }
@@ -265,16 +276,16 @@ impl Place {
         let points = &series.points;
         match series.style {
             Style::Line => {
-                for (n, (x, y)) in points.iter().enumerate() {
-                    let letter = if n == 0 { 'M' } else { 'L' };
-                    let _ = write!(path, "{letter}{} {}", self.x(*x), self.y(*y));
+                for (begins, (x, y)) in series.stretches() {
+                    let letter = if begins { 'M' } else { 'L' };
+                    let _ = write!(path, "{letter}{} {}", self.x(x), self.y(y));
                 }
             }
             Style::Step => {
-                for (n, (x, y)) in points.iter().enumerate() {
-                    let _ = match n {
-                        0 => write!(path, "M{} {}", self.x(*x), self.y(*y)),
-                        _ => write!(path, "H{}V{}", self.x(*x), self.y(*y)),
+                for (begins, (x, y)) in series.stretches() {
+                    let _ = match begins {
+                        true => write!(path, "M{} {}", self.x(x), self.y(y)),
+                        false => write!(path, "H{}V{}", self.x(x), self.y(y)),
                     };
                 }
             }
@@ -323,6 +334,22 @@ mod tests {
     fn a_step_holds_until_the_next_point() {
         let ends = Ends { right: 100.0, top: 20.0 };
         assert!(graph().draw(Frame::Fixed(172.0), ends).contains("d=\"M0 95H40V0\""));
+    }
+
+    #[test]
+    fn a_line_is_broken_where_another_begins() {
+        let points = vec![(0.0, 10.0), (40.0, 20.0), (20.0, f64::NAN), (20.0, 0.0), (60.0, 10.0)];
+        let series = Series::new("acknowledged", Style::Step, Tone::Green, points);
+        let ends = Ends { right: 100.0, top: 20.0 };
+        let svg = Graph::new("x", "y", "kB").with(series).draw(Frame::Fixed(172.0), ends);
+        assert!(svg.contains("d=\"M0 95H40V0M20 190H60V95\""), "{svg}");
+    }
+
+    #[test]
+    fn a_long_time_is_in_seconds() {
+        let draw = |right| graph().draw(Frame::Fluid, Ends { right, top: 20.0 });
+        assert!(draw(600_000.0).contains(">time, s<") && draw(600_000.0).contains(">200<"));
+        assert!(draw(9000.0).contains(">time, ms<") && draw(9000.0).contains(">2000<"));
     }
 
     #[test]

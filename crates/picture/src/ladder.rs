@@ -221,12 +221,12 @@ impl Rung {
     }
 }
 
-/// Three decimals below a hundred milliseconds where they say something.
+/// As many decimals as say something.
 fn time_text(ms: f64) -> String {
     if ms >= 10_000.0 {
         format!("{} s", number((ms / 10.0).round() / 100.0))
     } else if ms >= 100.0 {
-        format!("{ms:.1}")
+        trimmed((ms * 10.0).round() / 10.0)
     } else {
         trimmed(ms)
     }

@@ -89,9 +89,16 @@ fn block(block: &Block) -> String {
     }
 }
 
+/// Characters of the longest number with its unit.
+const NUMBER_MAX: usize = 20;
+
 fn table(table: &Table) -> String {
+    // A long answer among numbers is text: it is read from the left, and in several lines where there is not room for one.
+    let fits = |row: &Vec<String>, column: usize| {
+        row.get(column).is_none_or(|cell| cell.chars().count() <= NUMBER_MAX)
+    };
     let class = |column: usize| match table.columns.get(column) {
-        Some((_, true)) => " class=\"number\"",
+        Some((_, true)) if table.rows.iter().all(|row| fits(row, column)) => " class=\"number\"",
         _ => "",
     };
     let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
@@ -135,7 +142,7 @@ fn figure(graph: &Graph, ends: Ends) -> String {
         html,
         "<svg class=\"chart\" height=\"{}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\"{over_time}>{}</svg>",
         graph.height(),
-        escape(&spoken(graph)),
+        escape(&spoken(graph, end)),
         graph.draw(Frame::Fluid, ends)
     );
     html.push_str("<ul class=\"legend\">");
@@ -150,9 +157,9 @@ fn figure(graph: &Graph, ends: Ends) -> String {
     html
 }
 
-fn spoken(graph: &Graph) -> String {
+fn spoken(graph: &Graph, end: f64) -> String {
     let names: Vec<&str> = graph.series.iter().map(|series| series.name.as_str()).collect();
-    format!("{}: {} over {}", graph.title, names.join(", "), graph.x)
+    format!("{}: {} over {}", graph.title, names.join(", "), graph.x_axis(end).1)
 }
 
 /// A small piece of the series as it is drawn.
@@ -174,11 +181,12 @@ fn swatch(series: &Series) -> String {
 /// What the script reads out where the slider stands: for each series its points, where it has a value at any time.
 fn values(graph: &Graph, end: f64) -> String {
     let series = graph.series.iter().map(|series| {
-        if !matches!(series.style, Style::Step | Style::Line) {
+        if !matches!(series.style, Style::Step | Style::Line) || !series.is_one_line() {
             return "[]".to_owned();
         }
         let thin = series.thinned(end, READ_OUT);
-        let points = thin.points.iter().map(|(x, y)| format!("[{},{}]", trimmed(*x), trimmed(*y)));
+        let value = |y: f64| if y.is_nan() { "null".to_owned() } else { trimmed(y) };
+        let points = thin.points.iter().map(|(x, y)| format!("[{},{}]", trimmed(*x), value(*y)));
         format!("[{}]", points.collect::<Vec<_>>().join(","))
     });
     format!("<script type=\"application/json\">[{}]</script>", series.collect::<Vec<_>>().join(","))
@@ -229,6 +237,16 @@ mod tests {
             assert!(html.contains(part), "{part}");
         }
         assert!(!html.contains("http://") && !html.contains("https://"), "nothing is fetched");
+    }
+
+    #[test]
+    fn a_column_with_a_long_answer_is_no_column_of_numbers() {
+        let html = |cell: &str| {
+            let columns = vec![("what".to_owned(), false), ("here".to_owned(), true)];
+            table(&Table { columns, rows: vec![vec!["time".into(), cell.into()]] })
+        };
+        assert!(html("340 ms").contains("<td class=\"number\">340 ms"));
+        assert!(html("80.0 ms, 80.0 ms, 80.0 ms").contains("<td>80.0 ms, 80.0 ms"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct Series {
     pub aside: bool,
     /// Drawn broken, so that it is told from others without colour.
     pub dashed: bool,
-    /// (x, y), x not decreasing.
+    /// (x, y), x not decreasing but where a point whose y is not a number ends a line, and another begins.
     pub points: Vec<(f64, f64)>,
     /// Of bars: where each ends.
     pub tops: Vec<f64>,
@@ -106,6 +106,20 @@ impl Series {
         values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
+    /// Its points, and of each whether a line begins there.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = (bool, (f64, f64))> {
+        let mut begins = true;
+        self.points.iter().filter_map(move |(x, y)| {
+            let is_first = core::mem::replace(&mut begins, y.is_nan());
+            (!y.is_nan()).then_some((is_first, (*x, *y)))
+        })
+    }
+
+    /// Does it have at most one value at a time, so that it can be read off?
+    pub(crate) fn is_one_line(&self) -> bool {
+        self.points.is_sorted_by(|a, b| a.0 <= b.0)
+    }
+
     /// A series that looks alike and has fewer points: of each of `parts` of the axis the first, least, greatest and last value; bars of one part that
     /// follow each other are joined.
     pub(crate) fn thinned(&self, end: f64, parts: usize) -> Series {
@@ -117,7 +131,8 @@ impl Series {
             return self.joined(part);
         }
         let mut points = Vec::new();
-        for group in self.points.chunk_by(|a, b| part(a.0) == part(b.0)) {
+        let alike = |a: &(f64, f64), b: &(f64, f64)| part(a.0) == part(b.0) && a.1.is_nan() == b.1.is_nan();
+        for group in self.points.chunk_by(alike) {
             let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
             let mut kept = vec![group[0], group[group.len() - 1]];
             kept.extend(group.iter().min_by(by_value));
@@ -152,6 +167,15 @@ mod tests {
         assert!(thin.points.len() <= 40);
         assert_eq!((thin.points[0], thin.greatest()), ((0.0, 0.0), 99.0));
         assert_eq!(thin.points.last(), Some(&(9999.0, 99.0)));
+    }
+
+    #[test]
+    fn thinning_keeps_where_lines_begin() {
+        let line = (0..1000).map(|n| (f64::from(n), f64::from(n)));
+        let two = line.clone().chain([(500.0, f64::NAN)]).chain(line.map(|(x, y)| (x + 500.0, y)));
+        let thin = Series::new("x", Style::Step, Tone::Blue, two.collect()).thinned(2000.0, 10);
+        assert_eq!(thin.stretches().filter(|(begins, _)| *begins).count(), 2);
+        assert!(!thin.is_one_line() && thin.greatest() == 999.0);
     }
 
     #[test]

@@ -81,6 +81,12 @@ impl Drawn {
             }
         }
         answers.sort_by_key(|(journey, _)| journey.received.as_ref().map(|seen| seen.at));
+        // Its stairs begin anew, and do not lead on those of the connection before.
+        if let Some((journey, _)) = answers.first().filter(|_| !self.acked.is_empty()) {
+            let pause = (ms(journey.sent.at), f64::NAN);
+            self.acked.push(pause);
+            self.window.push(pause);
+        }
         for (journey, segment) in answers {
             if segment.tcp.flags.contains(Flags::SYN) {
                 scale = segment.tcp.options.window_scale;
