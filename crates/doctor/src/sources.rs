@@ -24,6 +24,7 @@ pub use processes::{Holder, holders};
 
 use crate::sample::{Device, PathMetrics, Route, Sample, Source, Unread, state};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -58,6 +59,14 @@ pub fn queues() -> io::Result<Sample> {
 /// What netlink says.
 pub fn routes() -> io::Result<Vec<Route>> {
     routes::all(&devices::read()?)
+}
+
+/// Has the route to this address `fastopen_no_cookie`: does data go with a SYN there, and never a cookie?
+///
+/// # Errors
+/// There is no route; or what netlink says.
+pub fn is_route_without_cookie(to: IpAddr) -> io::Result<bool> {
+    routes::is_without_cookie(to)
 }
 
 /// Reads what the kernel remembers of paths.

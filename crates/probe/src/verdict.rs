@@ -163,7 +163,7 @@ impl Cause {
                 "Take bit 0x200 out of the server's net.ipv4.tcp_fastopen, TCP_FASTOPEN_NO_COOKIE out of its program, or fastopen_no_cookie out of its route, unless only trusted hosts reach it."
             }
             Cause::NotAsked => {
-                "Here: take bit 0x4 out of net.ipv4.tcp_fastopen (1 is the client's half alone), then ask again; SYNs of our own (--tun) ask whatever it is."
+                "Here: take bit 0x4 out of net.ipv4.tcp_fastopen (1 is the client's half alone), and fastopen_no_cookie out of the route there; then ask again; SYNs of our own (--tun) ask whatever it is."
             }
             Cause::InvalidCookie => {
                 "Mend the server, or the load balancer that answers for it: RFC 7413 §4.1.1 (errata 4238) allows cookies of 4, 6, … 16 bytes; Linux makes 8."

@@ -39,10 +39,19 @@ pub(super) fn probes() -> &'static [Probe] {
     if fast_open.is_some_and(|bits| bits & NO_COOKIE != 0) { PROBES_WITHOUT_COOKIE } else { PROBES }
 }
 
+/// What they and the route there let it send.
+fn probes_to(server: SocketAddr) -> &'static [Probe] {
+    // Where there is no route, the first probe will say so.
+    match sources::is_route_without_cookie(server.ip()) {
+        Ok(true) => PROBES_WITHOUT_COOKIE,
+        _ => probes(),
+    }
+}
+
 /// All that make sense, one after another.
 pub(crate) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
     let mut visits: Vec<Visit> = Vec::new();
-    for &probe in probes() {
+    for &probe in probes_to(server) {
         let known = cookie(server).is_some();
         match probe {
             // It would wait for another second and say nothing new.

@@ -101,7 +101,7 @@ fn run(report: &Report, visit: &Visit) -> Run {
 
 fn syn(visit: &Visit, number: usize) -> Rung {
     let is_last = number == visit.syns;
-    let is_plain = is_last && visit.fell_back;
+    let is_plain = visit.paused || is_last && visit.fell_back;
     let option = match () {
         () if is_plain => "plain SYN",
         () if visit.probe.needs_cookie() => "SYN with the cookie",
@@ -152,5 +152,21 @@ fn rung(way: Way, kind: Kind, left_ms: Option<f64>, label: &str) -> Rung {
         numbers: String::new(),
         detail: label.to_owned(),
         lost_by: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe::Probe;
+
+    #[test]
+    fn a_kernel_that_pauses_sends_a_plain_syn() {
+        let visit =
+            |paused| Visit { syns: 1, answer: Answer::SynAck, paused, ..Visit::new(Probe::Cookie, 0) };
+        assert_eq!(
+            [false, true].map(|paused| syn(&visit(paused), 1).label),
+            ["SYN with the cookie", "plain SYN"]
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! Routes that say something of TCP, and rules that choose a table by source address, by rtnetlink.
-use super::netlink::dump;
+use super::netlink::{dump, get};
 use crate::sample::{Address, Device, Route, RouteMetrics};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
@@ -41,6 +41,25 @@ pub(super) fn all(devices: &[Device]) -> io::Result<Vec<Route>> {
         })?;
     }
     Ok(routes)
+}
+
+/// Has the route to this address `fastopen_no_cookie`?
+pub(super) fn is_without_cookie(to: IpAddr) -> io::Result<bool> {
+    let mut request = RouteMessage::default();
+    let (family, address, bits) = match to {
+        IpAddr::V4(to) => (AddressFamily::Inet, RouteAddress::Inet(to), 32),
+        IpAddr::V6(to) => (AddressFamily::Inet6, RouteAddress::Inet6(to), 128),
+    };
+    (request.header.address_family, request.header.destination_prefix_length) = (family, bits);
+    request.attributes.push(RouteAttribute::Destination(address));
+    let answer = get(NETLINK_ROUTE, RouteNetlinkMessage::GetRoute(request))?;
+    let Some(RouteNetlinkMessage::NewRoute(route)) = answer else { return Ok(false) };
+    Ok(route.attributes.iter().any(|attribute| match attribute {
+        RouteAttribute::Metrics(metrics) => {
+            metrics.iter().any(|metric| matches!(metric, RouteMetric::FastopenNoCookie(1..)))
+        }
+        _ => false,
+    }))
 }
 
 fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {

@@ -234,6 +234,14 @@ rows! {
             with_cookie(bed);
             bed.client.sysctl(FAST_OPEN, "0x5");
         };
+    a_route_that_never_asks:
+        "this host's route there has `fastopen_no_cookie`, an ordinary server", "not_asked", "works",
+        |bed| {
+            with_cookie(bed);
+            let mut ip = testnet::command("ip");
+            ip.args(["route", "change", "10.77.0.0/24", "dev", "tun0", "src", "10.77.0.1", "fastopen_no_cookie", "1"]);
+            assert!(bed.client.output(&mut ip).status.success());
+        };
     neither_end_wants_cookies:
         "this host's `tcp_fastopen` is 0x5, the server's 0x203", "without_cookie", "without_cookie",
         |bed| {
