@@ -11,7 +11,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-04",
         symptom: "largest receive buffer below what a path holds",
-        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed, a connection over more than 5 ms has come to it and fills its window each round trip",
+        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed or no path is remembered, a connection over more than 5 ms has come to it and fills its window each round trip",
         why: "Autotuning stops at that maximum, and about half of the buffer is payload.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-05",
         symptom: "largest send buffer below what a path holds",
-        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed, a connection over more than 5 ms has come to it and keeps its buffer full below cwnd and the peer's window",
+        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed or no path is remembered, a connection over more than 5 ms has come to it and keeps its buffer full below cwnd and the peer's window",
         why: "The sender must keep what is not yet acknowledged besides what it is still to send.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
@@ -112,7 +112,7 @@ fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
     }
 }
 
-/// Where no link says its speed, as in a container: connections that the maximum holds. What they need is not known, so that four times as
+/// Where a link or a path is not known, as in a container: connections that the maximum holds. What they need is not known, so that four times as
 /// much is advised until none is held.
 fn held(
     window: &Window<'_>,
