@@ -11,11 +11,11 @@ mod sender;
 
 use crate::instructions::{count_inside, has_valgrind};
 use crate::report::Failure;
+use crate::side_by_side::side_by_side;
 use bytes::Bytes;
 use clap::Args;
 use core::time::Duration;
 use proto::{Config, Instant, RxPacket, Stack, TxPacket};
-use std::sync::Mutex;
 
 /// Counts instructions per packet of every case and compares them with the budgets.
 #[derive(Args, Clone, Debug)]
@@ -156,7 +156,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if rows.is_empty() {
         return Err(format!("no case's name contains '{}'", options.only).into());
     }
-    let counts = count_all(&rows)?;
+    let counts = side_by_side(&rows, |(case, segments)| {
+        case.count(*segments).map_err(|failure| format!("{}: {failure}", case.name))
+    })?;
     println!("{:<28} {:>9} {:>13} {:>8}", "budgets", "segments", "instructions", "budget");
     let mut over = 0;
     for ((case, segments), count) in rows.iter().zip(counts) {
@@ -166,27 +168,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         println!("{:<28} {segments:>9} {count:>13} {:>8}{mark}", case.name, case.budget);
     }
     if over == 0 { Ok(()) } else { Err(format!("{over} cases cost more than their budget").into()) }
-}
-
-/// Counts them, as many at once as there are processors.
-fn count_all(rows: &[(&Case, u32)]) -> Result<Vec<u32>, Failure> {
-    let next = Mutex::new(0..rows.len());
-    let counts = Mutex::new(vec![Ok(0); rows.len()]);
-    let work = || {
-        while let Some(row) = next.lock().ok().and_then(|mut next| next.next()) {
-            let (case, segments) = rows[row];
-            let count = case.count(segments).map_err(|failure| format!("{}: {failure}", case.name));
-            if let Ok(mut counts) = counts.lock() {
-                counts[row] = count;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (0..processors).for_each(|_| drop(scope.spawn(work)));
-    });
-    let counts = counts.into_inner().map_err(|_| "a count was not taken")?;
-    Ok(counts.into_iter().collect::<Result<_, String>>()?)
 }
 
 /// A packet as a device hands it over in a buffer of its own.

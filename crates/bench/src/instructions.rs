@@ -10,6 +10,7 @@
 mod code_lines;
 
 use crate::report::Failure;
+use crate::side_by_side::side_by_side;
 use clap::Args;
 use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -113,8 +114,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         println!("instructions: SKIPPED, valgrind is not installed");
         return Ok(());
     }
-    let counts = HOT_PATHS.iter().map(|path| Ok((path.name.to_string(), path.count()?)));
-    let counts = counts.collect::<Result<Vec<_>, Failure>>()?;
+    let counts = side_by_side(HOT_PATHS, |path| {
+        let count = path.count().map_err(|failure| format!("{}: {failure}", path.name))?;
+        Ok((path.name.to_string(), count))
+    })?;
     if options.record {
         std::fs::write(&options.file, to_text(&counts))
             .map_err(|error| format!("{}: {error}", options.file.display()))?;

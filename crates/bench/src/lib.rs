@@ -10,6 +10,7 @@
 //! | [`link`], [`pair`] | packets between two stacks of this process |
 //! | [`tun`] | a stack behind a TUN device, with the kernel as its peer |
 //! | [`meter`], [`report`] | CPU time, lines, failures |
+//! | `side_by_side` | counts as many at once as there are processors |
 //! | [`ids`] | connections to what an application knows of them |
 //! | [`hostile`] | what hostile peers may cost: a table with bounds |
 //! | [`budgets`] | instructions that packets may cost which tell of holes or come out of order |
@@ -30,5 +31,6 @@ pub mod link;
 pub mod meter;
 pub mod pair;
 pub mod report;
+mod side_by_side;
 pub mod tun;
 pub mod workload;

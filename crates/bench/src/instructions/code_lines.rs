@@ -24,7 +24,8 @@ const MEASURED: &str = "--toggle-collect=*exchange_measured*";
 
 /// Cache lines of code that one exchange with these arguments runs through.
 pub(super) fn count(arguments: &[&str]) -> Result<f64, Failure> {
-    let profile = std::env::temp_dir().join(format!("firstbyte-bench-callgrind-{}", std::process::id()));
+    let name = format!("firstbyte-bench-callgrind-{}{}", std::process::id(), arguments.concat());
+    let profile = std::env::temp_dir().join(name);
     let exchanges = EXCHANGES.to_string();
     let workload = [&["xchg-mem"], arguments, &["--n", &exchanges, "--clock-step", CLOCK_STEP]].concat();
     let ran = callgrind_into(&profile, &["--dump-instr=yes", "--compress-pos=no", MEASURED], &workload);
