@@ -84,7 +84,7 @@ fn a_crowd_of_sockets_is_read_and_judged_in_time_and_memory() {
 const BUDGET: f64 = 5.0;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// As many in an ordinary run: between two of them it waits for twenty times what a look takes.
-const WINDOWS: usize = 2;
+const WINDOWS: usize = 3;
 
 /// As `--watch` does it.
 fn watched() {
@@ -92,6 +92,8 @@ fn watched() {
     let windows = wanted.unwrap_or(WINDOWS);
     let mut pace = Pace::new(INTERVAL, BUDGET);
     let mut before = sources::here();
+    // The first pause goes by a whole look, as the others do: over so few windows it would tell.
+    let _ = Report::of(&Window::since_boot(&before)).text();
     let mut pause = pace.rest();
     let (begun, used) = (Instant::now(), process_time());
     for _ in 0..windows {

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Two links with addresses.
 fn two_links() {
+    // Nobody sends anything by himself.
+    testnet::sysctl("net.ipv6.conf.default.disable_ipv6", "1");
     shell("ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1");
     shell("ip addr add 10.1.0.1/24 dev v0; ip addr add 10.2.0.1/24 dev w0");
     shell("for link in v0 v1 w0 w1; do ip link set $link up; done");
@@ -186,11 +188,11 @@ pub(crate) fn a_backlog_that_overflows_is_found(show: &Show) {
             everything(&before, &sources::here(), Limits::USUAL)
         };
         steer(1 << receives);
-        show.silent(&["RX-01"], &once_gone("RX-01", || send(100)));
+        show.silent(&["RX-01"], &once_gone(&["RX-01"], || send(100)));
         show.fires(&["RX-01"], &once_found("RX-01", || send(5000)));
         steer(0);
         show.by_hand(&["RX-01"]);
-        show.gone(&["RX-01"], &once_gone("RX-01", || send(5000)));
+        show.gone(&["RX-01"], &once_gone(&["RX-01"], || send(5000)));
     });
 }
 

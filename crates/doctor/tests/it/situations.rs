@@ -140,7 +140,7 @@ pub(crate) fn a_standing_queue_at_a_shaper(show: &Show) {
         show.fires(&["TX-02"], &first(&client, "TX-02"));
         // 10 ms.
         client.run(|| show.run_or(&["TX-02"], || shaper("change", "12k")));
-        show.gone(&["TX-02"], &once_gone("TX-02", || within(&client, 1, "TX-02")));
+        show.gone(&["TX-02"], &once_gone(&["TX-02"], || within(&client, 1, "TX-02")));
     });
 }
 

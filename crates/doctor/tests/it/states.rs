@@ -1,5 +1,5 @@
 //! Sockets that stay in a state, and ports that run out.
-use crate::bed::once_found;
+use crate::bed::{once_found, once_gone};
 use crate::shown::Show;
 use crate::{assert_healthy, findings, ids, judged_by};
 use doctor::{Limits, Rule, Severity, sources};
@@ -26,7 +26,7 @@ pub(crate) fn a_server_that_never_closes_is_found(show: &Show) {
         );
         drop(leaked);
         show.by_hand(&["ST-01"]);
-        let found = findings(|| {});
+        let found = once_gone(&["ST-01"], || findings(|| {}));
         assert_healthy(&found);
         show.gone(&["ST-01"], &found);
     });
@@ -39,12 +39,12 @@ pub(crate) fn clients_that_gave_up_in_the_accept_queue_are_found(show: &Show) {
         let clients: Vec<_> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
         show.silent(&["ST-02"], &findings(|| {}));
         drop(clients);
-        let found = findings(|| {});
+        let found = once_found("ST-02", || findings(|| {}));
         assert_eq!(ids(&found), ["ST-02"]);
         show.fires(&["ST-02"], &found);
         (0..5).for_each(|_| drop(listener.accept().unwrap()));
         show.by_hand(&["ST-02"]);
-        let found = findings(|| {});
+        let found = once_gone(&["ST-02"], || findings(|| {}));
         assert_healthy(&found);
         show.gone(&["ST-02"], &found);
     });
@@ -134,8 +134,11 @@ pub(crate) fn connections_half_closed_for_ever_are_found(show: &Show) {
         show.fires(&["ST-04"], &judged_by(&sample, &sample, &limits));
         drop(halves);
         show.by_hand(&["ST-04"]);
-        let sample = sources::here();
-        show.gone(&["ST-04"], &judged_by(&sample, &sample, &limits));
+        let found = once_gone(&["ST-04"], || {
+            let sample = sources::here();
+            judged_by(&sample, &sample, &limits)
+        });
+        show.gone(&["ST-04"], &found);
     });
 }
 
@@ -151,7 +154,8 @@ pub(crate) fn ports_that_wait_although_they_could_be_used_again_are_told(show: &
             drop(server);
         };
         show.silent(&["ST-08"], &findings(visit));
-        show.fires(&["ST-08"], &findings(|| (0..2).for_each(|_| visit())));
+        (0..2).for_each(|_| visit());
+        show.fires(&["ST-08"], &once_found("ST-08", || findings(|| {})));
         show.run(&["ST-08"]);
         show.gone(&["ST-08"], &findings(|| {}));
     });
