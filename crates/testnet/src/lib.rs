@@ -5,6 +5,9 @@
 //! closure opens (TUN devices, sockets), starts ([`command`]) and writes ([`sysctl`]) belongs to its namespace; threads that it
 //! spawns inherit it too, so a tokio runtime must be started inside.
 //!
+//! Its kernel's congestion control is Reno, which every kernel has and every namespace may choose: the machine's own default, which a namespace
+//! would inherit, may be CUBIC, or BBR, which paces.
+//!
 //! Where the machine does not allow it the test is skipped, and says so on stderr: see [`can`].
 //!
 //! ```
@@ -115,6 +118,7 @@ fn enter() {
     leave_network().expect("a network namespace of its own");
     let lo = device::interface::find("lo").expect("lo");
     device::interface::set_up(lo.index).expect("lo up");
+    sysctl("net.ipv4.tcp_congestion_control", "reno");
 }
 
 #[expect(

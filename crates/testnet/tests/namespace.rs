@@ -18,6 +18,12 @@ fn what_happens_inside_stays_inside() {
 }
 
 #[test]
+fn every_machine_has_the_same_congestion_control_inside() {
+    let inside = testnet::in_namespace(|| testnet::read_sysctl("net.ipv4.tcp_congestion_control"));
+    assert!(inside.is_none_or(|value| value == "reno"));
+}
+
+#[test]
 fn commands_live_in_the_namespace() {
     testnet::in_namespace(|| {
         let own = std::fs::read_link("/proc/thread-self/ns/net").unwrap();

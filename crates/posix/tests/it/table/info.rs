@@ -237,7 +237,6 @@ fn every_field_tells_what_the_kernels_does() {
         super::leave_descriptors();
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
-        testnet::sysctl("net.ipv4.tcp_congestion_control", "reno");
         super::set_loopback_mtu(65_535);
         let mut differing = differences();
         for _ in 1..ATTEMPTS {

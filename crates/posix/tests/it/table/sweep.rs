@@ -229,7 +229,6 @@ fn every_option_answers_as_the_kernels_do() {
         // As they are on a machine of middling size, and ours.
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
-        testnet::sysctl("net.ipv4.tcp_congestion_control", "reno");
         super::set_loopback_mtu(65_535);
         let (mut differing, mut met) = (Vec::new(), BTreeSet::new());
         for domain in [libc::AF_INET, libc::AF_INET6] {
