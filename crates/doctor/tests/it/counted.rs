@@ -7,7 +7,7 @@ use interop::ends::{Serve, ServerEnd as _};
 use interop::hook::{drop_if, pass};
 use interop::netns::Host;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -133,7 +133,8 @@ const HELLO: &[u8] = b"hello?";
 fn visit(bed: &Bed, port: u16, timeout: Duration) -> bool {
     let address = bed.address(port);
     bed.client.host.run(|| {
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
+        let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP)).unwrap();
         for side in [Timeout::Send, Timeout::Recv] {
             set_socket_timeout(&socket, side, Some(timeout)).unwrap();
         }

@@ -16,7 +16,7 @@ use device::Device as _;
 use device::tun::Tun;
 use proto::Config;
 use rustix::net::sockopt::set_tcp_congestion;
-use rustix::net::{AddressFamily, SocketType, connect, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -225,7 +225,7 @@ fn host_with_wire(n: u8) -> (Host, OwnedFd) {
 
 /// The algorithm is chosen before the connection begins: one that was BBR's would go on being paced.
 fn connect_by(algorithm: &str, peer: SocketAddr) -> rustix::io::Result<TcpStream> {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_tcp_congestion(&socket, algorithm)?;
     connect(&socket, &peer)?;
     Ok(socket.into())

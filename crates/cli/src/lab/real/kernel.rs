@@ -9,7 +9,7 @@ use firstbyte::device::tun::Tun;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType};
 use rustix::thread::UnshareFlags;
 use std::io;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Side {
         std::thread::scope(|scope| {
             let mut sessions = Vec::new();
             while !is_over.load(Ordering::Acquire) && !clock.left().is_zero() {
-                match rustix::net::accept(&listener) {
+                match rustix::net::accept_with(&listener, SocketFlags::CLOEXEC) {
                     Ok(conn) => {
                         let told = Told { connected: true, ..Told::default() };
                         let session = session(Some(conn), told);
@@ -197,7 +197,8 @@ impl Side {
 
 /// With the options of the end.
 fn socket(end: &KernelEnd) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let socket =
+        rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_tcp_congestion(&socket, &end.congestion_control)?;
     if let Some(size) = end.send_buffer {
         sockopt::set_socket_send_buffer_size(&socket, size as usize)?;

@@ -5,7 +5,7 @@ use interop::netns::{Addresses, Host};
 use interop::path::Wire;
 use interop::peer::KernelPeer;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::io::{Read, Write};
@@ -86,7 +86,9 @@ impl Bed {
     pub(super) fn open(&self, timeout: Duration) -> std::io::Result<TcpStream> {
         let target = self.target;
         self.client.run(|| {
-            let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP))?;
+            // Programs that other tests start meanwhile must not keep it open.
+            let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+            let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
             for side in [Timeout::Send, Timeout::Recv] {
                 set_socket_timeout(&socket, side, Some(timeout))?;
             }

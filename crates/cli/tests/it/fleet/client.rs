@@ -2,7 +2,7 @@
 use super::site::{ADDRESS, REPLY, Site, lock};
 use doctor::sources::in_namespace;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketType, bind, ipproto, sendto, socket};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, ipproto, sendto, socket_with};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::sync::Arc;
@@ -79,7 +79,8 @@ impl Clients {
 }
 
 fn visit(from: Ipv4Addr) -> std::io::Result<()> {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP))?;
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
     for timeout in [Timeout::Send, Timeout::Recv] {
         set_socket_timeout(&socket, timeout, Some(TIMEOUT))?;
     }
