@@ -45,8 +45,7 @@ fn bed(hook: Hook, address: fn(Addresses) -> IpAddr) -> Bed {
 /// A server in the namespace that answers every connection with 9000 bytes; its threads end with the test's process.
 fn serve(host: &Host, fast_open: bool) {
     host.sysctl("net.ipv4.tcp_fastopen", if fast_open { "1027" } else { "0" });
-    let address = SocketAddr::new(host.addresses.v4.into(), 80);
-    let listener = host.run(|| TcpListener::bind(address).unwrap());
+    let listener = host.run(|| TcpListener::bind("[::]:80").unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
@@ -186,8 +185,7 @@ fn a_full_syn_fits_a_link_of_1500_bytes() {
             if packet.len() > 1500 { hook::Verdict::Drop } else { hook::Verdict::Pass }
         });
         let mut bed = bed(hook, address);
-        bed.server.sysctl("net.ipv4.tcp_fastopen", "1027");
-        let _listener = bed.server.run(|| TcpListener::bind("[::]:80").unwrap());
+        serve(&bed.server, true);
         let verdict = verdict(&mut bed);
         let full = full.load(std::sync::atomic::Ordering::Relaxed);
         assert_eq!(verdict.cause, Cause::Works, "{verdict:#?}");
