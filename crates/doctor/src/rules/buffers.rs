@@ -1,4 +1,5 @@
 //! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
+use super::settings::set_to;
 use super::windows::connections;
 use super::{Change, Found, Kernels, Rule, found, setting};
 use crate::finding::{Confidence, Scope, Severity, Step};
@@ -102,14 +103,11 @@ fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
     let present = now.setting(name).unwrap_or_default();
     let first: Vec<&str> = present.split_whitespace().take(2).collect();
     let value = format!("{} {bytes}", first.join(" "));
-    Step {
-        command: format!("sysctl -w {name}=\"{value}\""),
-        persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
-        undo: Some(format!("sysctl -w {name}=\"{present}\"")),
-        // The kernel takes no more than an int, and half of it keeps sums in range.
-        obstacle: (bytes > 1 << 30)
-            .then(|| "more than a buffer may have: use several connections".to_owned()),
-    }
+    let step = set_to(name, &value, now);
+    // The kernel takes no more than an int, and half of it keeps sums in range.
+    let too_much =
+        (bytes > 1 << 30).then(|| "more than a buffer may have: use several connections".to_owned());
+    Step { obstacle: too_much.or(step.obstacle), ..step }
 }
 
 /// Where a link or a path is not known, as in a container: connections that the maximum holds. What they need is not known, so that four times as
@@ -202,13 +200,7 @@ fn memory(window: &Window<'_>) -> Vec<Found> {
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
         let twice: Vec<String> = (0..3).filter_map(pages).map(|pages| (2 * pages).to_string()).collect();
-        let present = window.now.setting(NAME).unwrap_or_default();
-        found.steps.push(Step {
-            command: format!("sysctl -w {NAME}=\"{}\"", twice.join(" ")),
-            persist: Some(format!("a line in /etc/sysctl.d/: {NAME} = {}", twice.join(" "))),
-            undo: Some(format!("sysctl -w {NAME}=\"{present}\"")),
-            obstacle: None,
-        });
+        found.steps.push(set_to(NAME, &twice.join(" "), window.now));
     });
     found
 }

@@ -1,4 +1,5 @@
 //! CC: order of packets, congestion controls that may be chosen, and how long a connect waits.
+use super::settings::set_to;
 use super::{Found, Kernels, Rule, found, percent};
 use crate::finding::{Confidence, Severity, Step};
 use crate::limit::Limit;
@@ -87,13 +88,9 @@ fn not_allowed(window: &Window<'_>) -> Vec<Found> {
     };
     let mut found = found(absent || !missing.is_empty(), Severity::Info, evidence, formula);
     found.iter_mut().for_each(|found| {
-        let (all, before) = (available.join(" "), allowed.join(" "));
-        found.steps.push(Step {
-            command: format!("sysctl -w {ALLOWED}=\"{all}\""),
-            persist: Some(format!("a line in /etc/sysctl.d/: {ALLOWED} = {all}")),
-            undo: Some(format!("sysctl -w {ALLOWED}=\"{before}\"")),
-            obstacle: absent.then(|| "its module is not loaded".to_owned()),
-        });
+        let step = set_to(ALLOWED, &available.join(" "), window.now);
+        let unloaded = absent.then(|| "its module is not loaded".to_owned());
+        found.steps.push(Step { obstacle: unloaded.or(step.obstacle), ..step });
     });
     found
 }

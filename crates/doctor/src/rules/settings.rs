@@ -37,12 +37,6 @@ impl Change {
 impl Change {
     /// The step that makes it so, unless it is so already.
     pub(super) fn step(self, name: &str, now: &Sample) -> Option<Step> {
-        let command = |value: &str| format!("sysctl -w {name}=\"{value}\"");
-        let whole_host = !now.of_stack
-            && !now.is_first_namespace()
-            && WHOLE_HOST.iter().any(|known| name.starts_with(known));
-        let obstacle = whole_host
-            .then(|| "a setting of the whole host: change it in its first network namespace".to_owned());
         let Some(present) = now.setting(name) else {
             let value = match self {
                 Change::To(value) => value.to_owned(),
@@ -50,17 +44,32 @@ impl Change {
                 Change::Set(_) | Change::Clear(_) => return None,
             };
             // What a kernel does not have it does not need.
-            let obstacle = Some(obstacle?);
-            return Some(Step { command: command(&value), obstacle, ..Step::default() });
+            let obstacle = Some(obstacle(name, now)?);
+            return Some(Step { command: command(name, &value), obstacle, ..Step::default() });
         };
         let value = self.apply(present)?;
-        Some(Step {
-            command: command(&value),
-            persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
-            undo: Some(command(present)),
-            obstacle,
-        })
+        Some(set_to(name, &value, now))
     }
+}
+
+/// The step that gives a setting this value.
+pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
+    Step {
+        command: command(name, value),
+        persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
+        undo: Some(command(name, now.setting(name).unwrap_or_default())),
+        obstacle: obstacle(name, now),
+    }
+}
+
+fn command(name: &str, value: &str) -> String {
+    format!("sysctl -w {name}=\"{value}\"")
+}
+
+fn obstacle(name: &str, now: &Sample) -> Option<String> {
+    let whole_host =
+        !now.of_stack && !now.is_first_namespace() && WHOLE_HOST.iter().any(|known| name.starts_with(known));
+    whole_host.then(|| "a setting of the whole host: change it in its first network namespace".to_owned())
 }
 
 /// What is changed only in the namespace that the host booted with, and hidden from others or read-only there.

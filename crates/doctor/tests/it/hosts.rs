@@ -227,6 +227,27 @@ pub(crate) fn a_congestion_control_that_containers_cannot_have_is_told(show: &Sh
     shown(show, "CC-10", &[command], |now| settings(now, "reno bbr"), allowed);
     let found = with(|now| settings(now, "reno bbr"));
     assert_eq!(found[0].formula, "cubic not allowed");
+    assert_eq!(found[0].fix.steps[0].obstacle, None);
+}
+
+/// A namespace other than the host's first reads the list and cannot write it.
+#[test]
+fn a_list_of_the_whole_host_is_not_to_be_changed_in_a_namespace() {
+    testnet::in_namespace(|| {
+        let name = "net.ipv4.tcp_allowed_congestion_control";
+        let path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+        let allowed = testnet::read_sysctl(name);
+        assert!(std::fs::write(path, &allowed).is_err());
+        let mut now = doctor::sources::here();
+        let lists = [(name, "reno"), ("net.ipv4.tcp_available_congestion_control", "reno cubic")];
+        let default = [("net.ipv4.tcp_congestion_control", "reno")];
+        now.settings
+            .extend(lists.into_iter().chain(default).map(|(name, list)| (name.to_owned(), list.to_owned())));
+        let report = Report::of(&Window::between(&now, &now));
+        let found = report.findings.iter().find(|found| found.id == "CC-10").unwrap();
+        let obstacle = found.fix.steps[0].obstacle.as_deref().unwrap();
+        assert!(obstacle.contains("first network namespace"), "{obstacle}");
+    });
 }
 
 /// What such a record means, on this kernel.
