@@ -45,23 +45,32 @@ impl<T> Slab<T> {
 
     /// Stores a value; returns its index and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
-        self.len += 1;
+        self.insert_with(|| value)
+    }
+
+    /// Stores a value that is made in its slot, so that a large one is not moved; returns its index and generation.
+    #[inline(always)]
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce() -> T) -> (u32, u32) {
+        if self.free == NONE {
+            self.free = self.append();
+        }
         let index = self.free;
-        let Some(slot) = self.slot_mut(index) else { return (self.append(value), 0) };
+        let Some(slot) = self.slot_mut(index) else { return (NONE, 0) };
         debug_assert!(slot.value.is_none());
-        // Nothing is to be dropped there: so it is moved only once.
+        // Nothing is to be dropped there.
         if let vacant @ None = &mut slot.value {
-            *vacant = Some(value);
+            *vacant = Some(make());
         }
         let (generation, next_free) = (slot.generation, slot.next_free);
         self.free = next_free;
+        self.len += 1;
         (index, generation)
     }
 
-    /// In a slot behind all others.
+    /// The index of a new, empty slot behind all others.
     #[cold]
-    fn append(&mut self, value: T) -> u32 {
-        let slot = Slot { generation: 0, next_free: NONE, value: Some(value) };
+    fn append(&mut self) -> u32 {
+        let slot = Slot { generation: 0, next_free: NONE, value: None };
         if self.first.len() < PAGE {
             self.first.push(slot);
             return self.first.len() as u32 - 1;

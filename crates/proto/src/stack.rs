@@ -24,6 +24,7 @@ use crate::rate_limit::{ChallengeLimit, PeerLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
+use crate::socket_options::Options;
 use crate::stack::api::ports::PortCounters;
 use crate::stack::demux::holders::{Holder, Holders};
 use crate::stack::demux::replies::Replies;
@@ -41,7 +42,7 @@ use crate::tcp::send::send_queue::blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
-use crate::tuple::FourTuple;
+use crate::tuple::{FourTuple, Name};
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
@@ -401,11 +402,22 @@ impl Stack {
         self.listeners.find_mut(id.index, id.generation)
     }
 
-    /// Stores a connection whose tuple has this hash, and makes it findable; `before` had its tuple.
-    fn insert_connection(&mut self, connection: Connection, hash: u64, before: Option<Holder>) -> ConnId {
+    /// A connection of this name begins, and can be found by it; `before` had it.
+    #[inline(never)]
+    fn begin_connection(
+        &mut self,
+        now: Instant,
+        name: Name,
+        begin: (State, SeqNum),
+        options: Options,
+        before: Option<Holder>,
+    ) -> ConnId {
         self.bound_moved();
-        let (index, generation) = self.connections.insert(connection);
-        self.hold(hash, Holder::Connection(index), before);
+        let route = self.route_of(&name.tuple);
+        let cx = self.shared.context(now);
+        let make = || Connection::new(cx, name.tuple, begin, options, route);
+        let (index, generation) = self.connections.insert_with(make);
+        self.hold(name.hash, Holder::Connection(index), before);
         ConnId { index, generation }
     }
 }

@@ -132,14 +132,20 @@ pub(crate) fn syn_data_mss(limits: &SynDataLimits) -> usize {
     path_mss.min(usize::from(mss))
 }
 
-/// The most data the SYN takes, bytes. An MSS counts data and options (RFC 6691), so options come off it.
+impl SynDataLimits {
+    /// Bytes that are not there for data. An MSS counts data and options (RFC 6691), so options come off it.
+    pub(crate) fn reserved_for_options(&self) -> usize {
+        match self.policy.room {
+            SynDataRoom::Reserve40 => MAX_OPTIONS,
+            SynDataRoom::Exact => self.option_bytes,
+        }
+    }
+}
+
+/// The most data the SYN takes, bytes.
 #[inline]
 pub(crate) fn syn_data_max(limits: &SynDataLimits) -> usize {
-    let options = match limits.policy.room {
-        SynDataRoom::Reserve40 => MAX_OPTIONS,
-        SynDataRoom::Exact => limits.option_bytes,
-    };
-    syn_data_mss(limits).saturating_sub(options)
+    syn_data_mss(limits).saturating_sub(limits.reserved_for_options())
 }
 
 /// The fallback is no sooner than this: a server's scheduling and a SYN-ACK hold must not look like loss.

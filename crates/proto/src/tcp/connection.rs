@@ -352,11 +352,11 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// To be followed by [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed), where it lies for good.
+    #[inline(always)]
     pub(crate) fn new(
         cx: &Context,
         tuple: FourTuple,
-        state: State,
-        iss: SeqNum,
+        (state, iss): (State, SeqNum),
         Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {

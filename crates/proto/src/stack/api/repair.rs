@@ -110,18 +110,15 @@ impl Stack {
     ) -> Result<ConnId, ConnectError> {
         let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
         let (name, is_free) = self.choose_tuple(now, peer, &options, Claim::Takes)?;
-        let tuple = name.tuple;
         if self.too_many_connections() {
             return Err(ConnectError::TooMany);
         }
         if !is_free {
             self.recycle(&name);
         }
-        let route = self.route_of(&tuple);
-        let cx = self.shared.context(now);
-        let connection = Connection::new(cx, tuple, State::Established, snd_nxt - 1, socket.into(), route);
-        let id = self.insert_connection(connection, name.hash, None);
-        let ts_offset = self.timestamp_offset(&tuple);
+        let ts_offset = self.timestamp_offset(&name.tuple);
+        let begin = (State::Established, snd_nxt - 1);
+        let id = self.begin_connection(now, name, begin, socket.into(), None);
         let cx = self.shared.context(now);
         if let Some(connection) = self.connections.get_mut(id.index) {
             connection.ts_offset = ts_offset;

@@ -5,16 +5,16 @@ use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
 use crate::stack::listen::listener::Listener;
 use crate::stack::{FirstNumbers, Stack};
-use crate::tcp::connection::{Connection, Fin};
+use crate::tcp::connection::Fin;
 use crate::tcp::open::handshake::{ActiveOpen, Handshake};
-use crate::tuple::FourTuple;
-use crate::tuple::Name;
+use crate::tuple::{FourTuple, Name};
 use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, ListenError,
     ListenOptions, ListenerId, Outcome, Skipped, State, fastopen,
 };
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 use wire::Addr;
 
 impl Stack {
@@ -185,16 +185,12 @@ impl Stack {
         }
         let min_isn = if is_free { None } else { self.recycle(&name) };
         let FirstNumbers { iss, ts_offset } = self.first_numbers(now, &tuple, min_isn);
-        let plan = self.plan_fast_open(now, &tuple, &options);
+        let (plan, path_srtt) = self.plan_fast_open(now, &tuple, &options);
         let ConnectOptions { socket, mut first_bytes, fin, syn_only, .. } = options;
         let socket = Options::from(socket);
         self.enable_hooks(&socket.rare);
         let plain = matches!(plan, ClientPlan::Plain(_));
-        let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
-        let route = self.route_of(&tuple);
-        let cx = self.shared.context(now);
-        let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
-        let id = self.insert_connection(connection, name.hash, None);
+        let id = self.begin_connection(now, name, (State::SynSent, iss), socket, None);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
             return Err(ConnectError::TooMany);
@@ -281,9 +277,15 @@ impl Stack {
         if can_be_had { Ok((name, is_free)) } else { Err(ConnectError::AddrInUse) }
     }
 
-    fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
+    /// What the SYN shall be, and the round trip of earlier connections while it is to be believed.
+    fn plan_fast_open(
+        &mut self,
+        now: Instant,
+        tuple: &FourTuple,
+        options: &ConnectOptions,
+    ) -> (ClientPlan, Option<Duration>) {
         if options.fast_open == FastOpen::Off || options.socket.signs(&tuple.peer) {
-            return ClientPlan::Plain(Skipped::NotAsked);
+            return (ClientPlan::Plain(Skipped::NotAsked), None);
         }
         let heed = self.shared.config.fast_open_verdicts
             && matches!(options.fast_open, FastOpen::Auto | FastOpen::NoCookie);
@@ -297,16 +299,19 @@ impl Stack {
         let syn_fin = options.syn_fin && options.fin;
         let admits = |key| self.shared.paths.syn_fin_verdict_admit(now, &key);
         let syn_fin_verdict = key.filter(|_| syn_fin).is_some_and(admits);
-        decide(&ClientInputs {
+        let entry = self.shared.paths.lookup(tuple.local, tuple.peer);
+        let life = self.shared.config.path_metrics_life;
+        let plan = decide(&ClientInputs {
             bits: self.shared.config.tcp_fastopen,
             mode,
             has_data: !options.first_bytes.is_empty(),
             data_less: options.data_less,
             syn_fin,
-            entry: self.shared.paths.lookup(tuple.local, tuple.peer),
+            entry,
             verdict,
             syn_fin_verdict,
             paused: self.shared.blackhole.paused(now),
-        })
+        });
+        (plan, entry.and_then(|path| path.fresh_rtt(now, life)))
     }
 }

@@ -27,7 +27,7 @@ impl Stack {
         &mut self,
         now: Instant,
         id: ListenerId,
-        Name { tuple, hash }: Name,
+        name: Name,
         segment: &mut Segment,
         (FirstNumbers { iss, ts_offset }, cookie): (FirstNumbers, CookieReply),
     ) {
@@ -35,14 +35,11 @@ impl Stack {
         let cookie_brought = segment.header.options.fast_open.is_some_and(|option| option.cookie.is_some());
         let is_request = len == 0 && !cookie_brought;
         let Some(listener) = self.listener(id) else { return };
-        let hold = self.hold_time(now, listener, &tuple);
+        let hold = self.hold_time(now, listener, &name.tuple);
         let mut socket = listener.socket.clone();
         self.reflect_class(&mut socket, segment.dscp);
         let saved_syn = self.syn_to_save(&socket.rare);
-        let route = self.route_of(&tuple);
-        let cx = self.shared.context(now);
-        let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
-        let child_id = self.insert_connection(child, hash, None);
+        let child_id = self.begin_connection(now, name, (State::SynReceived, iss), socket, None);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
         let cx = self.shared.context(now);
         child.ts_offset = ts_offset;

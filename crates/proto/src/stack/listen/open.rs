@@ -8,7 +8,7 @@ use crate::stack::demux::ingress::ResetNumbers;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tuple::Name;
-use crate::{ConnId, DropReason, Instant, ListenerId, State};
+use crate::{DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
@@ -301,10 +301,9 @@ impl Stack {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         self.reflect_class(&mut socket, request.dscp);
-        let route = self.route_of(&request.tuple);
-        let cx = self.shared.context(now);
-        let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
-        let id_of_connection: ConnId = self.insert_connection(connection, request.hash, before);
+        let name = Name { tuple: request.tuple, hash: request.hash };
+        let begin = (State::Established, request.iss);
+        let id_of_connection = self.begin_connection(now, name, begin, socket, before);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
             let cx = self.shared.context(now);
             connection.take_request(cx, &request, ack);

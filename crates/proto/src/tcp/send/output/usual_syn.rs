@@ -7,7 +7,7 @@
 
 use super::segment::Outgoing;
 use super::syn::option_of;
-use crate::fast_open::{ClientPlan, fallback_after, syn_data_max, syn_data_mss};
+use crate::fast_open::{ClientPlan, fallback_after, syn_data_mss};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::{ActiveOpen, Handshake};
 use crate::tcp::timers::Timer;
@@ -72,14 +72,15 @@ impl Connection {
         let option_bytes = USUAL_SYN_LEN + option.map_or(0, FastOpenOption::words_len);
         let limits = self.syn_data_limits(cx, option_bytes);
         let (start, len) = (self.snd.iss + 1, self.snd.queue.len() as u32);
-        let fits = len as usize <= syn_data_max(&limits) && len <= u16::MAX.into();
+        let (mss, options) = (syn_data_mss(&limits), limits.reserved_for_options());
+        let fits = len as usize <= mss.saturating_sub(options) && len <= u16::MAX.into();
         if !fits || !self.snd.queue.is_pushed_whole() {
             return None;
         }
         let mut unsent = self.snd.queue.unsent_segment(start)?;
         unsent.flight.begin(cx.now);
         unsent.leave(cx.now, len, packet);
-        self.assume_mss(cx, syn_data_mss(&limits) as u16);
+        self.assume_mss(cx, mss as u16);
         Some(len)
     }
 }
