@@ -50,13 +50,13 @@ impl Connection {
     /// Behind text that has been taken, before which so much was owed.
     #[inline(never)]
     pub(super) fn text_ends(&mut self, cx: &Context, came: &Came, owed: AckOwed) {
-        let quick = cx.config.ack_habit == AckHabit::QuickStart;
-        if quick {
+        let estimates_delay = cx.config.ack_habit == AckHabit::QuickStart;
+        if estimates_delay {
             self.rcv.ack_owed = owed;
+            self.measure_delay(cx, came);
         }
-        self.measure_delay(cx, came);
         self.take_predicted_fin(cx);
-        if quick && self.rcv.has_much_to_acknowledge() {
+        if estimates_delay && self.rcv.has_much_to_acknowledge() {
             self.ack_now();
         }
     }

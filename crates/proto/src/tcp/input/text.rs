@@ -59,16 +59,17 @@ impl Connection {
             };
             let owed = self.rcv.ack_owed;
             let accepted = self.take_text(cx, segment);
-            if fin == Some(self.rcv.nxt) && cx.config.ack_habit == AckHabit::QuickStart {
+            let estimates_delay = cx.config.ack_habit == AckHabit::QuickStart;
+            if fin == Some(self.rcv.nxt) && estimates_delay {
                 // That some of the text came before is not reported any more (as Linux's `tcp_fin`).
                 self.rcv.ack_owed = owed;
                 self.rcv.forget_report();
             }
-            if accepted > 0 && fin.is_some() {
+            if accepted > 0 && fin.is_some() && estimates_delay {
                 self.measure_delay(cx, &came);
             }
             if self.follow_with_fin(fin, &cx.config) {
-                let quick = cx.config.ack_habit == AckHabit::QuickStart && !segment.has(Flags::SYN);
+                let quick = estimates_delay && !segment.has(Flags::SYN);
                 // A FIN that was out of order is reached. RFC 5681 §4.2: "the receiver SHOULD send an immediate ACK when it receives a data segment
                 // that fills in all or part of a gap in the sequence space."
                 if quick && (fin.is_none() || self.rcv.has_much_to_acknowledge()) {
