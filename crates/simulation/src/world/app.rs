@@ -216,7 +216,8 @@ impl World<'_> {
             let aborted = known.is_some_and(|which| {
                 self.apps[which][SERVER].as_ref().is_some_and(|app| app.fate == Fate::Left)
             });
-            self.watch_accepted(peer.ip(), which.is_none() && !aborted)?;
+            let brought_text = self.stacks[SERVER].early_data(id).is_some_and(|early| early.len > 0);
+            self.watch_accepted(peer.ip(), which.is_none() && !aborted, brought_text)?;
             let Some(which) = which else {
                 // A copy of a SYN, or a packet of an attacker: nobody has anything to say to it.
                 self.stacks[SERVER].abort(self.now, id);

@@ -45,6 +45,13 @@ impl World<'_> {
             return Some(self.icmp_error(&about));
         }
         if attack.kind == Forgery::Replay {
+            // What must not be taken again although it is valid by itself (RFC 7413 §6.1).
+            if to == SERVER
+                && nth.is_multiple_of(2)
+                && let Some(syn) = self.wire.cookie_syn.clone()
+            {
+                return Some(syn);
+            }
             let past = &self.wire.past[1 - to];
             let at = self.random.below(past.len() as u64) as usize;
             return past.get(at).cloned();

@@ -280,8 +280,14 @@ impl World<'_> {
         }
     }
 
-    /// RFC 7413 §4.1.2, §6.1: data of a SYN is only taken of who holds a cookie for its address, and once.
-    pub(super) fn watch_accepted(&self, peer: IpAddr, again: bool) -> Result<(), Failure> {
+    /// RFC 7413 §4.1.2, §6.1: data of a SYN is only taken of who holds a cookie for its address, and once. (A server that has given up what such a
+    /// SYN opened may be opened again by the plain SYN of a client that never heard of it.)
+    pub(super) fn watch_accepted(
+        &self,
+        peer: IpAddr,
+        again: bool,
+        brought_text: bool,
+    ) -> Result<(), Failure> {
         let config = self.stacks[SERVER].config();
         let without_cookie = self.scenario.listener.no_cookie
             || config.tcp_fastopen & proto::fastopen::SERVER_NO_COOKIE != 0
@@ -299,8 +305,8 @@ impl World<'_> {
             && !by_syn_cookie
             && !outlives_time_wait
             && config.replay_guard
-            && self.bystander.is_plain[SERVER]
-            && self.is_unattacked()
+            && (brought_text || self.bystander.is_plain[SERVER])
+            && self.scenario.attacks.iter().all(|attack| attack.kind.is_bounded())
         {
             return Err(Failure::new("a SYN was accepted twice", peer));
         }
