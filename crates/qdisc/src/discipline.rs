@@ -19,6 +19,11 @@ pub trait Qdisc<P> {
     /// Counters, and what waits now.
     fn stats(&self) -> Stats;
 
+    /// Packets that wait now.
+    fn qlen(&self) -> usize {
+        self.stats().qlen
+    }
+
     /// May a packet go past the empty queue straight to an idle transmitter, uncounted? (Linux's `TCQ_F_CAN_BYPASS`.)
     fn can_bypass(&self) -> bool {
         false

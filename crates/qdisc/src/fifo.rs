@@ -133,6 +133,10 @@ impl<P> Qdisc<P> for Fifo<P> {
         self.stats
     }
 
+    fn qlen(&self) -> usize {
+        self.stats.qlen
+    }
+
     fn can_bypass(&self) -> bool {
         true
     }

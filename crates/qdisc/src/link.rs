@@ -38,9 +38,9 @@ pub struct Link<P, Q = Fifo<Entry<P>>> {
     config: LinkConfig,
     queue: Q,
     transmitter: Transmitter,
-    transmitting: Option<(Nanos, Entry<P>, usize)>,
-    /// When the discipline lets the next packet go, while the transmitter is idle.
-    wakes_at: Option<Nanos>,
+    transmitting: Option<(Entry<P>, usize)>,
+    /// When the transmitter is done with its packet; while it is idle, when the discipline lets the next one go.
+    acts_at: Option<Nanos>,
     dropped: Vec<Dropped<Entry<P>>>,
     flight: Flight<P>,
     rng: Rng,
@@ -95,7 +95,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
             config,
             queue,
             transmitting: None,
-            wakes_at: None,
+            acts_at: None,
             dropped: Vec::new(),
             flight: Flight::new(),
             rng: Rng::new(seed),
@@ -168,11 +168,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
     /// lets one go. `None`: the link is empty.
     pub fn next_event(&self) -> Option<Nanos> {
         let arrival = self.flight.peek().map(|packet| packet.arrives_at);
-        earlier(arrival, self.next_of_transmitter())
-    }
-
-    fn next_of_transmitter(&self) -> Option<Nanos> {
-        earlier(self.transmitting.as_ref().map(|(at, ..)| *at), self.wakes_at)
+        earlier(arrival, self.acts_at)
     }
 
     /// Counters, and what the link holds as of the last call.
@@ -226,7 +222,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
     fn admit(&mut self, entry: Entry<P>, len: usize) -> Verdict {
         self.run(self.now);
         let idle = self.transmitting.is_none();
-        if idle && self.queue.can_bypass() && self.queue.stats().qlen == 0 {
+        if idle && self.queue.can_bypass() && self.queue.qlen() == 0 {
             match self.config.rate {
                 Some(_) => self.transmit(self.now, entry, len),
                 None => self.launch(self.now, entry, len),
@@ -251,38 +247,36 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
 
     #[inline]
     fn run(&mut self, until: Nanos) {
-        while self.next_of_transmitter().is_some_and(|at| at <= until) {
-            self.send_next(until);
+        while let Some(at) = self.acts_at.filter(|at| *at <= until) {
+            self.act(at);
         }
     }
 
     /// Not inlined: mostly nothing is due.
     #[inline(never)]
-    fn send_next(&mut self, until: Nanos) {
-        if let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
-            self.launch(finish, entry, len);
-            self.pull(finish);
-        } else if let Some(at) = self.wakes_at.take_if(|at| *at <= until) {
-            self.pull(at);
+    fn act(&mut self, at: Nanos) {
+        if let Some((entry, len)) = self.transmitting.take() {
+            self.launch(at, entry, len);
         }
+        self.pull(at);
     }
 
     /// The transmitter is idle: asks the discipline for a packet.
     fn pull(&mut self, at: Nanos) {
-        self.wakes_at = None;
+        self.acts_at = None;
         match self.queue.dequeue(at, &mut self.dropped) {
             Dequeue::Packet(skb) => {
                 let len = skb.wire_len();
                 self.transmit(at, skb.packet, len);
             }
-            Dequeue::Throttled(until) => self.wakes_at = Some(until.max(at.saturating_add(1))),
+            Dequeue::Throttled(until) => self.acts_at = Some(until.max(at.saturating_add(1))),
             Dequeue::Empty => {}
         }
     }
 
     fn transmit(&mut self, at: Nanos, entry: Entry<P>, len: usize) {
-        let finish = self.transmitter.start(at, len.saturating_add(self.config.overhead));
-        self.transmitting = Some((finish, entry, len));
+        self.acts_at = Some(self.transmitter.start(at, len.saturating_add(self.config.overhead)));
+        self.transmitting = Some((entry, len));
     }
 
     /// The last bit left the transmitter at `at`.

@@ -122,6 +122,10 @@ impl<P: Packet> Node<P> {
         stats
     }
 
+    pub(crate) fn qlen(&self) -> usize {
+        each!(&self.kind, q => q.qlen()) + usize::from(self.peeked.is_some())
+    }
+
     /// Packets and bytes that wait.
     pub(crate) fn load(&self) -> (usize, u64) {
         let stats = self.stats();

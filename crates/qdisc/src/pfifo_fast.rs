@@ -55,6 +55,10 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
         self.stats
     }
 
+    fn qlen(&self) -> usize {
+        self.stats.qlen
+    }
+
     fn can_bypass(&self) -> bool {
         true
     }

@@ -119,6 +119,10 @@ impl<P: Packet> Qdisc<P> for Device<P> {
         self.root.stats()
     }
 
+    fn qlen(&self) -> usize {
+        self.root.qlen()
+    }
+
     fn can_bypass(&self) -> bool {
         self.root.can_bypass()
     }

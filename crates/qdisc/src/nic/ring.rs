@@ -112,12 +112,12 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
     pub(super) fn offer(&mut self, now: Nanos, packet: P, dropped: &mut Vec<Dropped<P>>) -> Verdict {
         let len = packet.len();
         let skb = Skb::new(packet, len);
-        if self.qdisc.can_bypass() && self.qdisc.stats().qlen == 0 && !self.is_stopped() {
+        if self.qdisc.can_bypass() && self.qdisc.qlen() == 0 && !self.is_stopped() {
             self.put(now, skb);
             return Verdict::Queued;
         }
         let verdict = self.qdisc.enqueue(now, skb, dropped);
-        self.stats.backlog_peak = self.stats.backlog_peak.max(self.qdisc.stats().qlen);
+        self.stats.backlog_peak = self.stats.backlog_peak.max(self.qdisc.qlen());
         verdict
     }
 
@@ -195,7 +195,7 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
 
     /// The line has nothing to send: it starves this ring if packets wait that could not come.
     pub(super) fn line_idles(&mut self, at: Nanos) {
-        if self.is_stopped() && self.qdisc.stats().qlen > 0 {
+        if self.is_stopped() && self.qdisc.qlen() > 0 {
             self.idle_since.get_or_insert(at);
         }
     }
