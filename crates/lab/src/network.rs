@@ -367,17 +367,19 @@ impl Network {
 
     fn step(&mut self, next: Instant) {
         self.now = next;
-        let mut from = 0;
-        while let Some(path) = self.schedule.due_path(self.now, from) {
-            let outcomes = self.paths[path].poll(self.now);
-            self.finish(path, outcomes);
-            from = path + 1;
-        }
-        from = 0;
-        while let Some(host) = self.schedule.due_host(self.now, from) {
-            self.hosts[host].handle_time(self.now);
-            self.settle(HostId(host));
-            from = host + 1;
+        let mut from = Party::Path(0);
+        while let Some(party) = self.schedule.due(self.now, from) {
+            match party {
+                Party::Path(path) => {
+                    let outcomes = self.paths[path].poll(self.now);
+                    self.finish(path, outcomes);
+                }
+                Party::Host(host) => {
+                    let changes = self.hosts[host].handle_time(self.now);
+                    self.settle_after(HostId(host), changes);
+                }
+            }
+            from = party.next();
         }
     }
 
@@ -389,19 +391,31 @@ impl Network {
 
     /// Hands the host's packets to its paths, and events to its application, until it has no more.
     fn settle(&mut self, host: HostId) {
+        self.settle_after(host, true);
+    }
+
+    /// As [`settle`](Network::settle). `is_changed`: has anything happened to the stack or the application, or only to the card?
+    fn settle_after(&mut self, host: HostId, mut is_changed: bool) {
         let mut events = core::mem::take(&mut self.events);
         loop {
-            let is_more = self.hosts[host.0].work(self.now, &mut self.room, &mut events);
+            let is_more = self.hosts[host.0].work(self.now, &mut self.room, &mut events, &mut is_changed);
             events.drain(..).for_each(|event| self.note_card(host, event));
-            if !is_more && !self.hosts[host.0].handle_next_event(self.now) {
+            if is_more {
+                continue;
+            }
+            if !self.hosts[host.0].handle_next_event(self.now) {
                 break;
             }
+            is_changed = true;
         }
         self.events = events;
-        while let Some(event) = self.hosts[host.0].stack.poll_trace() {
-            self.capture.note(host, event);
+        if is_changed {
+            while let Some(event) = self.hosts[host.0].stack.poll_trace() {
+                self.capture.note(host, event);
+            }
+            self.hosts[host.0].look();
         }
-        let (at, is_busy) = self.hosts[host.0].look();
+        let (at, is_busy) = self.hosts[host.0].next_event();
         self.schedule.put(self.now, Party::Host(host.0), at, is_busy);
     }
 
@@ -491,7 +505,7 @@ impl Network {
     }
 
     /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
-    fn finish(&mut self, path: usize, outcomes: Outcomes) {
+    fn finish(&mut self, path: usize, mut outcomes: Outcomes) {
         if self.records {
             self.capture.note_queues(self.paths[path].take_samples());
         }
@@ -499,49 +513,62 @@ impl Network {
         if outcomes.is_empty() {
             return;
         }
-        let mut arrivals: SmallVec<[(HostId, Option<RxPacket>); 1]> = SmallVec::new();
-        for Outcome { traveller, place } in outcomes {
-            if let Place::Arrived(host) = place {
-                if !self.admits(host, path, &traveller.bytes) {
-                    let by = "reverse path filter".into();
-                    self.record(traveller.packet, Place::Lost { by }, &traveller.bytes);
-                    continue;
-                }
-                if let Some(arrived) = &mut self.hosts[host.0].outside {
-                    arrived.push(traveller.bytes.clone());
-                    self.record(traveller.packet, place, &traveller.bytes);
-                    continue;
-                }
-                let entry = &self.hosts[host.0];
-                if entry.forwards && router::is_for_others(&traveller.bytes, &entry.addresses) {
-                    self.forward(host, traveller);
-                    continue;
-                }
-                let Some(traveller) = self.hosts[host.0].receive(self.now, traveller) else {
-                    arrivals.push((host, None));
-                    continue;
-                };
-                self.record(traveller.packet, place, &traveller.bytes);
-                arrivals.push((host, Some(traveller.into_received())));
-            } else {
-                self.record(traveller.packet, place, &traveller.bytes);
-            }
+        if outcomes.len() == 1 {
+            let arrival = outcomes.pop().and_then(|outcome| self.arrive(path, outcome));
+            return arrival
+                .into_iter()
+                .for_each(|mut arrival| self.deliver(core::slice::from_mut(&mut arrival)));
         }
+        let mut arrivals: Vec<Arrival> =
+            outcomes.into_iter().filter_map(|outcome| self.arrive(path, outcome)).collect();
         arrivals.sort_by_key(|(host, _)| *host);
         for batch in arrivals.chunk_by_mut(|a, b| a.0 == b.0) {
-            let host = batch[0].0;
-            let mut packets = batch.iter_mut().filter_map(|(_, packet)| packet.take()).peekable();
-            match self.hosts[host.0].calls() {
-                _ if packets.peek().is_none() => {}
-                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets, &mut self.room),
-                Calls::OneByOne => {
-                    for packet in packets {
-                        self.hosts[host.0].handle_packets(self.now, [packet], &mut self.room);
-                        self.settle(host);
-                    }
+            self.deliver(batch);
+        }
+    }
+
+    /// What becomes of a packet at the end of its path. `None`: it reaches no stack.
+    fn arrive(&mut self, path: usize, Outcome { traveller, place }: Outcome) -> Option<Arrival> {
+        let Place::Arrived(host) = place else {
+            self.record(traveller.packet, place, &traveller.bytes);
+            return None;
+        };
+        if !self.admits(host, path, &traveller.bytes) {
+            let by = "reverse path filter".into();
+            self.record(traveller.packet, Place::Lost { by }, &traveller.bytes);
+            return None;
+        }
+        let entry = &mut self.hosts[host.0];
+        if let Some(arrived) = &mut entry.outside {
+            arrived.push(traveller.bytes.clone());
+            self.record(traveller.packet, place, &traveller.bytes);
+            return None;
+        }
+        if entry.forwards && router::is_for_others(&traveller.bytes, &entry.addresses) {
+            self.forward(host, traveller);
+            return None;
+        }
+        let Some(traveller) = entry.receive(self.now, traveller) else { return Some((host, None)) };
+        self.record(traveller.packet, place, &traveller.bytes);
+        Some((host, Some(traveller.into_received())))
+    }
+
+    /// To one host, what has come to it at the same moment.
+    fn deliver(&mut self, batch: &mut [Arrival]) {
+        let host = batch[0].0;
+        let mut packets = batch.iter_mut().filter_map(|(_, packet)| packet.take()).peekable();
+        match self.hosts[host.0].calls() {
+            _ if packets.peek().is_none() => self.settle_after(host, false),
+            Calls::Batched => {
+                self.hosts[host.0].handle_packets(self.now, packets, &mut self.room);
+                self.settle(host);
+            }
+            Calls::OneByOne => {
+                for packet in packets {
+                    self.hosts[host.0].handle_packets(self.now, [packet], &mut self.room);
+                    self.settle(host);
                 }
             }
-            self.settle(host);
         }
     }
 
@@ -549,6 +576,9 @@ impl Network {
         self.frames.number()
     }
 }
+
+/// A packet for a host's stack; without it: the host's card has it.
+type Arrival = (HostId, Option<RxPacket>);
 
 /// The earlier of two moments that may come.
 fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

@@ -61,7 +61,9 @@ impl Bonded {
         }
         let mut lost = Vec::new();
         for link in chosen {
-            self.links[link][side(direction)].send(now, traveller.clone(), &mut lost);
+            let wire = &mut self.links[link][side(direction)];
+            wire.send(now, traveller.clone());
+            lost.extend(wire.take_lost());
         }
         lost
     }
@@ -73,7 +75,12 @@ impl Bonded {
         direction: Direction,
         lost: &mut Vec<Loss>,
     ) -> Option<Traveller> {
-        self.links.iter_mut().find_map(|link| link[side(direction)].receive(now, lost))
+        self.links.iter_mut().find_map(|link| {
+            let wire = &mut link[side(direction)];
+            let traveller = wire.receive(now);
+            lost.extend(wire.take_lost());
+            traveller
+        })
     }
 
     pub(super) fn next_event(&self) -> Option<u64> {

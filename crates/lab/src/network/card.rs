@@ -177,6 +177,11 @@ impl Card {
         CardStats { rings: self.nic.stats().collect(), input: self.input.stats(), ..self.stats.clone() }
     }
 
+    /// Does it tell its stack when it is done with a packet?
+    pub(super) fn holds_back(&self) -> bool {
+        self.small_queues.is_some()
+    }
+
     pub(super) fn next_event(&self) -> Option<Instant> {
         earlier(self.nic.next_event(), self.input.next_event()).map(Instant::from_nanos)
     }

@@ -1,20 +1,65 @@
 //! Where packets of a network come from: each gets a number, and a place in a block of memory that those before and behind it share.
+//!
+//! Packets go mostly in the order in which they came, and so do blocks: the one that was left last is used again first, while the
+//! processor's cache may still have it, and the system need not give and take memory.
 
 use super::queue::Traveller;
 use crate::capture::PacketId;
 use bytes::{Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
-use wire::TxPacket;
+use wire::{TxChecksum, TxPacket};
 
 /// Bytes of a block: some forty packets of full size for one allocation.
 const BLOCK: usize = 64 * 1024;
+/// Most full blocks that are kept in mind to be used again.
+const BLOCKS_MAX: usize = 1024;
 
 /// One for all hosts of a network; a clone is the same.
 #[derive(Clone, Default)]
 pub(super) struct Frames {
     made: Rc<Cell<u64>>,
-    block: Rc<RefCell<BytesMut>>,
+    memory: Rc<RefCell<Memory>>,
+}
+
+struct Memory {
+    block: BytesMut,
+    /// Blocks without room, the oldest first.
+    full: VecDeque<BytesMut>,
+    /// Blocks that all packets have left, in that order.
+    free: Vec<BytesMut>,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { block: BytesMut::with_capacity(BLOCK), full: VecDeque::new(), free: Vec::new() }
+    }
+}
+
+impl Memory {
+    /// The block, with room for so many bytes.
+    fn room(&mut self, len: usize) -> &mut BytesMut {
+        if self.block.capacity() < len {
+            self.next_block(len);
+        }
+        &mut self.block
+    }
+
+    #[cold]
+    fn next_block(&mut self, len: usize) {
+        while let Some(block) = self.full.pop_front_if(|block| block.try_reclaim(BLOCK)) {
+            self.free.push(block);
+        }
+        let next = self.free.pop_if(|block| block.capacity() >= len);
+        let next = next.unwrap_or_else(|| BytesMut::with_capacity(BLOCK.max(len)));
+        let full = core::mem::replace(&mut self.block, next);
+        if self.full.len() == BLOCKS_MAX {
+            // Somebody keeps a packet of it.
+            self.full.pop_front();
+        }
+        self.full.push_back(full);
+    }
 }
 
 impl Frames {
@@ -29,21 +74,33 @@ impl Frames {
         let mut frame = |len, write: &mut dyn FnMut(&mut [u8])| {
             take(Traveller::new(self.number(), self.written(len, write)));
         };
-        let Some(mut segments) = packet.cut() else {
-            return frame(packet.len(), &mut |bytes| _ = packet.copy_into(bytes));
-        };
-        while let Some(len) = segments.next_len() {
-            frame(len, &mut |bytes| _ = segments.write_next(bytes));
+        match packet.cut() {
+            Some(mut segments) => {
+                while let Some(len) = segments.next_len() {
+                    frame(len, &mut |bytes| _ = segments.write_next(bytes));
+                }
+            }
+            None if packet.checksum == TxChecksum::Complete => {
+                take(Traveller::new(self.number(), self.copied(packet)));
+            }
+            None => frame(packet.len(), &mut |bytes| _ = packet.copy_into(bytes)),
         }
     }
 
+    /// A packet as it is.
+    fn copied(&self, packet: &TxPacket) -> Bytes {
+        let mut memory = self.memory.borrow_mut();
+        let block = memory.room(packet.len());
+        block.extend_from_slice(packet.header());
+        packet.slices().for_each(|slice| block.extend_from_slice(slice));
+        block.split().freeze()
+    }
+
     fn written(&self, len: usize, write: &mut dyn FnMut(&mut [u8])) -> Bytes {
-        let mut block = self.block.borrow_mut();
-        if block.capacity() < len {
-            *block = BytesMut::with_capacity(BLOCK.max(len));
-        }
+        let mut memory = self.memory.borrow_mut();
+        let block = memory.room(len);
         block.resize(len, 0);
-        write(&mut block);
+        write(block);
         block.split().freeze()
     }
 }
@@ -64,5 +121,25 @@ mod tests {
         assert_eq!((first.packet, second.packet), (PacketId(1), PacketId(2)));
         assert_eq!((&first.bytes[20..], &second.bytes[20..]), (&b"first"[..], &b"second"[..]));
         assert_eq!(second.bytes.as_ptr() as usize - first.bytes.as_ptr() as usize, 25, "in one block");
+    }
+
+    #[test]
+    fn a_block_is_used_again_when_its_frames_are_gone_and_not_before() {
+        let frames = Frames::default();
+        let frame = |len: usize| {
+            let packet = TxPacket::new(&[0; 20], [Bytes::from(vec![1; len - 20])].into_iter().collect());
+            let mut made = None;
+            frames.cut(&packet, |frame| made = Some(frame.bytes));
+            made.expect("one frame")
+        };
+        let blocks = [frame(BLOCK), frame(BLOCK), frame(BLOCK)];
+        let places = blocks.each_ref().map(|frame| frame.as_ptr());
+        let [first, second, third] = blocks;
+        drop(second);
+        let fourth = frame(BLOCK);
+        assert!(!places.contains(&fourth.as_ptr()), "the first, which is the oldest, is still there");
+        drop(first);
+        assert_eq!([frame(BLOCK).as_ptr(), frame(BLOCK).as_ptr()], [places[1], places[0]]);
+        assert!(third.iter().all(|byte| *byte <= 1));
     }
 }

@@ -90,8 +90,18 @@ pub(super) struct Host {
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
-    /// When the stack wants to be told the time, as of the last look.
+    /// What stack and application want, as of the last look at them.
+    seen: Seen,
+}
+
+/// What a host's stack and application want.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// When the stack is to be told the time.
     stack_due: Option<Instant>,
+    /// When the application is to be woken.
+    app_due: Option<Instant>,
+    has_connections: bool,
 }
 
 impl Host {
@@ -115,7 +125,7 @@ impl Host {
             calls,
             sink,
             events: VecDeque::new(),
-            stack_due: None,
+            seen: Seen::default(),
         }
     }
 
@@ -144,15 +154,18 @@ impl Host {
         room.clear();
     }
 
-    /// Tells the stack and the application the time if either asked for it.
-    pub(super) fn handle_time(&mut self, now: Instant) {
-        if self.stack_due.is_some_and(|at| at <= now) {
+    /// Tells the stack and the application the time if either asked for it. Did they?
+    pub(super) fn handle_time(&mut self, now: Instant) -> bool {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let (of_stack, of_app) = (is_due(self.seen.stack_due), is_due(self.seen.app_due));
+        if of_stack {
             self.stack.handle_timeout(now);
             self.drain(now);
         }
-        if self.app.next_wake().is_some_and(|at| at <= now) {
+        if of_app {
             self.act(now, |app, sys| app.handle_wake(sys));
         }
+        of_stack || of_app
     }
 
     /// Gives the application one event; `false` when there is none.
@@ -174,21 +187,33 @@ impl Host {
         None
     }
 
-    /// Takes what the stack has to say, and lets the card do what it does by now. Puts what happened into `events`, which is empty, and says
-    /// whether that may not have been all.
-    pub(super) fn work(&mut self, now: Instant, room: &mut RxBatch, events: &mut Vec<CardEvent>) -> bool {
-        self.drain(now);
+    /// Takes what the stack has to say if it `is_changed`, and lets the card do what it does by now, which may change the stack. Puts what
+    /// happened into `events`, which is empty, and says whether that may not have been all.
+    pub(super) fn work(
+        &mut self,
+        now: Instant,
+        room: &mut RxBatch,
+        events: &mut Vec<CardEvent>,
+        is_changed: &mut bool,
+    ) -> bool {
+        if *is_changed {
+            self.drain(now);
+        }
         if self.sink.card.is_some() {
-            self.run_card(now, room);
+            *is_changed |= self.run_card(now, room);
         }
         core::mem::swap(events, &mut self.sink.card_events);
-        self.sink.card.is_some() && !events.is_empty()
+        self.sink.card.as_ref().and_then(|card| card.next_event()).is_some_and(|at| at <= now)
     }
 
-    fn run_card(&mut self, now: Instant, room: &mut RxBatch) {
-        let Sink { card: Some(card), card_events, .. } = &mut self.sink else { return };
+    /// Does that change the stack?
+    fn run_card(&mut self, now: Instant, room: &mut RxBatch) -> bool {
+        let Sink { card: Some(card), card_events, .. } = &mut self.sink else { return false };
         card.run(&mut self.stack, now, card_events);
         let arrived = card.take_arrived(now, card_events);
+        if arrived.is_empty() && !card.holds_back() {
+            return false;
+        }
         match self.calls {
             _ if arrived.is_empty() => {}
             Calls::Batched => self.handle_packets(now, arrived, room),
@@ -198,6 +223,7 @@ impl Host {
             }),
         }
         self.drain(now);
+        true
     }
 
     /// What the card has done.
@@ -205,14 +231,22 @@ impl Host {
         self.sink.card.as_ref().map(|card| card.stats())
     }
 
-    /// When something happens next, and whether anything is under way.
-    pub(super) fn look(&mut self) -> (Option<Instant>, bool) {
-        self.stack_due = self.stack.poll_timeout();
-        let in_card = self.sink.card.as_ref().and_then(|card| card.next_event());
-        let of_app = self.app.next_wake();
+    /// After a change: what the stack and the application want now.
+    pub(super) fn look(&mut self) {
         let sizes = self.stack.table_sizes();
-        let is_busy = sizes.connections > 0 || sizes.requests > 0 || of_app.is_some() || in_card.is_some();
-        (earlier(self.stack_due, earlier(of_app, in_card)), is_busy)
+        self.seen = Seen {
+            stack_due: self.stack.poll_timeout(),
+            app_due: self.app.next_wake(),
+            has_connections: sizes.connections > 0 || sizes.requests > 0,
+        };
+    }
+
+    /// When something happens next, and whether anything is under way.
+    pub(super) fn next_event(&self) -> (Option<Instant>, bool) {
+        let Seen { stack_due, app_due, has_connections } = self.seen;
+        let in_card = self.sink.card.as_ref().and_then(|card| card.next_event());
+        let is_busy = has_connections || app_due.is_some() || in_card.is_some();
+        (earlier(stack_due, earlier(app_due, in_card)), is_busy)
     }
 
     fn drain(&mut self, now: Instant) {

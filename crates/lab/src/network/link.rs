@@ -19,6 +19,8 @@ pub(super) type Loss = (Traveller, DropReason);
 pub(super) struct Wire {
     id: WireId,
     link: Link<Traveller, Queue<Entry<Traveller>>>,
+    /// The link's next event, as of the last call.
+    next: Option<u64>,
     /// Nobody looks at a queue that cannot grow.
     watched: bool,
     last: (usize, u64),
@@ -34,7 +36,7 @@ impl Wire {
         };
         let watched = watched && (plan.link.rate.is_some() || plan.qdisc.is_some());
         let link = Link::with_qdisc(plan.link, queue, seed);
-        Ok(Wire { id, link, watched, last: (0, 0), samples: Vec::new() })
+        Ok(Wire { id, link, next: None, watched, last: (0, 0), samples: Vec::new() })
     }
 
     pub(super) fn stats(&self) -> LinkStats {
@@ -50,30 +52,37 @@ impl Wire {
     }
 
     pub(super) fn next_event(&self) -> Option<u64> {
-        self.link.next_event()
+        self.next
     }
 
     /// Does anything happen on it by now?
+    #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.next_event().is_some_and(|at| at <= now.as_nanos())
     }
 
-    /// Offers a packet; what is lost by that is added.
-    pub(super) fn send(&mut self, now: Instant, traveller: Traveller, lost: &mut Vec<Loss>) {
+    /// Offers a packet.
+    pub(super) fn send(&mut self, now: Instant, traveller: Traveller) {
         let len = traveller.bytes.len();
         self.link.enqueue(now.as_nanos(), traveller, len);
+        self.next = self.link.next_event();
         self.look(now);
-        if self.link.has_dropped() {
-            lost.extend(self.link.drain_dropped());
-        }
+    }
+
+    /// Is there anything that [`take_lost`](Wire::take_lost) would give?
+    pub(super) fn has_lost(&self) -> bool {
+        self.link.has_dropped()
+    }
+
+    /// What was lost by the last call.
+    pub(super) fn take_lost(&mut self) -> impl Iterator<Item = Loss> {
+        self.link.drain_dropped()
     }
 
     /// The next packet that has come to the other end.
-    pub(super) fn receive(&mut self, now: Instant, lost: &mut Vec<Loss>) -> Option<Traveller> {
+    pub(super) fn receive(&mut self, now: Instant) -> Option<Traveller> {
         let delivery = self.link.poll(now.as_nanos());
-        if self.link.has_dropped() {
-            lost.extend(self.link.drain_dropped());
-        }
+        self.next = self.link.next_event();
         let Some(delivery) = delivery else {
             self.look(now);
             return None;

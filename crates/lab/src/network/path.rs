@@ -128,9 +128,9 @@ impl Outcome {
 
 /// Mostly nothing is lost.
 #[inline]
-fn add_lost(outcomes: &mut Outcomes, lost: Vec<Loss>) {
-    if !lost.is_empty() {
-        outcomes.extend(lost.into_iter().map(Outcome::lost));
+fn add_lost(outcomes: &mut Outcomes, wire: &mut Wire) {
+    if wire.has_lost() {
+        outcomes.extend(wire.take_lost().map(Outcome::lost));
     }
 }
 
@@ -358,15 +358,21 @@ impl Path {
         direction: Direction,
         outcomes: &mut Outcomes,
     ) -> Option<Traveller> {
-        let mut lost = Vec::new();
-        let traveller = match &mut self.hops[index] {
-            Hop::Wire { forward, .. } if direction == Direction::Forward => forward.receive(now, &mut lost),
-            Hop::Wire { backward, .. } => backward.receive(now, &mut lost),
-            Hop::Bond(bonded) => bonded.receive(now, direction, &mut lost),
+        match &mut self.hops[index] {
+            Hop::Wire { forward, backward } => {
+                let wire = if direction == Direction::Forward { forward } else { backward };
+                let traveller = wire.receive(now);
+                add_lost(outcomes, wire);
+                traveller
+            }
+            Hop::Bond(bonded) => {
+                let mut lost = Vec::new();
+                let traveller = bonded.receive(now, direction, &mut lost);
+                outcomes.extend(lost.into_iter().map(Outcome::lost));
+                traveller
+            }
             Hop::Box(_) => None,
-        };
-        add_lost(outcomes, lost);
-        traveller
+        }
     }
 
     /// From hop `index` to the next one in this direction, or out of the path.
@@ -403,11 +409,12 @@ impl Path {
         match &mut self.hops[index] {
             Hop::Wire { forward, backward } => {
                 let wire = if direction == Direction::Forward { forward } else { backward };
-                let mut lost = Vec::new();
-                wire.send(now, traveller, &mut lost);
-                add_lost(outcomes, lost);
+                wire.send(now, traveller);
+                add_lost(outcomes, wire);
             }
-            Hop::Bond(bonded) => add_lost(outcomes, bonded.send(now, direction, traveller)),
+            Hop::Bond(bonded) => {
+                outcomes.extend(bonded.send(now, direction, traveller).into_iter().map(Outcome::lost));
+            }
             Hop::Box(middlebox) => {
                 let packet = traveller.packet;
                 let passed: Passed = middlebox.handle_packet(now, direction, traveller.bytes.clone());

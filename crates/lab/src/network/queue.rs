@@ -55,20 +55,16 @@ impl<P: Packet + 'static> Queue<P> {
         }
         Ok(Queue::Device(Box::new(device)))
     }
+}
 
-    fn inner(&self) -> &dyn Qdisc<P> {
-        match self {
-            Queue::Fifo(fifo) => fifo,
-            Queue::Device(device) => &**device,
+/// Calls the same method of whichever it is.
+macro_rules! each {
+    ($queue:expr, $q:ident => $call:expr) => {
+        match $queue {
+            Queue::Fifo($q) => $call,
+            Queue::Device($q) => $call,
         }
-    }
-
-    fn inner_mut(&mut self) -> &mut dyn Qdisc<P> {
-        match self {
-            Queue::Fifo(fifo) => fifo,
-            Queue::Device(device) => &mut **device,
-        }
-    }
+    };
 }
 
 /// An MTU of 1500 and the link's header.
@@ -88,23 +84,27 @@ fn command<P: Packet>(device: &mut Device<P>, words: &str) -> Result<(), TcError
 
 impl<P: Packet + 'static> Qdisc<P> for Queue<P> {
     fn enqueue(&mut self, now: Nanos, skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
-        self.inner_mut().enqueue(now, skb, dropped)
+        each!(self, q => q.enqueue(now, skb, dropped))
     }
 
     fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<Dropped<P>>) -> Dequeue<P> {
-        self.inner_mut().dequeue(now, dropped)
+        each!(self, q => q.dequeue(now, dropped))
     }
 
     fn reset(&mut self, dropped: &mut Vec<Dropped<P>>) {
-        self.inner_mut().reset(dropped);
+        each!(self, q => q.reset(dropped));
     }
 
     fn stats(&self) -> Stats {
-        self.inner().stats()
+        each!(self, q => q.stats())
+    }
+
+    fn qlen(&self) -> usize {
+        each!(self, q => q.qlen())
     }
 
     fn can_bypass(&self) -> bool {
-        self.inner().can_bypass()
+        each!(self, q => q.can_bypass())
     }
 }
 

@@ -15,6 +15,16 @@ pub(super) enum Party {
     Host(usize),
 }
 
+impl Party {
+    /// From where on to look for those after it.
+    pub(super) fn next(self) -> Party {
+        match self {
+            Party::Path(index) => Party::Path(index + 1),
+            Party::Host(index) => Party::Host(index + 1),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: Option<Instant>,
@@ -66,28 +76,13 @@ impl Schedule {
         self.first().map(|(at, _)| at)
     }
 
-    /// The first path from this number on that is due at `now`.
-    pub(super) fn due_path(&mut self, now: Instant, from: usize) -> Option<usize> {
-        self.due(now, Party::Path(from)).and_then(|party| match party {
-            Party::Path(index) => Some(index),
-            Party::Host(_) => None,
-        })
-    }
-
-    /// The first host from this number on that is due at `now`.
-    pub(super) fn due_host(&mut self, now: Instant, from: usize) -> Option<usize> {
-        self.due(now, Party::Host(from)).and_then(|party| match party {
-            Party::Host(index) => Some(index),
-            Party::Path(_) => None,
-        })
-    }
-
     /// Is nobody in the middle of anything?
     pub(super) fn is_quiet(&self) -> bool {
         self.busy == 0
     }
 
-    fn due(&mut self, now: Instant, from: Party) -> Option<Party> {
+    /// The first from this one on that is due at `now`.
+    pub(super) fn due(&mut self, now: Instant, from: Party) -> Option<Party> {
         loop {
             let (_, party) = self.first().filter(|(at, _)| *at == now)?;
             if party >= from {
@@ -137,14 +132,10 @@ mod tests {
         }
         schedule.put(Instant::ZERO, Party::Host(2), at(6), false);
         assert_eq!(schedule.next(), at(5));
-        assert_eq!(
-            (schedule.due_path(now, 0), schedule.due_path(now, 1), schedule.due_path(now, 3)),
-            (Some(0), Some(2), None)
-        );
-        assert_eq!(
-            (schedule.due_host(now, 0), schedule.due_host(now, 1), schedule.due_host(now, 2)),
-            (Some(0), Some(1), None)
-        );
+        let from = [Party::Path(0), Party::Path(1), Party::Path(3), Party::Host(1), Party::Host(2)];
+        let due = from.map(|from| schedule.due(now, from));
+        let [first, second, hosts] = [Party::Path(0), Party::Path(2), Party::Host(0)].map(Some);
+        assert_eq!(due, [first, second, hosts, Some(Party::Host(1)), None]);
     }
 
     #[test]
@@ -152,11 +143,12 @@ mod tests {
         let (mut schedule, now) = (Schedule::default(), Instant::from_nanos(5));
         schedule.put(now, Party::Path(1), at(5), true);
         schedule.put(now, Party::Path(0), at(5), true);
-        assert_eq!(schedule.due_path(now, 1), Some(1));
+        assert_eq!(schedule.due(now, Party::Path(1)), Some(Party::Path(1)));
         schedule.put(now, Party::Path(1), at(7), true);
-        assert_eq!((schedule.due_path(now, 2), schedule.due_host(now, 0)), (None, None));
+        assert_eq!(schedule.due(now, Party::Path(2)), None);
         schedule.put(now, Party::Path(0), at(6), true);
-        assert_eq!((schedule.next(), schedule.due_path(Instant::from_nanos(6), 0)), (at(6), Some(0)));
+        assert_eq!(schedule.next(), at(6));
+        assert_eq!(schedule.due(Instant::from_nanos(6), Party::Path(0)), Some(Party::Path(0)));
     }
 
     #[test]
