@@ -2,9 +2,13 @@
 //!
 //! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
 //! With `--instructions N` it runs N flows once and prints only how many packets there were, for `valgrind --tool=callgrind`.
+//! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
+mod ns3;
+
 use firstbyte_lab::apps::{Program, Rounds, Step};
 use firstbyte_lab::middlebox::Direction;
 use firstbyte_lab::network::{CardPlan, HostPlan, Network, PathId, Profile, Route};
+use ns3::Ns3;
 use proto::{ConnectOptions, ListenOptions};
 use qdisc::NicConfig;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,12 +17,15 @@ use std::time::Duration;
 
 /// Bytes that all flows together bring.
 const BYTES: usize = 400_000_000;
+/// Bytes beside ns-3, which takes a minute and more for as many as that.
+const BYTES_BESIDE_NS3: usize = 100_000_000;
 /// Bytes of a write.
 const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
 
-/// `flows` clients, each a host with a path of its own, download over the line of one server's card. Gives the packets that went.
-fn share(flows: usize) -> u64 {
+/// `flows` clients, each a host with a path of its own, download `bytes` together over the line of one server's card. Gives the packets
+/// that went.
+fn share(flows: usize, bytes: usize) -> u64 {
     let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
     let mut network = Network::without_capture(1);
     let card = CardPlan {
@@ -28,7 +35,7 @@ fn share(flows: usize) -> u64 {
     };
     let plan = HostPlan { card: Some(card), ..HostPlan::new(Profile::Firstbyte, peer.ip()) };
     // In pieces: what the memory of one large text costs is no matter of the simulator's.
-    let pieces = BYTES / flows / PIECE;
+    let pieces = bytes / flows / PIECE;
     let mut serving = vec![Step::Read(100)];
     serving.extend(std::iter::repeat_n(Step::Write(PIECE), pieces));
     serving.extend([Step::ReadToEnd, Step::Close]);
@@ -57,22 +64,55 @@ fn processor_time() -> f64 {
     text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("its first number") / 1e9
 }
 
+/// Packets a second of one core, and how many there were.
+fn rate(flows: usize, bytes: usize) -> (f64, u64) {
+    let begun = processor_time();
+    let packets = share(flows, bytes);
+    (packets as f64 / (processor_time() - begun), packets)
+}
+
+fn beside_ns3(times: usize) {
+    let ns3 = match Ns3::build() {
+        Ok(ns3) => ns3,
+        Err(why) => return println!("SKIPPED beside ns-3: {why}"),
+    };
+    for flows in [2, 1000] {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..times.max(1) {
+            ours.push(rate(flows, BYTES_BESIDE_NS3).0);
+            let (packets, seconds) = ns3.share(flows, BYTES_BESIDE_NS3);
+            theirs.push(packets as f64 / seconds);
+        }
+        let [ours, theirs] = [ours, theirs].map(median);
+        println!(
+            "{flows:>5} flows: {ours:.0} packets a second, ns-3 {theirs:.0}: {:.1} times",
+            ours / theirs
+        );
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [mode, flows] = arguments.as_slice()
-        && mode == "--instructions"
+    if let [mode, number] = arguments.as_slice()
+        && mode.starts_with("--")
     {
-        let flows = flows.parse().expect("--instructions takes the number of flows");
-        println!("{} packets", share(flows));
-        return;
+        let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
+        return match mode.as_str() {
+            "--instructions" => println!("{} packets", share(number, BYTES)),
+            "--ns3" => beside_ns3(number),
+            _ => panic!("{mode} is not known"),
+        };
     }
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let counts = if asked.is_empty() { vec![2, 1000] } else { asked };
     let mut first = None;
     for flows in counts {
-        let begun = processor_time();
-        let packets = share(flows);
-        let rate = packets as f64 / (processor_time() - begun);
+        let (rate, packets) = rate(flows, BYTES);
         let dear = first.get_or_insert(rate);
         println!(
             "{flows:>5} flows: {packets} packets, {rate:.0} a second, {:.2} times as dear",
