@@ -5,9 +5,10 @@
   if (!bar || !(end > 0)) return;
   bar.hidden = false;
   const UNITS = 10000;
-  const [unit, perUnit] = end >= 10000 ? ["s", 1000] : ["ms", 1];
+  const unitOf = (end) => end >= 10000 ? ["s", 1000] : ["ms", 1];
+  const [unit, perUnit] = unitOf(end);
   const NS = document.querySelector(".chart, .packets").namespaceURI;
-  const charts = [...document.querySelectorAll(".chart[data-time]")].map((svg) => {
+  const charts = [...document.querySelectorAll(".chart[data-end]")].map((svg) => {
     const area = svg.querySelector(".area");
     const data = svg.querySelector(".data");
     const cursor = document.createElementNS(NS, "line");
@@ -18,6 +19,7 @@
     const figure = svg.closest("figure");
     return {
       svg, data, cursor,
+      end: Number(svg.dataset.end),
       height: Number(data.getAttribute("height")),
       ticks: svg.querySelector(".xticks"),
       outputs: [...figure.querySelectorAll(".legend output")],
@@ -32,7 +34,8 @@
   const slider = document.getElementById("time");
   const moment = document.getElementById("moment");
   const play = document.getElementById("play");
-  let view = [0, end];
+  // What is shown, in shares of each graph's axis: a run that is over early has one of its own.
+  let view = [0, 1];
   let now = end;
 
   const round = (value) => {
@@ -50,9 +53,10 @@
   const tickText = (value, step) => String(Number(value.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))));
 
   function drawView() {
-    const [from, to] = view;
-    for (const { data, ticks: group, height } of charts) {
-      data.setAttribute("viewBox", `${(from / end) * UNITS} 0 ${((to - from) / end) * UNITS} ${height}`);
+    for (const { data, ticks: group, height, end } of charts) {
+      const [from, to] = view.map((share) => share * end);
+      const perUnit = unitOf(end)[1];
+      data.setAttribute("viewBox", `${view[0] * UNITS} 0 ${(view[1] - view[0]) * UNITS} ${height}`);
       group.replaceChildren(...ticks(from, to).flatMap(([value, step]) => {
         const x = `${((value - from) / (to - from)) * 100}%`;
         const line = document.createElementNS(NS, "line");
@@ -76,10 +80,10 @@
   };
 
   function drawNow(follow) {
-    const [from, to] = view;
-    const x = `${((now - from) / (to - from)) * 100}%`;
-    const hidden = now < from || now > to || now === end;
-    for (const { cursor, outputs, values } of charts) {
+    for (const { cursor, outputs, values, end: last } of charts) {
+      const [from, to] = view.map((share) => share * last);
+      const x = `${((now - from) / (to - from)) * 100}%`;
+      const hidden = now < from || now > to || now === end;
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
       cursor.style.display = hidden ? "none" : "";
@@ -107,29 +111,31 @@
       }
     }
     slider.value = Math.round((now / end) * 1000);
+    slider.setAttribute("aria-valuetext", `${round(now / perUnit)} ${unit}`);
     moment.textContent = `${round(now / perUnit)} ${unit}`;
   }
 
   const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
   const setNow = (at) => { now = clamp(at, 0, end); drawNow(true); };
   function setView(from, to) {
-    const span = clamp(to - from, end / 5000, end);
-    const start = clamp(from, 0, end - span);
+    const span = clamp(to - from, 1 / 5000, 1);
+    const start = clamp(from, 0, 1 - span);
     view = [start, start + span];
     drawView();
   }
   function zoom(factor, about) {
     const [from, to] = view;
-    const middle = about === undefined ? (now > from && now < to ? now : (from + to) / 2) : about;
+    const share = now / end;
+    const middle = about === undefined ? (share > from && share < to ? share : (from + to) / 2) : about;
     setView(middle - (middle - from) * factor, middle + (to - middle) * factor);
   }
   const pan = (share) => { const by = (view[1] - view[0]) * share; setView(view[0] + by, view[1] + by); };
 
-  const timeAt = (chart, clientX) => {
+  const shareAt = (chart, clientX) => {
     const box = chart.data.getBoundingClientRect();
     return view[0] + ((clientX - box.left) / box.width) * (view[1] - view[0]);
   };
-  const keys = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": () => setView(0, end),
+  const keys = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": () => setView(0, 1),
     ArrowLeft: () => pan(-0.15), ArrowRight: () => pan(0.15) };
   for (const chart of charts) {
     const { svg } = chart;
@@ -140,9 +146,9 @@
     svg.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.shiftKey) return;
       event.preventDefault();
-      zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, timeAt(chart, event.clientX));
+      zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, shareAt(chart, event.clientX));
     }, { passive: false });
-    svg.addEventListener("dblclick", () => setView(0, end));
+    svg.addEventListener("dblclick", () => setView(0, 1));
     let drag = null;
     svg.addEventListener("pointerdown", (event) => {
       drag = { x: event.clientX, view: [...view], moved: false };
@@ -158,7 +164,7 @@
       setView(drag.view[0] + shift, drag.view[1] + shift);
     });
     svg.addEventListener("pointerup", (event) => {
-      if (drag && !drag.moved) setNow(timeAt(chart, event.clientX));
+      if (drag && !drag.moved) setNow(shareAt(chart, event.clientX) * chart.end);
       drag = null;
     });
     svg.addEventListener("pointercancel", () => { drag = null; });
@@ -176,7 +182,7 @@
   document.getElementById("out").onclick = () => zoom(1 / 0.6);
   document.getElementById("back").onclick = () => pan(-0.25);
   document.getElementById("on").onclick = () => pan(0.25);
-  document.getElementById("all").onclick = () => setView(0, end);
+  document.getElementById("all").onclick = () => setView(0, 1);
   slider.addEventListener("input", () => setNow((slider.value / 1000) * end));
   let timer = 0;
   play.onclick = () => {

@@ -1,6 +1,6 @@
 //! A book: an index of pages, by chapter.
 
-use crate::markup::escape;
+use crate::markup::{escape, prose};
 use crate::page::head;
 use std::fmt::Write as _;
 
@@ -38,8 +38,14 @@ pub fn book(title: &str, preface: &str, chapters: &[Chapter]) -> String {
         escape(title),
         escape(preface)
     );
-    for chapter in chapters {
-        let _ = write!(html, "<section><h2>{}</h2><ol>", escape(&chapter.title));
+    html.push_str("<nav aria-label=\"Chapters\"><ul class=\"chapters\">");
+    for (number, chapter) in chapters.iter().enumerate() {
+        let count = chapter.leaves.len();
+        let _ = write!(html, "<li><a href=\"#c{number}\">{}</a> ({count})</li>", escape(&chapter.title));
+    }
+    html.push_str("</ul></nav>");
+    for (number, chapter) in chapters.iter().enumerate() {
+        let _ = write!(html, "<section id=\"c{number}\"><h2>{}</h2><ol>", escape(&chapter.title));
         for leaf in &chapter.leaves {
             let mark = match leaf.holds {
                 Some(true) => "<b class=\"holds\" title=\"as expected\">✓</b> ",
@@ -52,7 +58,7 @@ pub fn book(title: &str, preface: &str, chapters: &[Chapter]) -> String {
                 escape(&leaf.file),
                 escape(&leaf.question),
                 escape(&leaf.name),
-                escape(&leaf.answer)
+                prose(&leaf.answer)
             );
         }
         html.push_str("</ol></section>");
@@ -76,5 +82,6 @@ mod tests {
         };
         let html = book("Lab", "Read me.", &[Chapter { title: "One".into(), leaves: vec![leaf] }]);
         assert!(html.contains("<a href=\"packets.html\">How many?</a>") && html.contains("✓"));
+        assert!(html.contains("<a href=\"#c0\">One</a> (1)") && html.contains("<section id=\"c0\">"));
     }
 }

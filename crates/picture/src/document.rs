@@ -6,6 +6,9 @@ use crate::{Graph, Ladder};
 /// Runs share the upright axis of a quantity, unless one reaches so many times as high as another, which would be a flat line then.
 const SHARED_WITHIN: f64 = 10.0;
 
+/// Runs share the axis of time, unless one is over in so small a part of it that it would be a line at the left edge.
+const SEEN_WITHIN: f64 = 30.0;
+
 /// A question, its answer in words, and what was seen.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
@@ -13,12 +16,23 @@ pub struct Document {
     pub title: String,
     /// What is asked.
     pub question: String,
+    /// Where it stands in a book.
+    pub place: Option<Place>,
     /// The answer: words and tables.
     pub answer: Vec<Block>,
     /// Graphs about all runs together, over no common time: distributions, sweeps.
     pub summary: Vec<Graph>,
     /// What happened, run by run; these share one axis of time.
     pub runs: Vec<Run>,
+}
+
+/// The pages around one of a book: of each its file and what it asks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    /// The one before.
+    pub previous: Option<(String, String)>,
+    /// The one behind.
+    pub next: Option<(String, String)>,
 }
 
 /// A piece of the answer.
@@ -34,6 +48,8 @@ pub enum Block {
     Table(Table),
     /// Whether something is as it should be.
     Verdict(Verdict),
+    /// Rows of which each is as it should be, or is not.
+    Judged(Table, Vec<bool>),
 }
 
 /// Something that was expected, and whether it came.
@@ -73,20 +89,34 @@ impl Document {
 
     /// Where the common axis of time ends, milliseconds.
     pub(crate) fn end(&self) -> f64 {
-        let graphs = self.runs.iter().flat_map(|run| &run.graphs).map(Graph::last_x);
-        let ladders = self.runs.iter().filter_map(|run| run.ladder.as_ref()).map(Ladder::last_time);
-        graphs.chain(ladders).fold(0.0, f64::max)
+        self.runs.iter().map(Run::end).fold(0.0, f64::max)
     }
 
     /// Where the axes of a run's graph end: run beside run is compared by eye, which needs one scale.
-    pub(crate) fn ends(&self, graph: &Graph) -> Ends {
+    pub(crate) fn ends(&self, run: &Run, graph: &Graph) -> Ends {
         let twins = self.runs.iter().flat_map(|run| &run.graphs).filter(|other| other.is_twin(graph));
         let own = graph.top();
         let (least, greatest) = twins
             .map(Graph::top)
             .fold((own, own), |(least, greatest), top| (least.min(top), greatest.max(top)));
         let top = if greatest <= SHARED_WITHIN * least { greatest } else { own };
-        Ends { right: self.end(), top }
+        Ends { right: self.end_of(run), top }
+    }
+
+    /// Where a run's axis of time ends. One that is over so early that it would be a line at the left edge has an axis of its own, which
+    /// others as short share.
+    pub(crate) fn end_of(&self, run: &Run) -> f64 {
+        let whole = self.end();
+        if self.is_whole(run) {
+            return whole;
+        }
+        self.runs.iter().filter(|other| !self.is_whole(other)).map(Run::end).fold(0.0, f64::max)
+    }
+
+    /// Does the run share the axis of the longest?
+    pub(crate) fn is_whole(&self, run: &Run) -> bool {
+        let end = run.end();
+        end <= 0.0 || self.end() <= SEEN_WITHIN * end
     }
 }
 
@@ -94,6 +124,11 @@ impl Run {
     /// A run of which nothing is shown yet.
     pub fn new(name: impl Into<String>) -> Run {
         Run { name: name.into(), ..Run::default() }
+    }
+
+    fn end(&self) -> f64 {
+        let graphs = self.graphs.iter().map(Graph::last_x);
+        graphs.chain(self.ladder.iter().map(Ladder::last_time)).fold(0.0, f64::max)
     }
 }
 
@@ -114,7 +149,7 @@ mod tests {
     }
 
     fn tops(document: &Document) -> Vec<f64> {
-        document.runs.iter().map(|run| document.ends(&run.graphs[0]).top).collect()
+        document.runs.iter().map(|run| document.ends(run, &run.graphs[0]).top).collect()
     }
 
     #[test]
@@ -125,6 +160,16 @@ mod tests {
     #[test]
     fn a_quantity_that_would_be_a_flat_line_keeps_its_own_scale() {
         assert_eq!(tops(&queues(&[1000.0, 20.0])), [1000.0, 20.0]);
+    }
+
+    #[test]
+    fn a_run_that_is_over_early_has_an_axis_of_time_of_its_own() {
+        let mut document = queues(&[1.0, 1.0, 1.0]);
+        for (run, end) in document.runs.iter_mut().zip([600.0, 60.0, 3.0]) {
+            run.graphs[0].series[0].points[1].0 = end;
+        }
+        let ends: Vec<f64> = document.runs.iter().map(|run| document.end_of(run)).collect();
+        assert_eq!(ends, [600.0, 600.0, 3.0]);
     }
 
     #[test]

@@ -107,6 +107,22 @@ impl Graph {
         self
     }
 
+    /// What the legend says of a series: also where it is, if not in the picture.
+    pub(crate) fn legend(&self, series: &Series) -> String {
+        let lowest = series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite()).fold(f64::MAX, f64::min);
+        let unit = match &self.y {
+            Axis::Number { unit, .. } if !unit.is_empty() => format!(" {unit}"),
+            _ => String::new(),
+        };
+        match series.aside {
+            true if lowest > self.top() => {
+                format!("{}: above the picture, at {}{unit} and more", series.name, number(lowest))
+            }
+            true => format!("{}: rises above the picture", series.name),
+            false => series.name.clone(),
+        }
+    }
+
     /// Is there nothing to draw?
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
@@ -328,6 +344,15 @@ mod tests {
         for part in [">window, kB<", ">time, ms<", ">20<", ">100<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
+    }
+
+    #[test]
+    fn the_legend_says_of_a_line_that_is_not_in_the_picture_where_it_is() {
+        let far = |points| Series::new("window", Style::Step, Tone::Purple, points).aside();
+        let legend = |points| graph().legend(&far(points));
+        assert_eq!(legend(vec![(0.0, 64.0), (5.0, 90.0)]), "window: above the picture, at 64 kB and more");
+        assert_eq!(legend(vec![(0.0, 14.0), (5.0, 90.0)]), "window: rises above the picture");
+        assert_eq!(graph().legend(&graph().series[0]), "cwnd");
     }
 
     #[test]

@@ -46,8 +46,10 @@ pub struct Rung {
     pub right_ms: Option<f64>,
     /// In a few words, above the arrow.
     pub label: String,
-    /// Numbers, below it.
+    /// Numbers, below it; where there is not room for these and for what is said, they are left out.
     pub numbers: String,
+    /// What is special about it, behind the numbers; may be empty.
+    pub said: String,
     /// Everything there is to say, for whoever asks.
     pub detail: String,
     /// Who lost it.
@@ -70,7 +72,7 @@ pub struct Ladder {
 }
 
 /// Columns of time at either side.
-pub(crate) const SIDE: f64 = 66.0;
+pub(crate) const SIDE: f64 = 54.0;
 /// Both.
 const MARGINS: f64 = 2.0 * SIDE;
 /// Of one packet.
@@ -170,17 +172,20 @@ impl Rung {
         );
         self.draw_times(svg, frame, y);
         self.draw_arrow(svg, frame, y + 23.0);
-        let mut text = |class: &str, y: f64, text: &str| {
+        let mut text = |class: &str, y: f64, markup: &str| {
             let x = frame.across(0.5, MARGINS);
             let _ = write!(
                 svg,
-                "<text class=\"{class}\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                "<text class=\"{class}\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{markup}</text>",
                 trimmed(y),
-                escape(text)
             );
         };
-        text("label", y + 14.0, &self.label);
-        text("numbers", y + 37.0, &self.numbers);
+        text("label", y + 14.0, &escape(&self.label));
+        let (numbers, said) = (escape(&self.numbers), escape(&self.said));
+        match said.is_empty() {
+            true => text("numbers", y + 37.0, &numbers),
+            false => text("numbers", y + 37.0, &format!("<tspan class=\"exact\">{numbers} · </tspan>{said}")),
+        }
         svg.push_str("</g>");
     }
 
@@ -227,8 +232,10 @@ fn time_text(ms: f64) -> String {
         format!("{} s", number((ms / 10.0).round() / 100.0))
     } else if ms >= 100.0 {
         trimmed((ms * 10.0).round() / 10.0)
-    } else {
+    } else if ms >= 1.0 {
         trimmed(ms)
+    } else {
+        number(ms)
     }
 }
 
@@ -244,6 +251,7 @@ mod tests {
             right_ms: lost_by.is_none().then_some(20.0),
             label: "SYN 200 B".into(),
             numbers: "seq 0".into(),
+            said: String::new(),
             detail: "a <SYN>".into(),
             lost_by: lost_by.map(str::to_owned),
         }
@@ -257,6 +265,12 @@ mod tests {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert_eq!(ladder.last_time(), 20.0);
+    }
+
+    #[test]
+    fn times_have_as_many_digits_as_say_something() {
+        let times = [0.0, 0.0154, 43.734, 1080.04, 365_123.0].map(time_text);
+        assert_eq!(times, ["0", "0.015", "43.73", "1080", "365 s"]);
     }
 
     #[test]

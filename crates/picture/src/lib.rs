@@ -33,7 +33,7 @@ mod series;
 mod sheet;
 
 pub use book::{Chapter, Leaf, book};
-pub use document::{Block, Document, Run, Table, Verdict};
+pub use document::{Block, Document, Place, Run, Table, Verdict};
 pub use graph::{Axis, Graph};
 pub use ladder::{Kind, Ladder, Rung, Way};
 pub use series::{Series, Style, Tone};

@@ -17,8 +17,29 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// The text for a page: what stands between backticks is code.
+pub(crate) fn prose(text: &str) -> String {
+    let escaped = escape(text);
+    let pieces: Vec<&str> = escaped.split('`').collect();
+    // A backtick without its twin is a backtick.
+    if pieces.len().is_multiple_of(2) {
+        return escaped;
+    }
+    let piece = |(n, piece): (usize, &&str)| match n % 2 {
+        0 => (*piece).to_owned(),
+        _ => format!("<code>{piece}</code>"),
+    };
+    pieces.iter().enumerate().map(piece).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        assert_eq!(super::prose("`tc -s` & `ip`"), "<code>tc -s</code> &amp; <code>ip</code>");
+        assert_eq!(super::prose("one ` alone"), "one ` alone");
+    }
+
     #[test]
     fn a_name_cannot_break_out_of_its_place() {
         assert_eq!(super::escape("<a b=\"c\">&\u{7}"), "&lt;a b=&quot;c&quot;&gt;&amp; ");

@@ -1,10 +1,10 @@
 //! The page: one HTML file with its style and its script inside.
 
-use crate::document::{Block, Document, Run, Table, Verdict};
+use crate::document::{Block, Document, Place, Run, Table, Verdict};
 use crate::frame::{Frame, trimmed};
 use crate::graph::{Ends, Graph};
 use crate::ladder::Ladder;
-use crate::markup::escape;
+use crate::markup::{escape, prose};
 use crate::series::{Series, Style};
 use std::fmt::Write as _;
 
@@ -38,7 +38,8 @@ fn html(document: &Document) -> String {
     // Writing to a string cannot fail.
     let _ = write!(
         page,
-        "<body data-end=\"{end}\"><header><p class=\"name\">{}</p><h1>{}</h1></header><main>",
+        "<body data-end=\"{end}\"><header>{}<p class=\"name\">{}</p><h1>{}</h1></header><main>",
+        document.place.as_ref().map_or(String::new(), around),
         escape(&document.title),
         escape(&document.question)
     );
@@ -63,6 +64,23 @@ fn html(document: &Document) -> String {
     page
 }
 
+/// Links to the index and the pages around.
+fn around(place: &Place) -> String {
+    let mut html =
+        String::from("<nav class=\"around\" aria-label=\"Pages\"><a href=\"index.html\">All questions</a>");
+    for (page, rel, word) in [(&place.previous, "prev", "Previous"), (&place.next, "next", "Next")] {
+        if let Some((file, question)) = page {
+            let _ = write!(
+                html,
+                "<a rel=\"{rel}\" href=\"{}\"><b>{word}:</b> {}</a>",
+                escape(file),
+                escape(question)
+            );
+        }
+    }
+    html + "</nav>"
+}
+
 /// The slider and the buttons; hidden where there is no script.
 const CONTROLS: &str = "<nav class=\"controls\" aria-label=\"Time\" hidden>\
     <button type=\"button\" id=\"play\" aria-label=\"Play or pause\">▶</button>\
@@ -77,22 +95,37 @@ const CONTROLS: &str = "<nav class=\"controls\" aria-label=\"Time\" hidden>\
 
 fn block(block: &Block) -> String {
     match block {
-        Block::Heading(text) => format!("<h2>{}</h2>", escape(text)),
-        Block::Text(text) => format!("<p>{}</p>", escape(text)),
+        Block::Heading(text) => format!("<h2>{}</h2>", prose(text)),
+        Block::Text(text) => format!("<p>{}</p>", prose(text)),
         Block::Line(text) => format!("<p class=\"line\">{}</p>", escape(text)),
-        Block::Table(table) => self::table(table),
+        Block::Table(table) => self::table(table, &[]),
+        Block::Judged(table, held) => judged(table, held),
         Block::Verdict(Verdict { holds, text }) => {
             let (class, word) =
                 if *holds { ("holds", "✓ as expected") } else { ("fails", "✗ not as expected") };
-            format!("<p class=\"verdict {class}\"><b>{word}</b> {}</p>", escape(text))
+            format!("<p class=\"verdict {class}\"><b>{word}</b> {}</p>", prose(text))
         }
     }
+}
+
+/// A table, and above it how many of its rows are as they should be.
+fn judged(table: &Table, held: &[bool]) -> String {
+    let (count, missed) = (held.len(), held.iter().filter(|holds| !**holds).count());
+    let text = match (count, missed) {
+        (1, 0) => "the figure".to_owned(),
+        (2, 0) => "both figures".to_owned(),
+        (_, 0) => format!("all {count} figures"),
+        _ => format!("{missed} of {count} figures"),
+    };
+    let verdict = block(&Block::Verdict(Verdict { holds: missed == 0, text }));
+    verdict + &self::table(table, held)
 }
 
 /// Characters of the longest number with its unit.
 const NUMBER_MAX: usize = 20;
 
-fn table(table: &Table) -> String {
+/// With a verdict on each row, if there are as many.
+fn table(table: &Table, held: &[bool]) -> String {
     // A long answer among numbers is text: it is read from the left, and in several lines where there is not room for one.
     let fits = |row: &Vec<String>, column: usize| {
         row.get(column).is_none_or(|cell| cell.chars().count() <= NUMBER_MAX)
@@ -101,16 +134,28 @@ fn table(table: &Table) -> String {
         Some((_, true)) if table.rows.iter().all(|row| fits(row, column)) => " class=\"number\"",
         _ => "",
     };
-    let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
+    let is_judged = !held.is_empty();
+    let kind = if is_judged { "table judged" } else { "table" };
+    let mut html = format!("<div class=\"{kind}\" tabindex=\"0\"><table><thead><tr>");
+    if is_judged {
+        html.push_str("<th scope=\"col\"><span class=\"unseen\">as expected</span></th>");
+    }
     for (column, (name, _)) in table.columns.iter().enumerate() {
-        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(column), escape(name));
+        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(column), prose(name));
     }
     html.push_str("</tr></thead><tbody>");
-    for row in &table.rows {
+    for (number, row) in table.rows.iter().enumerate() {
         html.push_str("<tr>");
-        for column in 0..table.columns.len() {
+        html.push_str(match held.get(number) {
+            Some(true) => "<td class=\"holds\"><b title=\"as expected\">✓</b></td>",
+            Some(false) => "<td class=\"fails\"><b title=\"not as expected\">✗</b></td>",
+            None => "",
+        });
+        for (column, (name, _)) in table.columns.iter().enumerate() {
             let cell = row.get(column).map_or("", String::as_str);
-            let _ = write!(html, "<td{}>{}</td>", class(column), escape(cell));
+            // Where the page is too narrow for columns, each cell is a line that begins with the name of its column.
+            let named = if is_judged { format!(" data-name=\"{}\"", escape(name)) } else { String::new() };
+            let _ = write!(html, "<td{}{named}>{}</td>", class(column), prose(cell));
         }
         html.push_str("</tr>");
     }
@@ -119,9 +164,13 @@ fn table(table: &Table) -> String {
 }
 
 fn run(document: &Document, run: &Run) -> String {
-    let mut html = format!("<section class=\"run\"><h2>{}</h2><div class=\"figures\">", escape(&run.name));
+    let mut html = format!("<section class=\"run\"><h2>{}</h2>", prose(&run.name));
+    if !document.is_whole(run) {
+        html.push_str("<p class=\"hint\">Over early, and drawn over an axis of time of its own.</p>");
+    }
+    html.push_str("<div class=\"figures\">");
     for graph in &run.graphs {
-        html.push_str(&figure(graph, document.ends(graph)));
+        html.push_str(&figure(graph, document.ends(run, graph)));
     }
     if let Some(ladder) = &run.ladder {
         html.push_str(&ladder_figure(ladder));
@@ -137,7 +186,7 @@ fn figure(graph: &Graph, ends: Ends) -> String {
         let _ = write!(html, " <span>{}</span>", escape(&graph.note));
     }
     html.push_str("</figcaption>");
-    let over_time = if graph.over_time { format!(" data-time data-units=\"{end}\"") } else { String::new() };
+    let over_time = if graph.over_time { format!(" data-end=\"{end}\"") } else { String::new() };
     let _ = write!(
         html,
         "<svg class=\"chart\" height=\"{}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\"{over_time}>{}</svg>",
@@ -147,7 +196,7 @@ fn figure(graph: &Graph, ends: Ends) -> String {
     );
     html.push_str("<ul class=\"legend\">");
     for series in &graph.series {
-        let _ = write!(html, "<li>{}{}<output></output></li>", swatch(series), escape(&series.name));
+        let _ = write!(html, "<li>{}{}<output></output></li>", swatch(series), escape(&graph.legend(series)));
     }
     html.push_str("</ul>");
     if graph.over_time {
@@ -243,10 +292,35 @@ mod tests {
     fn a_column_with_a_long_answer_is_no_column_of_numbers() {
         let html = |cell: &str| {
             let columns = vec![("what".to_owned(), false), ("here".to_owned(), true)];
-            table(&Table { columns, rows: vec![vec!["time".into(), cell.into()]] })
+            table(&Table { columns, rows: vec![vec!["time".into(), cell.into()]] }, &[])
         };
         assert!(html("340 ms").contains("<td class=\"number\">340 ms"));
         assert!(html("80.0 ms, 80.0 ms, 80.0 ms").contains("<td>80.0 ms, 80.0 ms"));
+    }
+
+    #[test]
+    fn each_figure_has_its_verdict_and_the_table_their_sum() {
+        let columns = ["what", "here"].map(|name| (name.to_owned(), false)).to_vec();
+        let rows = vec![vec!["one".into(), "1".into()], vec!["two".into(), "3".into()]];
+        let html = block(&Block::Judged(Table { columns, rows }, vec![true, false]));
+        for part in
+            ["✗ not as expected</b> 1 of 2 figures", "title=\"as expected\">✓", "title=\"not as expected\">✗"]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_a_book_leads_to_its_neighbours() {
+        let next = Some(("two.html".to_owned(), "And then?".to_owned()));
+        let place = Some(Place { previous: None, next });
+        let html = Document { place, ..Document::new("one", "Why?") }.to_html();
+        assert!(
+            html.contains("href=\"index.html\"") && html.contains("href=\"two.html\"><b>Next:</b> And then?")
+        );
+        assert!(
+            !html.contains("rel=\"prev\"") && !Document::new("one", "Why?").to_html().contains("index.html")
+        );
     }
 
     #[test]

@@ -16,6 +16,8 @@ const LINE: f64 = 24.0;
 /// Of one entry of a legend: what stands before its name, and what a letter takes.
 const SWATCH: f64 = 30.0;
 const LETTER: f64 = 6.6;
+/// Of a further line of a legend.
+const LEGEND: f64 = 16.0;
 
 impl Document {
     /// All its drawings below each other, as one SVG file for a paper or a slide.
@@ -32,7 +34,7 @@ fn svg(document: &Document) -> String {
     }
     for run in &document.runs {
         sheet.heading("run", &run.name);
-        run.graphs.iter().for_each(|graph| sheet.graph(graph, document.ends(graph)));
+        run.graphs.iter().for_each(|graph| sheet.graph(graph, document.ends(run, graph)));
         run.ladder.iter().for_each(|ladder| sheet.ladder(ladder));
     }
     let (width, height) = (WIDTH + 2.0 * PAD, sheet.y + PAD);
@@ -68,6 +70,11 @@ impl Sheet {
         self.put(&graph.draw(Frame::Fixed(WIDTH), ends), LEFT, graph.height());
         let mut x = PAD;
         for series in &graph.series {
+            let name = graph.legend(series);
+            let width = SWATCH + LETTER * name.chars().count() as f64 + 8.0;
+            if x > PAD && x + width > PAD + WIDTH {
+                (x, self.y) = (PAD, self.y + LEGEND);
+            }
             let _ = write!(
                 self.body,
                 "<rect class=\"{} key\" x=\"{x}\" y=\"{}\" width=\"18\" height=\"4\"/><text class=\"tick\" x=\"{}\" y=\"{}\">{}</text>",
@@ -75,9 +82,9 @@ impl Sheet {
                 self.y + 4.0,
                 x + SWATCH - 6.0,
                 self.y + 10.0,
-                escape(&series.name)
+                escape(&name)
             );
-            x += SWATCH + LETTER * series.name.chars().count() as f64 + 8.0;
+            x += width;
         }
         self.y += LINE;
     }

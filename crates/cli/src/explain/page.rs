@@ -150,6 +150,7 @@ fn rung(way: Way, kind: Kind, left_ms: Option<f64>, label: &str) -> Rung {
         right_ms: None,
         label: label.to_owned(),
         numbers: String::new(),
+        said: String::new(),
         detail: label.to_owned(),
         lost_by: None,
     }

@@ -8,7 +8,7 @@ use ::lab::experiment::{Experiment, SHELF};
 use ::lab::report::document;
 use ::lab::scenario::CATALOGUE;
 use clap::Parser;
-use picture::{Chapter, Leaf};
+use picture::{Chapter, Leaf, Place};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 struct Done {
     chapter: String,
     leaf: Leaf,
+    figures: String,
     failure: Option<String>,
 }
 
@@ -28,7 +29,11 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
         CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
     let (i, n) = args.shard.unwrap_or((1, 1));
     let mine: Vec<&str> = names.into_iter().skip(i - 1).step_by(n).collect();
-    let done = parallel::each(&mine, |name| (*name).to_owned(), |name| run_one(name, args.html.as_deref()));
+    let done = parallel::each(
+        &mine,
+        |name| (*name).to_owned(),
+        |name| run_one(name, args.html.as_deref(), place(name, &mine)),
+    );
     let done: Vec<Done> = done.into_iter().collect::<Result<_, _>>()?;
     if let Some(folder) = &args.html {
         let index = folder.join("index.html");
@@ -40,7 +45,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
             (Some(_), _) | (None, Some(false)) => "FAILS",
             (None, _) => "ok",
         };
-        text.push_str(&format!("{mark:<6} {:<20} {}\n", one.leaf.name, one.leaf.answer));
+        text.push_str(&format!("{mark:<6} {:<20} {}\n", one.leaf.name, one.figures));
         one.failure.iter().for_each(|failure| text.push_str(&format!("       {failure}\n")));
     }
     let failed = done.iter().filter(|one| one.failure.is_some() || one.leaf.holds == Some(false)).count();
@@ -49,8 +54,40 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_one(name: &str, folder: Option<&Path>) -> Result<Done, Failure> {
-    let write = |document: picture::Document| {
+/// What stands before and behind a page.
+fn place(name: &str, names: &[&str]) -> Place {
+    let page = |name: &&str| {
+        let of_tour =
+            CATALOGUE.iter().find(|entry| entry.name == *name).map(|entry| entry.question.to_owned());
+        let question = of_tour.or_else(|| {
+            let shelved = SHELF.iter().find(|shelved| shelved.name == *name)?;
+            Some(Experiment::parse(shelved.text).ok()?.question().to_owned())
+        });
+        Some((format!("{name}.html"), question?))
+    };
+    let at = names.iter().position(|known| *known == name);
+    let beside = |at: Option<usize>| names.get(at?).and_then(page);
+    Place { previous: beside(at.and_then(|at| at.checked_sub(1))), next: beside(at.map(|at| at + 1)) }
+}
+
+/// Characters of an answer in the index: beyond them no sentence begins.
+const ANSWER: usize = 110;
+
+/// The first sentences of a lesson.
+fn begin_of(lesson: &str) -> String {
+    let mut answer = String::new();
+    for sentence in lesson.split_inclusive(". ") {
+        if answer.chars().count() > ANSWER {
+            break;
+        }
+        answer.push_str(sentence);
+    }
+    answer.trim_end().to_owned()
+}
+
+fn run_one(name: &str, folder: Option<&Path>, place: Place) -> Result<Done, Failure> {
+    let write = |mut document: picture::Document| {
+        document.place = Some(place.clone());
         let Some(folder) = folder else { return Ok(()) };
         let path = folder.join(format!("{name}.html"));
         std::fs::write(&path, document.to_html()).map_err(|error| Failure::file("write", &path, &error))
@@ -67,19 +104,22 @@ fn run_one(name: &str, folder: Option<&Path>) -> Result<Done, Failure> {
         write(document(name, entry.question, &*report))?;
         let findings = report.findings();
         let holds = findings.iter().all(|finding| finding.holds);
-        let leaf = leaf(entry.question, Some(holds), shelf::in_a_line(&findings));
-        return Ok(Done { chapter: "Tours".into(), leaf, failure: None });
+        let figures = shelf::in_a_line(&findings);
+        let leaf = leaf(entry.question, Some(holds), figures.clone());
+        return Ok(Done { chapter: "Tours".into(), leaf, figures, failure: None });
     }
     let text = SHELF.iter().find(|shelved| shelved.name == name).map_or("", |shelved| shelved.text);
     let experiment = Experiment::parse(text).map_err(|error| Failure::failed(format!("{name}: {error}")))?;
-    let (leaf, failure) = match experiment.run() {
+    let (holds, answer, figures, failure) = match experiment.run() {
         Ok(outcome) => {
             write(document(name, experiment.question(), &outcome))?;
-            (leaf(experiment.question(), Some(outcome.holds()), shelf::in_a_line(outcome.findings())), None)
+            let figures = shelf::in_a_line(outcome.findings());
+            (outcome.holds(), begin_of(experiment.lesson()), figures, None)
         }
-        Err(error) => (leaf(experiment.question(), Some(false), String::new()), Some(error)),
+        Err(error) => (false, String::new(), String::new(), Some(error)),
     };
-    Ok(Done { chapter: experiment.chapter().to_owned(), leaf, failure })
+    let leaf = leaf(experiment.question(), Some(holds), answer);
+    Ok(Done { chapter: experiment.chapter().to_owned(), leaf, figures, failure })
 }
 
 #[derive(Parser)]
@@ -110,6 +150,21 @@ fn book(done: &[Done]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_in_the_index_is_whole_sentences() {
+        let long = "x".repeat(ANSWER);
+        assert_eq!(begin_of(&format!("{long}. More.")), format!("{long}."));
+        assert_eq!(begin_of("TLS 1.3 takes one. Short. End."), "TLS 1.3 takes one. Short. End.");
+    }
+
+    #[test]
+    fn a_page_stands_between_its_neighbours() {
+        let place = place("packets", &["fast-open", "packets", "nagle"]);
+        assert_eq!(place.previous.unwrap().0, "fast-open.html");
+        assert_eq!(place.next.unwrap().1, "Why does a request that is written in two parts wait 40 ms?");
+        assert_eq!(super::place("fast-open", &["fast-open"]), Place::default());
+    }
 
     #[test]
     fn every_tour_runs_with_its_defaults() {

@@ -147,7 +147,10 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     let half = connection.half(side);
     page.heading(&format!("From the {}", side_name(side)));
     let mut facts = vec![
-        format!("{} bytes in {} segments", half.text_bytes(), half.segments()),
+        match half.segments() {
+            1 => format!("{} bytes in 1 segment", half.text_bytes()),
+            segments => format!("{} bytes in {segments} segments", half.text_bytes()),
+        },
         format!("{} retransmitted", half.retransmitted_segments()),
     ];
     let mut also = |count: u64, what: &str| {

@@ -124,7 +124,7 @@ impl Picture {
             0 => String::new(),
             more => format!("; {more} packets more are not drawn"),
         };
-        let note = format!("bytes from {sender} to {receiver}, at the place of capture{left_out}");
+        let note = format!("bytes from the {sender} to the {receiver}, at the place of capture{left_out}");
         let graphs = [direction.sequence().with_note(note), direction.in_flight()];
         Run {
             name: format!("connection {number}"),

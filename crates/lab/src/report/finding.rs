@@ -88,48 +88,53 @@ impl Finding {
     }
 }
 
-/// Writes figures and what was expected of them: a table, and a verdict on each.
+/// Writes figures and what was expected of them, with a verdict on each.
 pub(super) fn render(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
     page.gap();
+    page.judged(table(findings), findings.iter().map(|finding| finding.holds).collect());
+}
+
+fn table(findings: &[Finding]) -> Table {
     // What nobody else has said or measured needs no column.
     let columns = [
         ("", Align::Left, true),
         ("here", Align::Right, true),
         ("expected", Align::Left, true),
-        ("the source", Align::Left, findings.iter().any(|finding| !finding.source.is_empty())),
+        ("literature", Align::Left, findings.iter().any(|finding| !finding.source.is_empty())),
         ("Linux", Align::Left, findings.iter().any(|finding| !finding.linux.is_empty())),
     ];
     let shown = columns.iter().filter(|(.., is_shown)| *is_shown);
     let mut table = Table::new(shown.map(|(name, align, _)| (*name, *align)));
-    for finding in findings {
-        let Finding { what, ours, criterion, source, linux, .. } = finding;
-        let cells = [what.clone(), shortened(ours), shortened(criterion), source.clone(), linux.clone()];
-        let shown = cells.into_iter().zip(&columns).filter(|(_, (.., is_shown))| *is_shown);
-        table.row(shown.map(|(cell, _)| cell));
+    for Finding { what, ours, criterion, source, linux, .. } in findings {
+        let shown = [what, ours, criterion, source, linux].into_iter().zip(&columns);
+        table.row(shown.filter(|(_, (.., is_shown))| *is_shown).map(|(cell, _)| cell.as_str()));
     }
-    page.table(&table);
-    page.gap();
-    for finding in findings {
-        page.verdict(finding.holds, &format!("{}: {} ({})", finding.what, finding.ours, finding.criterion));
-    }
-}
-
-/// Longer texts stand in the verdicts only.
-const CELL_MAX: usize = 44;
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(CELL_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::PageStyle;
+
+    #[test]
+    fn a_table_that_is_too_wide_becomes_lines_below_the_verdicts() {
+        let long = "Error: Cannot delete the qdisc";
+        let finding = Finding::same("tc qdisc del dev eth0 root", long, long).linux("cannot be deleted");
+        let text = |width| {
+            let mut page = Page::new(PageStyle { width, color: false });
+            render(&mut page, core::slice::from_ref(&finding));
+            page.into_text()
+        };
+        assert_eq!(
+            text(80),
+            format!("ok  tc qdisc del dev eth0 root: {long}\n      Linux: cannot be deleted\n")
+        );
+        assert!(text(140).lines().count() == 4 && text(140).contains("expected"), "{}", text(140));
+    }
 
     #[test]
     fn a_figure_holds_within_its_room_only() {

@@ -47,6 +47,8 @@ pub enum Block {
     Gap,
     /// A table.
     Table(Table),
+    /// Figures beside what was expected of them, and whether each came.
+    Judged(Table, Vec<bool>),
     /// A ladder under its title.
     Ladder(Ladder),
     /// A chart under its title.
@@ -92,6 +94,11 @@ impl Page {
         self.blocks.push(Block::Gap);
     }
 
+    /// Rows of figures with a verdict on each: the first cell says of what, the second has the figure, the third when it is as expected.
+    pub fn judged(&mut self, table: Table, held: Vec<bool>) {
+        self.blocks.push(Block::Judged(table, held));
+    }
+
     /// A table.
     pub fn table(&mut self, table: &Table) {
         self.blocks.push(Block::Table(table.clone()));
@@ -132,17 +139,39 @@ impl Writer {
             Block::Heading(text) => self.heading(text),
             Block::Paragraph(text) => self.paragraph(text),
             Block::Line(text) => self.line(text),
-            Block::Verdict { holds, text } => {
-                let (paint, word) = if *holds { (Paint::Good, "ok") } else { (Paint::Bad, "FAILS") };
-                let word = self.paint(paint, word);
-                self.line(&format!("{word}  {text}"));
-            }
+            Block::Verdict { holds, text } => self.verdict(*holds, text),
+            Block::Judged(table, held) => self.judged(table, held),
             Block::Gap => self.gap(),
             Block::Table(table) => self.table(table),
             Block::Ladder(ladder) => self.ladder(ladder),
             Block::Chart(chart) => {
                 self.heading(&chart.heading());
                 chart.lines(self.style.width).iter().for_each(|line| self.line(line));
+            }
+        }
+    }
+
+    fn verdict(&mut self, holds: bool, text: &str) {
+        let (paint, word) = if holds { (Paint::Good, "ok") } else { (Paint::Bad, "FAILS") };
+        let word = self.paint(paint, word);
+        self.line(&format!("{word}  {text}"));
+    }
+
+    /// A table and a verdict on each row; where the page is too narrow for the table, what it has beyond them stands below each verdict.
+    fn judged(&mut self, table: &Table, held: &[bool]) {
+        let is_wide = table.width() > self.style.width;
+        if !is_wide {
+            self.table(table);
+            self.gap();
+        }
+        for (row, holds) in table.rows().zip(held) {
+            let [what, here, expected, others @ ..] = row else { continue };
+            let text = if expected == here { String::new() } else { format!(" ({expected})") };
+            self.verdict(*holds, &format!("{what}: {here}{text}"));
+            if is_wide {
+                for (name, cell) in table.names().skip(3).zip(others).filter(|(_, cell)| !cell.is_empty()) {
+                    self.paragraph_in(&format!("{name}: {cell}"), "      ");
+                }
             }
         }
     }
@@ -154,10 +183,16 @@ impl Writer {
     }
 
     fn paragraph(&mut self, text: &str) {
+        self.paragraph_in(text, "");
+    }
+
+    /// Wrapped, each line behind a margin.
+    fn paragraph_in(&mut self, text: &str, margin: &str) {
+        let room = self.style.width - margin.len();
         let mut line = String::new();
         for word in text.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > self.style.width {
-                self.line(&line);
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                self.line(&format!("{margin}{line}"));
                 line.clear();
             }
             if !line.is_empty() {
@@ -166,7 +201,7 @@ impl Writer {
             line.push_str(word);
         }
         if !line.is_empty() {
-            self.line(&line);
+            self.line(&format!("{margin}{line}"));
         }
     }
 

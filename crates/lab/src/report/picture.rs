@@ -39,7 +39,8 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     runs.truncate(RUNS_MAX);
     document.runs = runs.into_iter().map(run).collect();
     if left_out > 0 {
-        let text = format!("{left_out} more runs are not drawn; --json and --pcap have them.");
+        let are = if left_out == 1 { "run is" } else { "runs are" };
+        let text = format!("{left_out} more {are} not drawn; `--json` and `--pcap` have all.");
         document.answer.push(::picture::Block::Text(text));
     }
     document
@@ -61,6 +62,7 @@ fn block_words(block: &Block) -> Option<::picture::Block> {
             let verdict = ::picture::Verdict { holds: *holds, text: text.clone() };
             Some(::picture::Block::Verdict(verdict))
         }
+        Block::Judged(table, held) => Some(::picture::Block::Judged(table.into(), held.clone())),
         Block::Gap | Block::Ladder(_) | Block::Chart(_) => None,
     }
 }

@@ -30,6 +30,21 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// The names of its columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Its rows.
+    pub fn rows(&self) -> impl Iterator<Item = &[String]> {
+        self.rows.iter().map(Vec::as_slice)
+    }
+
+    /// Columns of text that its longest line takes.
+    pub fn width(&self) -> usize {
+        self.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
     /// The lines: the headings first.
     pub fn lines(&self) -> Vec<String> {
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();

@@ -12,8 +12,16 @@ const RUNGS_MAX: usize = 240;
 /// The first packets of all connections, in the order of sending; time zero is the run's.
 pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
     let mut packets: Vec<(Instant, ::picture::Rung)> = Vec::new();
-    for exchange in connections {
-        packets.extend(rungs(exchange));
+    for (n, exchange) in connections.iter().enumerate() {
+        packets.extend(rungs(exchange).into_iter().map(|(at, mut rung)| {
+            // Several connections on one ladder are told apart by their numbers.
+            if connections.len() > 1 {
+                let which = format!("connection {}", n + 1);
+                rung.detail = format!("{which}: {}", rung.detail);
+                rung.said = if rung.said.is_empty() { which } else { format!("{which} · {}", rung.said) };
+            }
+            (at, rung)
+        }));
     }
     // Stable: packets of one moment stay in the order of their connection.
     packets.sort_by_key(|(at, _)| *at);
@@ -76,6 +84,7 @@ impl Seen {
             right_ms,
             label: label(rung),
             numbers: numbers(rung),
+            said: rung.remarks.join(" · "),
             detail: detail(rung),
             lost_by: rung.lost_by.clone(),
         }
@@ -119,13 +128,8 @@ fn label(rung: &Rung) -> String {
     if rung.len > 0 {
         label.push_str(&format!(" {} B", rung.len));
     }
-    for option in rung.options.iter().filter(|option| option.starts_with("cookie")) {
-        let short: String = option.chars().take(15).collect();
-        let dots = if short.len() < option.len() { "…" } else { "" };
-        label.push_str(&format!(
-            " {}{dots}",
-            if option.starts_with("cookie request") { option } else { &short }
-        ));
+    for option in cookies(rung) {
+        label.push_str(if is_request(option) { " cookie request" } else { " cookie" });
     }
     if let Some(by) = &rung.lost_by {
         label.push_str(&format!(", lost: {by}"));
@@ -133,10 +137,25 @@ fn label(rung: &Rung) -> String {
     label
 }
 
+fn cookies(rung: &Rung) -> impl Iterator<Item = &String> {
+    rung.options.iter().filter(|option| option.starts_with("cookie"))
+}
+
+fn is_request(option: &str) -> bool {
+    option.starts_with("cookie request")
+}
+
 fn numbers(rung: &Rung) -> String {
-    let ack = rung.ack.map_or(String::new(), |ack| format!(" · ack {ack}"));
-    let remarks: String = rung.remarks.iter().map(|remark| format!(" · {remark}")).collect();
-    format!("seq {}{ack}{remarks}", rung.seq)
+    let mut numbers = format!("seq {}", rung.seq);
+    if let Some(ack) = rung.ack {
+        numbers.push_str(&format!(" · ack {ack}"));
+    }
+    for cookie in cookies(rung).filter(|option| !is_request(option)) {
+        let short: String = cookie.chars().take(15).collect();
+        let dots = if short.len() < cookie.len() { "…" } else { "" };
+        numbers.push_str(&format!(" · {short}{dots}"));
+    }
+    numbers
 }
 
 fn detail(rung: &Rung) -> String {

@@ -30,7 +30,8 @@ pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
         }
     }
     wires.retain(|_, seen| seen.length.len() > 1);
-    let waits = wires.iter().map(|(wire, seen)| (name(*wire), seen));
+    let names = names(wires.keys().map(|wire| wire.direction()));
+    let waits = names.into_iter().zip(wires.values());
     let mut length = Graph::new("Queue", "packets waiting", "");
     let mut waited = Graph::new("Time in the queue", "time until sent", "ms");
     for (n, (name, seen)) in waits.enumerate() {
@@ -40,9 +41,27 @@ pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
     vec![length, waited]
 }
 
-fn name(wire: WireId) -> String {
-    match wire.direction() {
-        Direction::Forward => "towards the server".into(),
-        Direction::Backward => "towards the client".into(),
+/// Several wires of one direction are told apart by numbers.
+fn names(directions: impl Iterator<Item = Direction> + Clone) -> Vec<String> {
+    let mut counts = [0; 2];
+    let name = |direction: Direction| {
+        let n = usize::from(direction == Direction::Backward);
+        counts[n] += 1;
+        let alike = directions.clone().filter(|other| *other == direction).count();
+        let whither = ["towards the server", "towards the client"][n];
+        if alike > 1 { format!("{whither}, link {}", counts[n]) } else { whither.to_owned() }
+    };
+    directions.clone().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_one_direction_are_told_apart() {
+        let directions = [Direction::Backward, Direction::Forward, Direction::Backward];
+        let told = ["towards the client, link 1", "towards the server", "towards the client, link 2"];
+        assert_eq!(names(directions.into_iter()), told);
     }
 }

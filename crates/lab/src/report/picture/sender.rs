@@ -1,40 +1,105 @@
 //! What a sender knew of its path and what it waited for, over time: as its stack told it.
 
 use super::{busiest, ms, of_clients};
+use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use ::picture::{Graph, Series, Style, Tone};
 use core::net::SocketAddr;
-use proto::{LimitedBy, TraceEvent, Traced};
+use proto::{Instant, LimitedBy, TraceEvent, Traced};
 
 const KILO: f64 = 1000.0;
 
-/// What keeps a sender waiting, from the bottom row.
-const WAITS: [(LimitedBy, &str); 6] = [
-    (LimitedBy::Idle, "idle"),
-    (LimitedBy::Application, "app"),
-    (LimitedBy::SendBuffer, "sndbuf"),
-    (LimitedBy::Receiver, "rwnd"),
-    (LimitedBy::Congestion, "cwnd"),
-    (LimitedBy::Handshake, "opening"),
+/// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
+const WAITS: [(LimitedBy, &str, &str); 6] = [
+    (LimitedBy::Idle, "idle", "idle: all is acknowledged"),
+    (LimitedBy::Application, "app", "app: all the program wrote is sent"),
+    (LimitedBy::SendBuffer, "sndbuf", "sndbuf: the send buffer is full"),
+    (LimitedBy::Receiver, "rwnd", "rwnd: the receiver's window"),
+    (LimitedBy::Congestion, "cwnd", "cwnd: the congestion window"),
+    (LimitedBy::Handshake, "opening", "opening: the handshake"),
 ];
 
-/// Of the connection that moved most, and there of the end that sent more.
+/// Of the end that sent more: of all connections if they follow each other, and otherwise of the one that moved most.
 pub(super) fn graphs(recording: &Recording<'_>, connections: &[Exchange]) -> Vec<Graph> {
     let Some(number) = busiest(connections) else { return Vec::new() };
-    let exchange = &connections[number];
-    let sender = sender(recording, exchange);
-    let of_which = match connections.len() {
-        1 => String::new(),
-        count => format!("connection {} of {count}, ", number + 1),
+    let is_client = sends(&connections[number]);
+    let follow = connections.is_sorted_by(|one, next| last_data_at(one) <= next.started_at)
+        && connections.iter().all(|one| sends(one) == is_client);
+    let (shown, of_which) = match (connections.len(), follow) {
+        (1, _) => (connections, String::new()),
+        (count, true) => (connections, format!("{count} connections, ")),
+        (count, false) => (&connections[number..=number], format!("connection {} of {count}, ", number + 1)),
     };
-    let end = if sender.is_client { "client" } else { "server" };
+    let senders: Vec<Sender<'_>> = shown.iter().map(|one| sender(recording, one, is_client)).collect();
+    let end = if is_client { "client" } else { "server" };
     let note = format!("{}{of_which}at the {end}", of_clients(recording));
-    vec![
-        sender.windows().with_note(note.clone()),
-        sender.waits(ms(exchange.ended_at)).with_note(note.clone()),
-        sender.round_trips().with_note(note),
-    ]
+    [windows(&senders), waits(&senders), round_trips(&senders)]
+        .map(|graph| graph.with_note(note.clone()))
+        .into()
+}
+
+/// Does the client send more than the server?
+fn sends(exchange: &Exchange) -> bool {
+    let text = |by_client: bool| -> u64 {
+        let segments = exchange.journeys.iter().filter_map(|journey| journey.segment());
+        let of_end = segments.filter(|segment| (segment.src() == exchange.client) == by_client);
+        of_end.map(|segment| u64::from(segment.text_len())).sum()
+    };
+    text(true) > text(false)
+}
+
+/// When data was last sent, or the connection began.
+fn last_data_at(exchange: &Exchange) -> Instant {
+    let carries = |journey: &&Journey| journey.segment().is_some_and(|segment| segment.text_len() > 0);
+    let sent = exchange.journeys.iter().filter(carries).map(|journey| journey.sent.at);
+    sent.fold(exchange.started_at, Instant::max)
+}
+
+/// A line of each sender, one behind the other: where the next begins, that before ends with `pause`.
+fn joined(lines: impl Iterator<Item = Vec<(f64, f64)>>, pause: f64) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        let begun_at = line[0].0;
+        points.truncate(points.partition_point(|(at, _)| *at <= begun_at));
+        if !points.is_empty() {
+            points.push((begun_at, pause));
+        }
+        points.extend(line);
+    }
+    points
+}
+
+fn windows(senders: &[Sender<'_>]) -> Graph {
+    let lines: Vec<[Vec<(f64, f64)>; 2]> = senders.iter().map(Sender::windows).collect();
+    let of = |n: usize| joined(lines.iter().map(|line| line[n].clone()), f64::NAN);
+    Graph::new("Windows", "bytes", "kB")
+        .with(Series::new(
+            "in flight",
+            Style::Step,
+            Tone::Grey,
+            joined(senders.iter().map(Sender::in_flight), f64::NAN),
+        ))
+        .with(Series::new("cwnd", Style::Step, Tone::Blue, of(0)))
+        .with(Series::new("ssthresh", Style::Step, Tone::Orange, of(1)).dashed())
+}
+
+fn round_trips(senders: &[Sender<'_>]) -> Graph {
+    let lines: Vec<[Vec<(f64, f64)>; 2]> = senders.iter().map(Sender::round_trips).collect();
+    let of = |n: usize| joined(lines.iter().map(|line| line[n].clone()), f64::NAN);
+    Graph::new("Round trip, as the sender measures it", "time", "ms")
+        .with(Series::new("smoothed round trip", Style::Step, Tone::Blue, of(0)))
+        .with(Series::new("time-out", Style::Step, Tone::Orange, of(1)).dashed())
+}
+
+fn waits(senders: &[Sender<'_>]) -> Graph {
+    let mut graph = Graph::of_names("What the sender waited for", WAITS.map(|(_, name, _)| name.to_owned()));
+    // One series for each reason, so that each has a colour and a name in the legend.
+    for (row, (reason, _, words)) in WAITS.into_iter().enumerate() {
+        let points = joined(senders.iter().map(|sender| sender.waits(reason, row as f64)), -1.0);
+        graph = graph.with(Series::new(words, Style::Spans, Tone::nth(row), points));
+    }
+    graph
 }
 
 struct Sender<'a> {
@@ -43,13 +108,7 @@ struct Sender<'a> {
     exchange: &'a Exchange,
 }
 
-fn sender<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange) -> Sender<'a> {
-    let text = |by_client: bool| -> u64 {
-        let segments = exchange.journeys.iter().filter_map(|journey| journey.segment());
-        let of_end = segments.filter(|segment| (segment.src() == exchange.client) == by_client);
-        of_end.map(|segment| u64::from(segment.text_len())).sum()
-    };
-    let is_client = text(true) > text(false);
+fn sender<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange, is_client: bool) -> Sender<'a> {
     let local = if is_client { exchange.client } else { exchange.server };
     let belongs = |event: &&TraceEvent| {
         let ours = |(from, to): (SocketAddr, SocketAddr)| {
@@ -64,7 +123,8 @@ fn sender<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange) -> Sender<'a
 }
 
 impl Sender<'_> {
-    fn windows(&self) -> Graph {
+    /// The congestion window and the threshold.
+    fn windows(&self) -> [Vec<(f64, f64)>; 2] {
         let (mut cwnd, mut ssthresh) = (Vec::new(), Vec::new());
         for event in &self.events {
             let at = ms(event.at);
@@ -80,10 +140,7 @@ impl Sender<'_> {
             }
         }
         self.hold([&mut cwnd, &mut ssthresh]);
-        Graph::new("Windows", "bytes", "kB")
-            .with(Series::new("in flight", Style::Step, Tone::Grey, self.in_flight()))
-            .with(Series::new("cwnd", Style::Step, Tone::Blue, cwnd))
-            .with(Series::new("ssthresh", Style::Step, Tone::Orange, ssthresh).dashed())
+        [cwnd, ssthresh]
     }
 
     /// The last values are good until the end.
@@ -132,42 +189,33 @@ impl Sender<'_> {
         points
     }
 
-    fn waits(&self, end: f64) -> Graph {
-        let changes: Vec<(f64, LimitedBy)> = self
-            .events
-            .iter()
-            .filter_map(|event| match event.what {
-                Traced::Limited { to, .. } => Some((ms(event.at), to)),
-                _ => None,
-            })
-            .collect();
-        // One series for each reason, so that each has a colour and a name in the legend.
-        let mut graph = Graph::of_names("What the sender waited for", WAITS.map(|(_, name)| name.to_owned()));
-        for (row, (reason, name)) in WAITS.into_iter().enumerate() {
-            if !changes.iter().any(|(_, by)| *by == reason) {
-                continue;
-            }
-            let value = |by: LimitedBy| if by == reason { row as f64 } else { -1.0 };
-            let mut points: Vec<(f64, f64)> = changes.iter().map(|(at, by)| (*at, value(*by))).collect();
-            points.dedup_by_key(|(_, value)| *value);
-            points.push((end, -1.0));
-            graph = graph.with(Series::new(name, Style::Spans, Tone::nth(row), points));
+    /// When this was what it waited for: at the height of its row; below zero when it was not.
+    fn waits(&self, reason: LimitedBy, row: f64) -> Vec<(f64, f64)> {
+        let changes = self.events.iter().filter_map(|event| match event.what {
+            Traced::Limited { to, .. } => Some((ms(event.at), to)),
+            _ => None,
+        });
+        let mut points: Vec<(f64, f64)> =
+            changes.map(|(at, by)| (at, if by == reason { row } else { -1.0 })).collect();
+        if points.iter().all(|(_, row)| *row < 0.0) {
+            return Vec::new();
         }
-        graph
+        points.dedup_by_key(|(_, row)| *row);
+        points.push((ms(self.exchange.ended_at), -1.0));
+        points
     }
 
-    fn round_trips(&self) -> Graph {
-        let mut times = (Vec::new(), Vec::new());
+    /// The smoothed round trip and the time-out.
+    fn round_trips(&self) -> [Vec<(f64, f64)>; 2] {
+        let mut times = [Vec::new(), Vec::new()];
         for event in &self.events {
             if let Traced::Rtt { srtt, rto, .. } = event.what {
                 let at = ms(event.at);
-                times.0.push((at, crate::ladder::milliseconds(srtt)));
-                times.1.push((at, crate::ladder::milliseconds(rto)));
+                times[0].push((at, crate::ladder::milliseconds(srtt)));
+                times[1].push((at, crate::ladder::milliseconds(rto)));
             }
         }
-        self.hold([&mut times.0, &mut times.1]);
-        Graph::new("Round trip, as the sender measures it", "time", "ms")
-            .with(Series::new("smoothed round trip", Style::Step, Tone::Blue, times.0))
-            .with(Series::new("time-out", Style::Step, Tone::Orange, times.1).dashed())
+        self.hold(times.each_mut());
+        times
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
         return Graph::new("Time and sequence", "sequence number", "kB");
     }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
-    let note = format!("{}bytes from {from} to {to}, as {from} saw them", of_clients(recording));
+    let note = format!("{}bytes from the {from} to the {to}, as the {from} saw them", of_clients(recording));
     let window = drawn.windows_end();
     Graph::new("Time and sequence", "sequence number", "kB")
         .with_note(note)

@@ -29,6 +29,27 @@ fn a_download_has_all_its_graphs() {
 }
 
 #[test]
+fn connections_that_follow_each_other_share_the_graphs_of_their_sender() {
+    let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[path]\nrtt = \"20ms\"\n[client]\nconnections = 2\npause = \"1s\"\n\
+                steps = [\"connect\", \"write 100\", \"read 50kB\", \"close\"]\n\
+                [server]\nsteps = [\"read 100\", \"write 50kB\", \"close\"]\n\
+                [[expect]]\nwhat = \"done\"\nthat = \"done()\"\nis = \"2\"\n";
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    let document = document("own", "How?", &outcome);
+    let graphs = &document.runs[0].graphs;
+    assert_eq!(graphs[1].note, "2 connections, at the server");
+    for graph in &graphs[1..4] {
+        let points = &graph.series[0].points;
+        assert!(points[0].0 < 100.0 && points.last().unwrap().0 > 1000.0, "{}: {points:?}", graph.title);
+    }
+    let rungs = &document.runs[0].ladder.as_ref().unwrap().rungs;
+    assert_eq!(
+        (rungs[0].said.as_str(), rungs.last().unwrap().said.as_str()),
+        ("connection 1", "connection 2")
+    );
+}
+
+#[test]
 fn a_visit_with_a_cookie_is_marked_in_the_ladder() {
     let results = fast_open::run(&fast_open::Params { count: 2, ..Default::default() });
     let document = document("fast-open", "How?", &results);
