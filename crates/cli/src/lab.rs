@@ -29,11 +29,12 @@ use std::process::ExitCode;
 /// A sentence that says what to do: an unknown scenario, a file that cannot be written.
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.scenario {
-        None => print(&list(None)),
+        None => print(&list()),
         Some(Scenario::All(args)) => all::run(&args),
-        Some(Scenario::Find { word }) => match shelf::list(Some(&word)) {
+        Some(Scenario::Find { words }) => match shelf::list(&words) {
             found if found.is_empty() => Err(Failure::failed(format!(
-                "no scenario has the word `{word}` (`firstbyte lab` lists them)"
+                "no scenario has `{}`; try fewer words, or see all with `firstbyte lab`",
+                words.join(" ")
             ))),
             found => print(&found),
         },
@@ -212,8 +213,8 @@ fn write_csv(report: &dyn Report, path: &Path) -> io::Result<()> {
     write_series(BufWriter::new(File::create(path)?), &report.recordings())
 }
 
-fn list(word: Option<&str>) -> String {
-    let mut text = shelf::list(word);
+fn list() -> String {
+    let mut text = shelf::list(&[]);
     text.push_str("\nStart with: firstbyte lab fast-open --rtt 170ms --count 10\n");
     text.push_str("All of them: firstbyte lab all --html DIR     By word: firstbyte lab find WORD\n");
     text.push_str("Options of one: firstbyte lab SCENARIO --help\n");

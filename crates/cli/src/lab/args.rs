@@ -49,10 +49,11 @@ pub(super) enum Scenario {
     Textbook(TextbookArgs),
     /// Run every scenario, and make the book of their pages.
     All(AllArgs),
-    /// List the scenarios that have a word.
+    /// List the scenarios that have some words.
     Find {
-        /// In their names, questions and files; case does not matter.
-        word: String,
+        /// In their names, questions and files, all of them; case does not matter.
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
     },
     /// Say whether files of experiments are well formed, and what is wrong where.
     Check {
@@ -130,7 +131,7 @@ impl core::str::FromStr for Hosts {
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
     /// Seed of everything random; the same seed gives the same packets.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = seed)]
     pub(super) seed: u64,
     /// Print the results as JSON.
     #[arg(long)]
@@ -439,7 +440,7 @@ pub(super) struct SweepArgs {
 #[derive(Args, Debug)]
 pub(super) struct SweepOutput {
     /// The first seed.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = seed)]
     pub(super) seed: u64,
     /// Print every play as JSON.
     #[arg(long)]
@@ -456,6 +457,10 @@ pub(super) struct SweepOutput {
     /// Write the pictures to FILE as one SVG drawing.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
+}
+
+fn seed(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "write a whole number, e.g. 1")
 }
 
 fn part(text: &str) -> Result<(usize, usize), String> {

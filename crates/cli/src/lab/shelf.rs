@@ -7,6 +7,7 @@ use crate::terminal::print;
 use ::lab::experiment::{Experiment, SHELF, nearest_word};
 use ::lab::report::{Finding, document};
 use ::lab::scenario::CATALOGUE;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,9 +30,22 @@ pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     };
     let command = ShelvedArgs::command().override_usage(format!("firstbyte lab {name} [OPTIONS]"));
     let args = command.try_get_matches_from(options).and_then(|read| ShelvedArgs::from_arg_matches(&read));
-    let args = args.unwrap_or_else(|error| error.exit());
+    let args = args.or_else(|error| not_taken(name, error))?;
     let experiment = Experiment::parse(shelved.text).map_err(Failure::failed)?;
     run(name, experiment, &args.hosts, &args.output)
+}
+
+/// What to say of words that the scenario does not take; help is printed.
+fn not_taken(name: &str, error: clap::Error) -> Result<ShelvedArgs, Failure> {
+    let Some(word) =
+        error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)
+    else {
+        error.exit()
+    };
+    Err(Failure::usage(format!(
+        "`lab {name}` takes no `{word}`: `firstbyte lab {name} --help` has what it takes. It is a file, and other values for its keys are \
+         tried with e.g. `firstbyte lab sweep {name} --vary path.rtt=10ms,100ms`"
+    )))
 }
 
 /// An experiment in a file.
@@ -53,17 +67,34 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// Says of a file whether it is well formed.
 pub(super) fn check(paths: &[PathBuf]) -> Result<ExitCode, Failure> {
     let mut text = String::new();
+    let mut wrong = Vec::new();
     for path in paths {
-        let experiment = read(path)?;
-        let wrong = |error| Failure::failed(format!("{}: {error}", path.display()));
-        experiment.check_hosts().map_err(wrong)?;
-        text.push_str(&format!("{}: {}\n", path.display(), experiment.question()));
+        let checked = read(path).and_then(|experiment| {
+            let wrong = |error| Failure::failed(format!("{}: {error}", path.display()));
+            experiment.check_hosts().map_err(wrong).map(|()| experiment)
+        });
+        match checked {
+            Ok(experiment) => {
+                text.push_str(&format!("{}: {}\n", path.display(), experiment.question()));
+            }
+            Err(failure) => wrong.push(failure),
+        }
     }
-    print(&text)
+    print(&text)?;
+    // All but the last are told here, that one by whoever called.
+    let last = wrong.pop();
+    wrong.iter().for_each(|failure| _ = failure.report());
+    last.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 fn read(path: &Path) -> Result<Experiment, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => Failure::failed(format!(
+            "{} is no text: an experiment is a file in TOML, as docs/experiments.md has it",
+            path.display()
+        )),
+        _ => Failure::file("read", path, &error),
+    })?;
     Experiment::parse(&text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
@@ -90,14 +121,23 @@ fn run(
 pub(super) fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = names().collect();
     let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let by_id = SHELF.iter().filter(|_| !name.is_empty()).find(|shelved| {
+        Experiment::parse(shelved.text).is_ok_and(|experiment| experiment.id().eq_ignore_ascii_case(name))
+    });
+    if let Some(shelved) = by_id {
+        return Failure::usage(format!("{name} is the scenario `{0}`: firstbyte lab {0}", shelved.name));
+    }
     let file =
         if name.ends_with(".toml") { format!("; a file is run by `lab run {name}`") } else { String::new() };
     Failure::usage(format!("there is no scenario `{name}`{near}{file} (`firstbyte lab` lists them)"))
 }
 
-/// Every scenario, by chapter; with a word, only those that have it.
-pub(super) fn list(word: Option<&str>) -> String {
-    let wanted = |text: &str| word.is_none_or(|word| text.to_lowercase().contains(&word.to_lowercase()));
+/// Every scenario, by chapter; with words, only those that have all of them.
+pub(super) fn list(words: &[String]) -> String {
+    let wanted = |text: &str| {
+        let text = text.to_lowercase();
+        words.iter().all(|word| text.contains(&word.to_lowercase()))
+    };
     let mut chapters: Vec<(String, Vec<(&str, String)>)> = Vec::new();
     for entry in CATALOGUE {
         if wanted(&format!("{} {} {}", entry.name, entry.summary, entry.question)) {
@@ -132,13 +172,38 @@ fn put<'a>(
     }
 }
 
-/// What came of an experiment, in a line; words that are too long for one are left out.
+/// Characters of figures in a line: beyond them none begins.
+const LINE: usize = 160;
+
+/// What came of an experiment, in a line: the first figures, and how many more there are.
 pub(super) fn in_a_line(findings: &[Finding]) -> String {
-    let short = findings.iter().filter(|finding| finding.what.len() + finding.ours.len() < 100);
-    let mut figures: Vec<String> =
-        short.map(|finding| format!("{}: {}", finding.what, finding.ours)).collect();
-    if figures.len() < findings.len() {
-        figures.push(format!("and {} more", findings.len() - figures.len()));
+    let mut line = String::new();
+    let mut told = 0;
+    // Words that are too long for a line are left out.
+    for finding in findings.iter().filter(|finding| finding.what.len() + finding.ours.len() < 100) {
+        if line.chars().count() > LINE {
+            break;
+        }
+        let gap = if line.is_empty() { "" } else { "; " };
+        line.push_str(&format!("{gap}{}: {}", finding.what, finding.ours));
+        told += 1;
     }
-    figures.join("; ")
+    match findings.len() - told {
+        0 => line,
+        more if line.is_empty() => format!("{more} figures"),
+        more => format!("{line}; and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_first_figures_and_how_many_more_there_are() {
+        let findings = |count: usize| vec![Finding::same("a figure of some length", "its value", ""); count];
+        assert_eq!(in_a_line(&findings(2)).matches("a figure").count(), 2);
+        let many = in_a_line(&findings(40));
+        assert!(many.ends_with("; and 35 more") && many.chars().count() < 220, "{many}");
+    }
 }
