@@ -25,7 +25,7 @@ pub use rules::{
     AcceptOverflow, AccurateEcnRules, BurstRules, CrossedSyns, HalfOpenRules, LossRules, MssRules,
     NewRenoRules, PeerWindowRules, PortChoice, ProbeRules, ReductionRules, WindowUnit, WriteRules,
 };
-pub(crate) use value::{Value, parse_value, show_value};
+pub(crate) use value::Value;
 
 macro_rules! settings {
     ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {

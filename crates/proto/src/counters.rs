@@ -4,15 +4,20 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 
 macro_rules! counters {
-    ($( $(#[$doc:meta])* $field:ident = $name:literal; )+) => {
+    ($( $group:literal: { $( $(#[$doc:meta])* $field:ident = $name:literal; )+ } )+) => {
         /// Counters of a stack. They only grow.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Counters { $( $(#[$doc])* pub $field: u64, )+ }
+        pub struct Counters { $($( $(#[$doc])* pub $field: u64, )+)+ }
 
         impl Counters {
             /// Every counter by name, in the order of the table.
             pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$(($name, self.$field),)+].into_iter()
+                self.grouped().map(|(_, name, value)| (name, value))
+            }
+
+            /// Every counter by its group, as `nstat` names it, and its name.
+            fn grouped(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$($(($group, $name, self.$field),)+)+].into_iter()
             }
 
             /// One counter by name, e.g. `TCPFastOpenActive`.
@@ -24,6 +29,8 @@ macro_rules! counters {
 }
 
 counters! {
+    // RFC 4022.
+    "Tcp": {
     /// Active opens.
     active_opens = "ActiveOpens";
     /// Connections that came to be by a peer's SYN.
@@ -44,6 +51,8 @@ counters! {
     in_csum_errors = "InCsumErrors";
     /// Resets sent.
     out_rsts = "OutRsts";
+    }
+    "TcpExt": {
     /// SYN data acknowledged (client).
     tcp_fastopen_active = "TCPFastOpenActive";
     /// SYN data sent and not acknowledged (client).
@@ -264,6 +273,8 @@ counters! {
     time_wait_recycled = "TWRecycled";
     /// TIME-WAIT entries that had to make room.
     time_wait_overflow = "TCPTimeWaitOverflow";
+    }
+    "": {
     /// Packets whose IP header is malformed, and fragments and extension headers that are not followed.
     ip_in_hdr_errors = "IpInHdrErrors";
     /// Packets for another address than ours, or from one that no peer can have.
@@ -272,8 +283,12 @@ counters! {
     ip_in_unknown_protos = "IpInUnknownProtos";
     /// Connects to peers of a family that we have no address of, and packets from peers that a route keeps us from answering.
     ip_out_no_routes = "IpOutNoRoutes";
+    }
+    "TcpExt": {
     /// Packets from where no route leads back (`rp_filter`).
     ip_reverse_path_filter = "IPReversePathFilter";
+    }
+    "": {
     /// ICMP messages received, of both versions.
     icmp_in_msgs = "IcmpInMsgs";
     /// Of those, malformed ones.
@@ -294,6 +309,8 @@ counters! {
     icmp_out_echo_reps = "IcmpOutEchoReps";
     /// Echo requests not answered, because too many came of one peer (`firstbyte.echo_replies_per_peer`).
     icmp_out_rate_limit = "IcmpOutRateLimitHost";
+    }
+    "Firstbyte": {
     /// Ours: bytes of SYN data sent in vain (they were retransmitted).
     syn_data_rejected_bytes = "SynDataRejectedBytes";
     /// Ours: SYN-ACKs that carried the answer, or the FIN.
@@ -310,32 +327,8 @@ counters! {
     key_rotations = "FastOpenKeyRotations";
     /// Ours: SYNs refused because buffers hold all the memory there is for them (`firstbyte.refuse_without_memory`).
     refused_on_memory = "RefusedOnMemory";
+    }
 }
-
-/// Counters of Linux's `Tcp` group (RFC 4022); the others are of its `TcpExt`, or ours.
-const TCP_GROUP: [&str; 10] = [
-    "ActiveOpens",
-    "PassiveOpens",
-    "AttemptFails",
-    "EstabResets",
-    "InSegs",
-    "OutSegs",
-    "RetransSegs",
-    "InErrs",
-    "InCsumErrors",
-    "OutRsts",
-];
-/// Counters that Linux does not have.
-const OWN: [&str; 8] = [
-    "SynDataRejectedBytes",
-    "SynAckData",
-    "SynAckRetrans",
-    "ReplayGuardHits",
-    "ReplayGuardFull",
-    "CookieOnOverflow",
-    "FastOpenKeyRotations",
-    "RefusedOnMemory",
-];
 
 /// A counter that is a sum of others, so that nothing has to be added to it per packet.
 type Sum = (&'static str, fn(&Counters) -> u64);
@@ -359,15 +352,7 @@ impl Counters {
     /// assert!(some.iter().all(|name| names.contains(&name.to_string())));
     /// ```
     pub fn nstat(&self) -> impl Iterator<Item = (String, u64)> {
-        let named = self.all().map(|(name, value)| {
-            let group = match name {
-                _ if name.starts_with("Ip") || name.starts_with("Icmp") => "",
-                _ if TCP_GROUP.contains(&name) => "Tcp",
-                _ if OWN.contains(&name) => "Firstbyte",
-                _ => "TcpExt",
-            };
-            (format!("{group}{name}"), value)
-        });
+        let named = self.grouped().map(|(group, name, value)| (format!("{group}{name}"), value));
         named.chain(SUMS.iter().map(|(name, sum)| ((*name).to_owned(), sum(self))))
     }
 }

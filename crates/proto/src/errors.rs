@@ -1,7 +1,19 @@
 //! Why a verb failed and how a connection ended, as values and as sentences.
 use crate::RejectRoute;
-use core::error::Error;
-use core::fmt::{self, Display};
+
+/// What each value of an error says.
+macro_rules! sentences {
+    ($($error:ident { $($value:pat => $sentence:expr,)+ })+) => {
+        $(impl core::fmt::Display for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self { $($value => write!(f, "{}", $sentence),)+ }
+            }
+        }
+
+        impl core::error::Error for $error {})+
+    };
+}
+pub(crate) use sentences;
 
 /// Why `connect` failed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,105 +115,53 @@ pub enum CloseReason {
     PortUnreachable,
 }
 
-impl Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ConnectError::AddrInUse => "this local address and port are in use towards this peer; choose another port, or port 0",
-            ConnectError::AddrNotAvailable => "the local address is not one of this stack's; add it first",
-            ConnectError::Unreachable => {
-                "this stack has no address of the peer's family (IPv4 or IPv6); add one"
-            }
-            ConnectError::Rejected(RejectRoute::Prohibit) => {
-                "a route of this stack says that the peer is prohibited; remove the route"
-            }
-            ConnectError::Rejected(_) => {
-                "a route of this stack says that the peer is not to be reached; remove the route"
-            }
-            ConnectError::NoPorts => {
-                "every local port towards this peer is in use; widen net.ipv4.ip_local_port_range, or close connections"
-            }
-            ConnectError::InvalidPeer => "not an address to connect to: unspecified, multicast, or port 0",
-            ConnectError::FastOpenDisabled => {
-                "Fast Open is off for clients: set bit 0x1 of net.ipv4.tcp_fastopen"
-            }
-            ConnectError::TooMany => {
-                "the stack holds as many connections as it may; close some, or raise firstbyte.max_connections"
-            }
-        })
-    }
-}
-
-impl Display for ListenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ListenError::AddrInUse => "another listener has this address and port; choose another port",
-            ListenError::AddrNotAvailable => "the address is not one of this stack's; add it first",
-        })
-    }
-}
-
-impl Display for AcceptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            AcceptError::Blocked => "no connection waits to be accepted yet; wait for ACCEPTABLE",
-            AcceptError::Closed => "there is no such listener: it was closed",
-        })
-    }
-}
-
-impl Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WriteError::Blocked => f.write_str("the send buffer is full; wait for WRITABLE"),
-            WriteError::Shutdown => f.write_str("nothing can be written after shutdown or close"),
-            WriteError::Closed(reason) => reason.fmt(f),
-            WriteError::NotFound => f.write_str(GONE),
-        }
-    }
-}
-
-impl Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Blocked => f.write_str("nothing has come yet; wait for READABLE"),
-            ReadError::Closed(reason) => reason.fmt(f),
-            ReadError::NotFound => f.write_str(GONE),
-        }
-    }
-}
-
-impl Display for UrgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UrgentError::None => f.write_str("there is no urgent byte to be read apart"),
-            UrgentError::Blocked => f.write_str("the urgent byte has not come yet; wait for URGENT"),
-            UrgentError::Closed(reason) => reason.fmt(f),
-            UrgentError::NotFound => f.write_str(GONE),
-        }
-    }
-}
-
 const GONE: &str = "there is no such connection: it was let go";
 
-impl Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CloseReason::Finished => "the connection has ended: both directions are finished",
-            CloseReason::Aborted => "the connection was aborted on this side",
-            CloseReason::Reset => "the peer reset the connection",
-            CloseReason::Refused => "the peer refused the connection: nobody listens there",
-            CloseReason::TimedOut => "the peer did not answer in time",
-            CloseReason::HostUnreachable => "the network says that the peer cannot be reached",
-            CloseReason::Prohibited => "the network says that the peer is administratively prohibited",
-            CloseReason::PortUnreachable => "the peer's host says that it has no such port or protocol",
-        })
+sentences! {
+    ConnectError {
+        ConnectError::AddrInUse => "this local address and port are in use towards this peer; choose another port, or port 0",
+        ConnectError::AddrNotAvailable => "the local address is not one of this stack's; add it first",
+        ConnectError::Unreachable => "this stack has no address of the peer's family (IPv4 or IPv6); add one",
+        ConnectError::Rejected(RejectRoute::Prohibit) => "a route of this stack says that the peer is prohibited; remove the route",
+        ConnectError::Rejected(_) => "a route of this stack says that the peer is not to be reached; remove the route",
+        ConnectError::NoPorts => "every local port towards this peer is in use; widen net.ipv4.ip_local_port_range, or close connections",
+        ConnectError::InvalidPeer => "not an address to connect to: unspecified, multicast, or port 0",
+        ConnectError::FastOpenDisabled => "Fast Open is off for clients: set bit 0x1 of net.ipv4.tcp_fastopen",
+        ConnectError::TooMany => "the stack holds as many connections as it may; close some, or raise firstbyte.max_connections",
+    }
+    ListenError {
+        ListenError::AddrInUse => "another listener has this address and port; choose another port",
+        ListenError::AddrNotAvailable => "the address is not one of this stack's; add it first",
+    }
+    AcceptError {
+        AcceptError::Blocked => "no connection waits to be accepted yet; wait for ACCEPTABLE",
+        AcceptError::Closed => "there is no such listener: it was closed",
+    }
+    WriteError {
+        WriteError::Blocked => "the send buffer is full; wait for WRITABLE",
+        WriteError::Shutdown => "nothing can be written after shutdown or close",
+        WriteError::Closed(reason) => reason,
+        WriteError::NotFound => GONE,
+    }
+    ReadError {
+        ReadError::Blocked => "nothing has come yet; wait for READABLE",
+        ReadError::Closed(reason) => reason,
+        ReadError::NotFound => GONE,
+    }
+    UrgentError {
+        UrgentError::None => "there is no urgent byte to be read apart",
+        UrgentError::Blocked => "the urgent byte has not come yet; wait for URGENT",
+        UrgentError::Closed(reason) => reason,
+        UrgentError::NotFound => GONE,
+    }
+    CloseReason {
+        CloseReason::Finished => "the connection has ended: both directions are finished",
+        CloseReason::Aborted => "the connection was aborted on this side",
+        CloseReason::Reset => "the peer reset the connection",
+        CloseReason::Refused => "the peer refused the connection: nobody listens there",
+        CloseReason::TimedOut => "the peer did not answer in time",
+        CloseReason::HostUnreachable => "the network says that the peer cannot be reached",
+        CloseReason::Prohibited => "the network says that the peer is administratively prohibited",
+        CloseReason::PortUnreachable => "the peer's host says that it has no such port or protocol",
     }
 }
-
-impl Error for ConnectError {}
-impl Error for ListenError {}
-impl Error for AcceptError {}
-impl Error for WriteError {}
-impl Error for ReadError {}
-impl Error for UrgentError {}
-impl Error for CloseReason {}

@@ -1,6 +1,6 @@
 //! Why a setting was not taken.
+use crate::errors::sentences;
 use alloc::string::String;
-use core::fmt;
 
 /// Why a setting was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,13 +12,9 @@ pub enum SettingError {
     Invalid(String),
 }
 
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingError::Unknown => f.write_str("there is no such setting; `Config::all` lists every name"),
-            SettingError::Invalid(sentence) => f.write_str(sentence),
-        }
+sentences! {
+    SettingError {
+        SettingError::Unknown => "there is no such setting; `Config::all` lists every name",
+        SettingError::Invalid(sentence) => sentence,
     }
 }
-
-impl core::error::Error for SettingError {}

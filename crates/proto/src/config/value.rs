@@ -107,14 +107,6 @@ impl Value for PortSet {
     }
 }
 
-pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
-    T::parse(text)
-}
-
-pub(crate) fn show_value(value: &impl Value) -> String {
-    value.show()
-}
-
 macro_rules! choice {
     ($type:ty { $($word:literal => $value:path),+ }) => {
         impl Value for $type {

@@ -66,7 +66,7 @@ pub struct PathEntry {
 }
 
 impl PathEntry {
-    fn new(now: Instant) -> PathEntry {
+    pub(crate) fn new(now: Instant) -> PathEntry {
         PathEntry {
             cookie: None,
             kind: FastOpenKind::Standard,

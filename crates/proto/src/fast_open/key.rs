@@ -7,6 +7,7 @@
 //! Rotation: [`KeyRing::rotate`] makes the old primary the backup. A cookie of the backup is still accepted, and the
 //! SYN-ACK brings one of the primary.
 
+use crate::errors::sentences;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hasher;
@@ -124,18 +125,12 @@ pub enum KeyError {
     Text,
 }
 
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyError::Length(len) => write!(f, "a Fast Open key has 16 bytes, or 32 with a backup, not {len}"),
-            KeyError::Text => f.write_str(
-                "a Fast Open key is four hexadecimal words, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, and a backup follows a comma",
-            ),
-        }
+sentences! {
+    KeyError {
+        KeyError::Length(len) => format_args!("a Fast Open key has 16 bytes, or 32 with a backup, not {len}"),
+        KeyError::Text => "a Fast Open key is four hexadecimal words, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, and a backup follows a comma",
     }
 }
-
-impl core::error::Error for KeyError {}
 
 impl KeyRing {
     /// A ring of one key.

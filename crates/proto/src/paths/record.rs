@@ -6,7 +6,7 @@ use crate::{Instant, Stack, Verdict};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
-use wire::{Addr, Cookie, FastOpenKind};
+use wire::{Cookie, FastOpenKind};
 
 /// What is remembered of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,10 @@ impl Stack {
         let cache = self.path_cache();
         Paths {
             saved: None,
-            paths: cache.iter().map(|(local, peer, entry)| PathRecord::of(now, local, peer, entry)).collect(),
+            paths: cache
+                .iter()
+                .map(|(local, peer, entry)| PathRecord::of(now, local.to_ip(), peer.to_ip(), entry))
+                .collect(),
             verdicts: cache.verdicts().map(|(key, entry)| VerdictRecord::of(now, key, entry)).collect(),
         }
     }
@@ -122,10 +125,10 @@ impl Stack {
 }
 
 impl PathRecord {
-    fn of(now: Instant, local: Addr, peer: Addr, entry: &PathEntry) -> PathRecord {
+    pub(super) fn of(now: Instant, local: IpAddr, peer: IpAddr, entry: &PathEntry) -> PathRecord {
         PathRecord {
-            local: local.to_ip(),
-            peer: peer.to_ip(),
+            local,
+            peer,
             used: now.since(entry.last_used),
             cookie: entry.cookie,
             kind: entry.kind,

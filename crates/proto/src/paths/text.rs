@@ -4,9 +4,10 @@
 //! do not count. The version changes when an older reader would misunderstand; a word a reader does not know is an error, never ignored.
 
 use super::{PathRecord, Paths, VerdictRecord};
-use crate::Verdict;
-use crate::config::{Value, parse_value, show_value};
-use crate::fast_open::TryExperimental;
+use crate::config::Value;
+use crate::errors::sentences;
+use crate::fast_open::{PathEntry, TryExperimental};
+use crate::{Instant, Verdict};
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::string::ToString;
@@ -29,13 +30,7 @@ pub struct PathsError {
     pub why: String,
 }
 
-impl fmt::Display for PathsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.why)
-    }
-}
-
-impl core::error::Error for PathsError {}
+sentences! { PathsError { PathsError { line, why } => format_args!("line {line}: {why}"), } }
 
 const VERDICTS: [(&str, Verdict); 6] = [
     ("dropped", Verdict::Dropped),
@@ -60,7 +55,7 @@ impl fmt::Display for Paths {
 
 impl fmt::Display for PathRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "path {} {} used {}", self.local, self.peer, show_value(&self.used))?;
+        write!(f, "path {} {} used {}", self.local, self.peer, self.used.show())?;
         let mut pair =
             |name: &str, value: Option<String>| value.map_or(Ok(()), |value| write!(f, " {name} {value}"));
         pair("cookie", self.cookie.map(|cookie| cookie.to_string()))?;
@@ -75,17 +70,17 @@ impl fmt::Display for PathRecord {
             },
         )?;
         pair("syn_drops", (self.syn_drops > 0).then(|| self.syn_drops.to_string()))?;
-        pair("last_syn_drop", self.last_syn_drop.map(|age| show_value(&age)))?;
+        pair("last_syn_drop", self.last_syn_drop.map(|age| age.show()))?;
         pair("syn_data", self.syn_data_passed.then(|| "passed".to_owned()))?;
-        pair("rtt", self.rtt.map(|rtt| show_value(&rtt)))?;
-        pair("rttvar", (!self.rttvar.is_zero()).then(|| show_value(&self.rttvar)))?;
+        pair("rtt", self.rtt.map(|rtt| rtt.show()))?;
+        pair("rttvar", (!self.rttvar.is_zero()).then(|| self.rttvar.show()))?;
         pair("ssthresh", self.ssthresh.map(|segments| segments.to_string()))?;
         pair("cwnd", self.cwnd.map(|segments| segments.to_string()))?;
         pair("reordering", self.reordering.map(|segments| segments.to_string()))?;
-        pair("age", Some(show_value(&self.age)))?;
+        pair("age", Some(self.age.show()))?;
         pair("mtu", self.path_mtu.map(|(bytes, _)| bytes.to_string()))?;
         pair("mtu_told", self.path_mtu_locked.then(|| "less".to_owned()))?;
-        pair("mtu_age", self.path_mtu.map(|(_, age)| show_value(&age)))
+        pair("mtu_age", self.path_mtu.map(|(_, age)| age.show()))
     }
 }
 
@@ -93,7 +88,7 @@ impl fmt::Display for VerdictRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason =
             VERDICTS.iter().find(|(_, verdict)| *verdict == self.reason).map_or("", |(word, _)| word);
-        let (age, length) = (show_value(&self.age), show_value(&self.length));
+        let (age, length) = (self.age.show(), self.length.show());
         let VerdictRecord { network, peer, port, count, .. } = self;
         write!(f, "verdict {network} {peer} {port} {reason} count {count} age {age} length {length}")
     }
@@ -150,7 +145,7 @@ fn read_header(line: &str) -> Result<Option<Duration>, String> {
 impl PathRecord {
     fn read(words: &mut SplitWhitespace<'_>) -> Result<PathRecord, String> {
         let (local, peer) = (address(words)?, address(words)?);
-        let mut record = PathRecord::empty(local, peer);
+        let mut record = PathRecord::of(Instant::ZERO, local, peer, &PathEntry::new(Instant::ZERO));
         let mut mtu_age = Duration::ZERO;
         while let Some(name) = words.next() {
             let text = words.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -178,29 +173,6 @@ impl PathRecord {
         }
         record.path_mtu = record.path_mtu.map(|(mtu, _)| (mtu, mtu_age));
         Ok(record)
-    }
-
-    fn empty(local: IpAddr, peer: IpAddr) -> PathRecord {
-        PathRecord {
-            local,
-            peer,
-            used: Duration::ZERO,
-            cookie: None,
-            kind: FastOpenKind::Standard,
-            mss: None,
-            try_experimental: TryExperimental::Untried,
-            syn_drops: 0,
-            last_syn_drop: None,
-            syn_data_passed: false,
-            rtt: None,
-            rttvar: Duration::ZERO,
-            ssthresh: None,
-            cwnd: None,
-            reordering: None,
-            age: Duration::ZERO,
-            path_mtu: None,
-            path_mtu_locked: false,
-        }
     }
 }
 
@@ -235,7 +207,7 @@ fn address(words: &mut SplitWhitespace<'_>) -> Result<IpAddr, String> {
 }
 
 fn value<T: Value>(name: &str, text: &str) -> Result<T, String> {
-    parse_value(text).map_err(|why| format!("{name}: {why}"))
+    Value::parse(text).map_err(|why| format!("{name}: {why}"))
 }
 
 fn small(name: &str, text: &str) -> Result<u16, String> {

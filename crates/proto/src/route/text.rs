@@ -2,7 +2,8 @@
 
 use super::{Metric, RejectRoute, RouteMetrics};
 use crate::CongestionControl;
-use crate::config::{parse_value, show_value};
+use crate::config::Value;
+use crate::errors::sentences;
 use crate::fast_open::Network;
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -17,13 +18,7 @@ use core::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteError(String);
 
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for RouteError {}
+sentences! { RouteError { RouteError(sentence) => sentence, } }
 
 /// `ADDRESS/LENGTH`, or an address alone, or `default` for all of IPv4. Bits beyond the length do not count.
 impl FromStr for Network {
@@ -134,7 +129,7 @@ fn word<'a>(name: &str, words: &mut SplitWhitespace<'a>) -> Result<&'a str, Rout
 }
 
 fn value<T: crate::config::Value>(name: &str, text: &str) -> Result<T, RouteError> {
-    parse_value(text).map_err(|why| RouteError(format!("{name}: {why}")))
+    Value::parse(text).map_err(|why| RouteError(format!("{name}: {why}")))
 }
 
 fn in_range(name: &str, text: &str, range: core::ops::RangeInclusive<u32>) -> Result<u32, RouteError> {
@@ -180,9 +175,9 @@ impl fmt::Display for RouteMetrics {
             self.initrwnd.map(|segments| format!("initrwnd {segments}")),
             lockable("cwnd", self.cwnd),
             lockable("ssthresh", self.ssthresh),
-            self.rto_min.map(|time| format!("rto_min {}", show_value(&time))),
+            self.rto_min.map(|time| format!("rto_min {}", time.show())),
             flag("quickack", self.quickack),
-            self.congctl.map(|algorithm| format!("congctl {}", show_value(&algorithm))),
+            self.congctl.map(|algorithm| format!("congctl {}", algorithm.show())),
             flag("fastopen_no_cookie", self.fastopen_no_cookie),
         ];
         f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
