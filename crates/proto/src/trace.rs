@@ -35,7 +35,6 @@ struct Look {
 
 impl Look {
     fn at(c: &Connection) -> Look {
-        use crate::tcp::congestion::Controller;
         Look {
             state: c.state,
             cwnd: c.congestion_window(),
@@ -51,7 +50,7 @@ impl Look {
 #[derive(Debug)]
 pub(crate) struct Tracer {
     /// Of every connection.
-    all: TraceMask,
+    pub(crate) all: TraceMask,
     /// Of single ones, beside that.
     single: BTreeMap<FourTuple, TraceMask>,
     /// By the connection's index.
@@ -71,10 +70,6 @@ impl Tracer {
             capacity: capacity.max(1),
             lost: 0,
         }
-    }
-
-    pub(crate) fn set_all(&mut self, mask: TraceMask) {
-        self.all = mask;
     }
 
     pub(crate) fn set_single(&mut self, tuple: FourTuple, mask: TraceMask) {

@@ -2,7 +2,6 @@
 //! `tcp_fastretrans_alert` in the words of `recovery`).
 
 use super::Segment;
-use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{Arrived, Phase, Timeout};
@@ -207,7 +206,7 @@ impl Connection {
             }
             Timeout::Goes => {
                 // Duplicates tell of new data that followed.
-                if duplicate && nxt.after(board.point()) {
+                if duplicate && nxt.after(board.point) {
                     self.hear_duplicate(cx, arrived);
                 } else if progress {
                     board.forget_reported();
