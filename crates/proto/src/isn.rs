@@ -38,13 +38,18 @@ struct LastPort {
 
 /// F of a tuple: the lower half is for the sequence number, the upper for the timestamp; who opens a connection needs both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TupleSecret(pub(crate) u64);
+pub(crate) struct TupleSecret(u64);
 
 impl TupleSecret {
     /// The ISN of a connection opened now.
     pub(crate) fn isn(self, now: Instant) -> SeqNum {
         let ticks = now.as_nanos() / TICK_NANOS;
         SeqNum(ticks.wrapping_add(self.0) as u32)
+    }
+
+    /// What tells the tuple from all others. Its peer may learn it by the numbers that we begin with, but none of another tuple's.
+    pub(crate) fn identity(self) -> u64 {
+        self.0
     }
 
     /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us

@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 pub(crate) struct Memory {
     held: u64,
     /// Bytes: all is well below the first, pressure above the second, refusal above the third.
-    pub(crate) levels: [u64; 3],
+    levels: [u64; 3],
     /// Since when there is pressure.
     pressure_since: Option<Instant>,
 }
@@ -28,6 +28,11 @@ impl Memory {
     /// `tcp_mem` has changed; felt with the next charge.
     pub(crate) fn set_levels(&mut self, config: &Config) {
         self.levels = config.tcp_mem.map(|pages| u64::from(pages) * PAGE);
+    }
+
+    /// The three levels, bytes.
+    pub(crate) fn levels(&self) -> [u64; 3] {
+        self.levels
     }
 
     /// Bytes held.

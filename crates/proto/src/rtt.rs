@@ -60,7 +60,7 @@ pub(crate) struct RttEstimator {
     max_rto_pairs: u16,
     /// [`WINDOWED`], [`SEEDED`].
     habits: u8,
-    pub(crate) backoff: u8,
+    backoff: u8,
 }
 
 /// The variation is that of a window.
@@ -99,6 +99,11 @@ impl RttEstimator {
     /// The back-off has brought the RTO to its greatest.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.rto() >= self.max_rto()
+    }
+
+    /// Doublings since the last progress.
+    pub(crate) fn backoff(&self) -> u8 {
+        self.backoff
     }
 
     /// The least RTO, nanoseconds.
@@ -142,13 +147,23 @@ impl RttEstimator {
         self.backoff > 0
     }
 
-    /// A handshake's sample in nanoseconds (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
+    /// A handshake's sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
+    pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration, span: (SeqNum, SeqNum)) {
+        self.on_sample_nanos(now, time::nanos(rtt), span);
+    }
+
+    /// A handshake's sample in nanoseconds (RFC 6298 §2.2, §2.3); ends the back-off.
     pub(crate) fn on_sample_nanos(&mut self, now: Instant, rtt: u64, span: (SeqNum, SeqNum)) {
         let _none_was_before = self.note_min(now, rtt, u32::MAX);
         self.on_delayed_nanos(rtt, span);
     }
 
-    /// A sample in nanoseconds that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
+    /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
+    pub(crate) fn on_delayed_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
+        self.on_delayed_nanos(time::nanos(rtt), span);
+    }
+
+    /// A sample in nanoseconds that may contain a wait for the peer's application: not for the minimum.
     #[inline(always)]
     pub(crate) fn on_delayed_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
         if self.is_windowed() {
@@ -279,7 +294,11 @@ impl RttEstimator {
 
     /// Round-trip time variation (of Linux's way the mean deviation, as its `tcpi_rttvar`); zero before the first sample.
     pub(crate) fn rttvar(&self) -> Duration {
-        Duration::from_nanos(self.rttvar_nanos())
+        if self.is_windowed() {
+            Duration::from_micros((self.deviation >> 2).into())
+        } else {
+            time(self.deviation.into())
+        }
     }
 
     /// Round-trip time variation in nanoseconds.
@@ -359,7 +378,7 @@ mod tests {
     fn sampled(samples: &[Duration]) -> RttEstimator {
         let mut rtt = none_yet(LEAST);
         for sample in samples {
-            rtt.on_sample_nanos(Instant::ZERO, time::nanos(*sample), SPAN);
+            rtt.on_sample(Instant::ZERO, *sample, SPAN);
         }
         rtt
     }
@@ -389,7 +408,7 @@ mod tests {
         // Each sample acknowledges one more than the last window's end.
         let mut sample = |rtt: &mut RttEstimator, millis| {
             at += 2;
-            rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(millis)), (SeqNum(at), SeqNum(at + 1)));
+            rtt.on_sample(Instant::ZERO, ms(millis), (SeqNum(at), SeqNum(at + 1)));
             (rtt.srtt().unwrap().as_micros(), rtt.deviation, rtt.variation, rtt.rto().as_millis())
         };
         // m << 1; not less than 200 ms: RTO = 3 R only from there on.
@@ -426,16 +445,16 @@ mod tests {
     #[test]
     fn within_a_window_the_variation_does_not_fall() {
         let mut rtt = RttEstimator::new(ms(1_000), ms(20), RttVariation::Windowed);
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(50)), (SeqNum(1), SeqNum(100)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(1), SeqNum(100)));
         for una in 2..=100 {
-            rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(50)), (SeqNum(una), SeqNum(una + 100)));
+            rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(una), SeqNum(una + 100)));
             assert_eq!(rtt.rto(), ms(150), "{una}");
         }
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(50)), (SeqNum(101), SeqNum(201)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(101), SeqNum(201)));
         assert_eq!(rtt.rto(), ms(150), "the greatest of that window was its first");
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(50)), (SeqNum(202), SeqNum(300)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(202), SeqNum(300)));
         assert_eq!(rtt.rto(), ms(130), "100 − (100 − 20) / 4");
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(50)), (SeqNum(301), SeqNum(400)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(301), SeqNum(400)));
         assert_eq!(rtt.rto(), ms(115));
     }
 
@@ -444,7 +463,7 @@ mod tests {
         assert_eq!(sampled(&[ms(1)]).rto(), LEAST);
         let mut finer = none_yet(Duration::ZERO);
         for _ in 0..100 {
-            finer.on_sample_nanos(Instant::ZERO, time::nanos(ms(10)), SPAN);
+            finer.on_sample(Instant::ZERO, ms(10), SPAN);
         }
         assert_eq!(finer.rto(), ms(11));
         assert_eq!(sampled(&[Duration::from_secs(100)]).rto(), Duration::from_secs(120));
@@ -470,7 +489,7 @@ mod tests {
         rtt.on_progress();
         assert_eq!((rtt.rto(), rtt.backoff), (ms(300), 0));
         rtt.on_timeout();
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(100)), SPAN);
+        rtt.on_sample(Instant::ZERO, ms(100), SPAN);
         assert_eq!((rtt.backoff, rtt.rttvar()), (0, us(37_500)));
         for _ in 0..1000 {
             rtt.on_timeout();
@@ -493,11 +512,11 @@ mod tests {
     #[test]
     fn a_syn_ack_that_waited_for_the_application_is_no_minimum() {
         let mut rtt = sampled(&[]);
-        rtt.on_delayed_nanos(time::nanos(ms(41)), SPAN);
+        rtt.on_delayed_sample(ms(41), SPAN);
         assert_eq!((rtt.srtt(), rtt.min_rtt()), (Some(ms(41)), None));
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(ms(40)), SPAN);
+        rtt.on_sample(Instant::ZERO, ms(40), SPAN);
         assert_eq!(rtt.min_rtt(), Some(ms(40)));
-        rtt.on_sample_nanos(Instant::ZERO, time::nanos(Duration::ZERO), SPAN);
+        rtt.on_sample(Instant::ZERO, Duration::ZERO, SPAN);
         assert_eq!(rtt.min_rtt(), Some(Duration::from_nanos(31)));
     }
 
@@ -507,7 +526,7 @@ mod tests {
         fn the_estimate_lies_among_the_samples(samples in proptest::collection::vec(1u64..10_000_000_000, 1..200)) {
             let mut rtt = none_yet(LEAST);
             for nanos in &samples {
-                rtt.on_sample_nanos(Instant::ZERO, time::nanos(Duration::from_nanos(*nanos)), SPAN);
+                rtt.on_sample(Instant::ZERO, Duration::from_nanos(*nanos), SPAN);
             }
             let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
             let srtt = rtt.srtt().unwrap().as_nanos() as u64;

@@ -313,7 +313,7 @@ impl Stack {
 
     /// The three sizes of `tcp_mem`, bytes.
     pub fn memory_levels(&self) -> [u64; 3] {
-        self.shared.memory.levels
+        self.shared.memory.levels()
     }
 
     /// Connections whose application has let go, and that still deliver.
@@ -424,6 +424,7 @@ impl Stack {
 
 impl ConnectionInfo {
     fn of(c: &Connection, config: &Config) -> ConnectionInfo {
+        use crate::tcp::congestion::Controller;
         ConnectionInfo {
             state: c.state,
             local: c.tuple.local_addr(),

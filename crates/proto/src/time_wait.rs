@@ -76,7 +76,6 @@ const KEPT: usize = 2048;
 const EVICTED_AT_ONCE: usize = 16;
 
 /// An entry as it is stored.
-#[derive(Clone, Copy)]
 struct Slot {
     tuple: FourTuple,
     snd_nxt: SeqNum,
@@ -236,15 +235,19 @@ impl TimeWaitTable {
         self.index.remove(removed.tuple.hash(&self.hash_key), index);
         self.len -= 1;
         if self.len == 0 {
-            // A small table is kept: those who close connections now and then fill it again and again.
-            self.free = Link::NONE;
-            if self.slots.capacity() > KEPT {
-                (self.slots, self.index) = (Vec::new(), TupleTable::new());
-            } else {
-                self.slots.clear();
-            }
+            self.empty();
         }
         removed
+    }
+
+    /// Nobody is here any more. A small table is kept: those who close connections now and then fill it again and again.
+    fn empty(&mut self) {
+        self.free = Link::NONE;
+        if self.slots.capacity() > KEPT {
+            (self.slots, self.index) = (Vec::new(), TupleTable::new());
+        } else {
+            self.slots.clear();
+        }
     }
 
     /// When [`expire`](Self::expire) has something to do.
@@ -257,12 +260,34 @@ impl TimeWaitTable {
         self.observe(now);
         let before = self.len;
         while before - self.len < most
-            && let Some(first) = self.first_to_end().map(TimeWaitIndex)
-            && self.deadline(first) <= now
+            && let Some((at, first)) = self.first_fifo()
+            && self.end(&self.slots[first as usize]) <= now
         {
-            self.remove(first);
+            self.end_first(at, first);
+        }
+        if self.len < before {
+            self.fifos.retain(|fifo| fifo.first != Link::NONE);
+        }
+        if self.len == 0 && before > 0 {
+            self.empty();
         }
         before - self.len
+    }
+
+    /// Removes `first`, which is the first of the fifo that lies `at` that place.
+    fn end_first(&mut self, at: usize, first: u32) {
+        let slot = &mut self.slots[first as usize];
+        let next = core::mem::replace(&mut slot.next, self.free);
+        let hash = slot.tuple.hash(&self.hash_key);
+        self.free = Link::to(first);
+        self.len -= 1;
+        let fifo = &mut self.fifos[at];
+        fifo.first = next;
+        match next.index() {
+            Some(next) => self.slots[next as usize].prev = Link::NONE,
+            None => fifo.last = Link::NONE,
+        }
+        self.index.remove(hash, first);
     }
 
     /// Every entry and its end; of one time-out in the order of their ends.
@@ -295,10 +320,14 @@ impl TimeWaitTable {
         Instant::from_nanos(self.now_units.saturating_add_signed(ahead) << UNIT_BITS)
     }
 
-    /// The entry that ends before all others.
     fn first_to_end(&self) -> Option<u32> {
-        let firsts = self.fifos.iter().filter_map(|fifo| fifo.first.index());
-        firsts.min_by_key(|first| self.end(&self.slots[*first as usize]))
+        self.first_fifo().map(|(_, first)| first)
+    }
+
+    /// The fifo whose first entry ends before those of all others: its place, and that entry.
+    fn first_fifo(&self) -> Option<(usize, u32)> {
+        let firsts = self.fifos.iter().enumerate().filter_map(|(at, fifo)| Some((at, fifo.first.index()?)));
+        firsts.min_by_key(|(_, first)| self.end(&self.slots[*first as usize]))
     }
 
     fn link_last(&mut self, index: u32, now: Instant, timeout: u64) {
@@ -326,17 +355,29 @@ impl TimeWaitTable {
     }
 
     fn unlink(&mut self, index: u32) {
-        let (own, Slot { prev, next, .. }) = (Link::to(index), self.slots[index as usize]);
+        let (prev, next) = (self.slots[index as usize].prev, self.slots[index as usize].next);
         match prev.index() {
             Some(prev) => self.slots[prev as usize].next = next,
-            None => self.fifos.iter_mut().filter(|fifo| fifo.first == own).for_each(|fifo| fifo.first = next),
+            None => self.replace_first(index, next),
         }
         match next.index() {
             Some(next) => self.slots[next as usize].prev = prev,
-            None => self.fifos.iter_mut().filter(|fifo| fifo.last == own).for_each(|fifo| fifo.last = prev),
+            None => self.replace_last(index, prev),
         }
         if (prev, next) == (Link::NONE, Link::NONE) {
             self.fifos.retain(|fifo| fifo.first != Link::NONE);
+        }
+    }
+
+    fn replace_first(&mut self, old: u32, new: Link) {
+        if let Some(fifo) = self.fifos.iter_mut().find(|fifo| fifo.first == Link::to(old)) {
+            fifo.first = new;
+        }
+    }
+
+    fn replace_last(&mut self, old: u32, new: Link) {
+        if let Some(fifo) = self.fifos.iter_mut().find(|fifo| fifo.last == Link::to(old)) {
+            fifo.last = new;
         }
     }
 }

@@ -35,6 +35,7 @@ struct Look {
 
 impl Look {
     fn at(c: &Connection) -> Look {
+        use crate::tcp::congestion::Controller;
         Look {
             state: c.state,
             cwnd: c.congestion_window(),
@@ -50,7 +51,7 @@ impl Look {
 #[derive(Debug)]
 pub(crate) struct Tracer {
     /// Of every connection.
-    pub(crate) all: TraceMask,
+    all: TraceMask,
     /// Of single ones, beside that.
     single: BTreeMap<FourTuple, TraceMask>,
     /// By the connection's index.
@@ -70,6 +71,10 @@ impl Tracer {
             capacity: capacity.max(1),
             lost: 0,
         }
+    }
+
+    pub(crate) fn set_all(&mut self, mask: TraceMask) {
+        self.all = mask;
     }
 
     pub(crate) fn set_single(&mut self, tuple: FourTuple, mask: TraceMask) {

@@ -113,7 +113,7 @@ impl ReplayGuard {
     }
 
     fn id(&self, tuple: TupleSecret, isn: SeqNum) -> u64 {
-        self.key.mix(tuple.0, isn.0.into())
+        self.key.mix(tuple.identity(), isn.0.into())
     }
 }
 

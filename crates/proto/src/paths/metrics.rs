@@ -111,6 +111,7 @@ impl Connection {
 
     /// `None` without a round trip, or while time-outs go unanswered.
     fn learnt(&self, config: &Config) -> Option<Learnt> {
+        use crate::tcp::congestion::Controller;
         if !self.rtt.is_sampled() || self.rtt.is_backed_off() {
             return None;
         }

@@ -223,10 +223,15 @@ impl Stack {
         FastOpenServer::Accept(None, secret)
     }
 
+    /// The listener's, or the stack's.
+    pub(super) fn keys_of<'a>(&'a self, listener: &'a Listener) -> &'a KeyRing {
+        listener.keys.as_ref().unwrap_or(&self.keys)
+    }
+
     /// The cookie that answers a Fast Open option, in its kind.
     fn fresh_cookie(&self, id: ListenerId, tuple: &FourTuple, option: Option<FastOpenOption>) -> CookieReply {
         let (FastOpenOption { kind, .. }, listener) = (option?, self.listener(id)?);
-        let cookie = listener.keys.as_ref().unwrap_or(&self.keys).cookie(tuple.peer, tuple.local);
+        let cookie = self.keys_of(listener).cookie(tuple.peer, tuple.local);
         Some(FastOpenOption { kind, cookie: Some(cookie) })
     }
 

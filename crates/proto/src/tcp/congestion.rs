@@ -1,6 +1,6 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681; and Tahoe, what came before it), `cubic` (RFC 9438, in bytes with `hystart`, or in Linux's segments),
+//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, in bytes with `hystart`, or in Linux's segments),
 //! `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
 //! algorithm lives in the algorithm (BBR's, and what CUBIC needs after slow start, in a box); arithmetic is of integers, the same on every machine.
@@ -10,6 +10,7 @@ mod cube_root;
 mod cubic;
 mod hystart;
 mod reno;
+mod tahoe;
 mod validation;
 mod vegas;
 
@@ -17,10 +18,10 @@ use crate::tcp::send::delivery::{LostSegment, RateSample};
 use crate::{CongestionControl, CongestionInfo, Instant};
 use alloc::boxed::Box;
 use bbr::Bbr;
-use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use cubic::{Bytes, Cubic, Segments};
 use reno::Reno;
+use tahoe::Tahoe;
 use vegas::Vegas;
 use wire::SeqNum;
 
@@ -187,7 +188,7 @@ pub(crate) enum Congestion {
     Cubic(Cubic<Bytes>),
     CubicSegments(Box<Cubic<Segments>>),
     Vegas(Box<Vegas>),
-    Tahoe(Reno),
+    Tahoe(Tahoe),
     Bbr(Box<Bbr>),
 }
 
@@ -213,7 +214,7 @@ impl Congestion {
             }
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Box::new(Vegas::new(start))),
-            CongestionControl::Tahoe => Congestion::Tahoe(Reno::tahoe(start)),
+            CongestionControl::Tahoe => Congestion::Tahoe(Tahoe::new(start)),
             CongestionControl::Bbr => Congestion::Bbr(Box::new(Bbr::new(start))),
         }
     }
@@ -239,43 +240,45 @@ impl Congestion {
     }
 }
 
-/// Whichever algorithm is in use.
-impl Deref for Congestion {
-    type Target = dyn Controller;
-
-    fn deref(&self) -> &(dyn Controller + 'static) {
-        match self {
-            Congestion::Reno(reno) | Congestion::Tahoe(reno) => reno,
-            Congestion::Cubic(cubic) => cubic,
-            Congestion::CubicSegments(cubic) => &**cubic,
-            Congestion::Vegas(vegas) => &**vegas,
-            Congestion::Bbr(bbr) => &**bbr,
+/// Makes a call on whichever algorithm is in use.
+macro_rules! chosen {
+    ($congestion:expr, $algorithm:ident => $call:expr) => {
+        match $congestion {
+            Congestion::Reno($algorithm) => $call,
+            Congestion::Cubic($algorithm) => $call,
+            Congestion::CubicSegments($algorithm) => $call,
+            Congestion::Vegas($algorithm) => $call,
+            Congestion::Tahoe($algorithm) => $call,
+            Congestion::Bbr($algorithm) => $call,
         }
-    }
-}
-
-impl DerefMut for Congestion {
-    fn deref_mut(&mut self) -> &mut (dyn Controller + 'static) {
-        match self {
-            Congestion::Reno(reno) | Congestion::Tahoe(reno) => reno,
-            Congestion::Cubic(cubic) => cubic,
-            Congestion::CubicSegments(cubic) => &mut **cubic,
-            Congestion::Vegas(vegas) => &mut **vegas,
-            Congestion::Bbr(bbr) => &mut **bbr,
-        }
-    }
+    };
 }
 
 /// What every packet asks of the algorithm that nearly all have is answered without looking which of the others it is.
 impl Congestion {
-    #[inline]
-    pub(crate) fn cwnd(&self) -> u32 {
-        if let Congestion::Cubic(cubic) = self { cubic.cwnd() } else { (**self).cwnd() }
+    #[cold]
+    fn other_cwnd(&self) -> u32 {
+        chosen!(self, algorithm => algorithm.cwnd())
     }
 
-    #[inline]
-    pub(crate) fn ssthresh(&self) -> u32 {
-        if let Congestion::Cubic(cubic) = self { cubic.ssthresh() } else { (**self).ssthresh() }
+    #[cold]
+    fn other_ssthresh(&self) -> u32 {
+        chosen!(self, algorithm => algorithm.ssthresh())
+    }
+
+    #[cold]
+    fn other_pacing_rate(&self) -> Option<u64> {
+        chosen!(self, algorithm => algorithm.pacing_rate())
+    }
+
+    #[cold]
+    fn others_shape_recovery(&self) -> bool {
+        chosen!(self, algorithm => algorithm.shapes_recovery())
+    }
+
+    #[cold]
+    fn other_on_ack_unlimited(&mut self, now: Instant) -> bool {
+        chosen!(self, algorithm => algorithm.on_ack_unlimited(now))
     }
 
     /// [`on_round_trip`](Controller::on_round_trip) does something.
@@ -288,6 +291,85 @@ impl Congestion {
     #[inline(always)]
     pub(crate) fn hears_rates(&self) -> bool {
         matches!(self, Congestion::Bbr(_))
+    }
+
+    #[cold]
+    fn other_holds_back(&self) -> bool {
+        chosen!(self, algorithm => algorithm.holds_back())
+    }
+}
+
+impl Controller for Congestion {
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        if let Congestion::Cubic(cubic) = self { cubic.cwnd() } else { self.other_cwnd() }
+    }
+    #[inline]
+    fn ssthresh(&self) -> u32 {
+        if let Congestion::Cubic(cubic) = self { cubic.ssthresh() } else { self.other_ssthresh() }
+    }
+    fn on_ack(&mut self, acked: &Acked) {
+        chosen!(self, algorithm => algorithm.on_ack(acked));
+    }
+    fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
+        chosen!(self, algorithm => algorithm.on_round_trip(sample))
+    }
+    #[inline]
+    fn on_ack_unlimited(&mut self, now: Instant) -> bool {
+        if let Congestion::Cubic(cubic) = self {
+            cubic.on_ack_unlimited(now)
+        } else {
+            self.other_on_ack_unlimited(now)
+        }
+    }
+    fn on_loss(&mut self, lost: &Lost) {
+        chosen!(self, algorithm => algorithm.on_loss(lost));
+    }
+    fn on_idle(&mut self, idle: &Idle) {
+        chosen!(self, algorithm => algorithm.on_idle(idle));
+    }
+    fn on_unused(&mut self, unused: &Unused) {
+        chosen!(self, algorithm => algorithm.on_unused(unused));
+    }
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        chosen!(self, algorithm => algorithm.on_undo(cwnd, ssthresh));
+    }
+    fn on_resize(&mut self, cwnd: u32) {
+        chosen!(self, algorithm => algorithm.on_resize(cwnd));
+    }
+    fn on_signal(&mut self, lost: &Lost, signal: Signal) {
+        chosen!(self, algorithm => algorithm.on_signal(lost, signal));
+    }
+    fn on_segment_lost(&mut self, segment: &LostSegment) {
+        chosen!(self, algorithm => algorithm.on_segment_lost(segment));
+    }
+    fn on_recovery(&mut self) {
+        chosen!(self, algorithm => algorithm.on_recovery());
+    }
+    fn on_recovered(&mut self) {
+        chosen!(self, algorithm => algorithm.on_recovered());
+    }
+    fn on_sample(&mut self, sample: &Sample) {
+        chosen!(self, algorithm => algorithm.on_sample(sample));
+    }
+    #[inline]
+    fn pacing_rate(&self) -> Option<u64> {
+        if let Congestion::Cubic(cubic) = self { cubic.pacing_rate() } else { self.other_pacing_rate() }
+    }
+    #[inline]
+    fn shapes_recovery(&self) -> bool {
+        if let Congestion::Cubic(cubic) = self {
+            cubic.shapes_recovery()
+        } else {
+            self.others_shape_recovery()
+        }
+    }
+    fn starts_over(&self) -> bool {
+        chosen!(self, algorithm => algorithm.starts_over())
+    }
+    #[inline]
+    fn holds_back(&self) -> bool {
+        if let Congestion::Cubic(cubic) = self { cubic.holds_back() } else { self.other_holds_back() }
     }
 }
 

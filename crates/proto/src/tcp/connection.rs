@@ -1,6 +1,6 @@
 //! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
 
-use super::congestion::{Congestion, Start};
+use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
 use super::recovery::{Purpose, Recovery};
 use super::state::{self, Transition};
@@ -489,7 +489,7 @@ impl Connection {
 
     /// When the peer last acknowledged something, to the millisecond.
     pub(crate) fn heard_at(&self) -> Option<Instant> {
-        self.moments.heard_at(self.window_use.last_sent_at.max(self.rcv.last_data_at))
+        self.moments.heard_at(self.window_use.last_sent_at().max(self.rcv.last_data_at))
     }
 
     /// What came in the SYN (passive opens).

@@ -115,7 +115,7 @@ impl Recovery {
 
     /// Segments beyond a hole that make it a loss, if that has been learnt.
     pub(crate) fn reordering(&self) -> Option<u32> {
-        self.board().map(|board| board.rack.dup_thresh)
+        self.board().map(Scoreboard::reordering)
     }
 
     /// Something was delivered out of order, and nothing is held to be lost.

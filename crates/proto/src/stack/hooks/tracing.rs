@@ -33,7 +33,7 @@ impl Stack {
     /// assert!(line.starts_with("1.500000 10.0.0.1:") && line.ends_with("10.0.0.2:80 state SynSent"));
     /// ```
     pub fn set_trace(&mut self, mask: TraceMask) {
-        self.tracer().all = mask;
+        self.tracer().set_all(mask);
         self.drop_idle_tracer();
     }
 

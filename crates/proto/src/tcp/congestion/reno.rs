@@ -1,8 +1,5 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
 //!
-//! Tahoe (Jacobson 1988) is the same, but for any loss it answers as a time-out is. For teaching: three duplicate ACKs repeat the missing segment
-//! at once; then everything after it is retransmitted, one segment at first, in slow start to half of what was in flight.
-//!
 //! Where every segment counts as a whole one (`window_unit`), windows and thresholds are whole segments, too, and what slow start has no use
 //! for counts towards the next increase (Linux's `tcp_reno_cong_avoid`).
 
@@ -17,8 +14,6 @@ pub(crate) struct Reno {
     /// Bytes acknowledged towards the next increase in congestion avoidance.
     bytes_acked: u32,
     whole: bool,
-    /// Tahoe.
-    starts_over: bool,
 }
 
 impl Reno {
@@ -28,12 +23,7 @@ impl Reno {
             ssthresh: start.ssthresh,
             bytes_acked: 0,
             whole: start.by_segments,
-            starts_over: false,
         }
-    }
-
-    pub(crate) fn tahoe(start: &Start) -> Reno {
-        Reno { starts_over: true, ..Reno::new(start) }
     }
 
     /// For an algorithm that has decided otherwise.
@@ -90,8 +80,7 @@ impl Controller for Reno {
             let half = if self.whole { half - half % lost.smss } else { half };
             self.ssthresh = half.max(2 * lost.smss);
         }
-        let starts_over = lost.timeout || self.starts_over;
-        self.cwnd = if starts_over { lost.loss_window() } else { self.ssthresh };
+        self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
         self.bytes_acked = 0;
     }
 
@@ -110,10 +99,6 @@ impl Controller for Reno {
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);
-    }
-
-    fn starts_over(&self) -> bool {
-        self.starts_over
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Asked, BeforeAck, EcnMode, Marks, SETUP, asks_for_accurate, ecn_of_syn};
 use crate::Config;
-use crate::tcp::congestion::{Lost, Signal};
+use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::accurate::Ace;
 use crate::tcp::input::Segment;

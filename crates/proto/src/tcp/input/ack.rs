@@ -1,7 +1,7 @@
 //! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::congestion::{FullPath, RoundTrip};
+use crate::tcp::congestion::{Controller, FullPath, RoundTrip};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::open::handshake::{Handshake, PassiveOpen};
@@ -182,13 +182,13 @@ impl Connection {
         let syns = passive.crossed.map_or(0, |crossed| crossed.syns.saturating_sub(1));
         self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
         let once = syns == 0 && passive.transmissions == 1;
-        let sample = once.then(|| cx.now.nanos_since(passive.sent_at));
+        let sample = once.then(|| cx.now.since(passive.sent_at));
         let echoed = || {
             let timestamps = segment.header.options.timestamps;
-            self.echoed_rtt(cx, timestamps).filter(|_| passive.crossed.is_some()).map(nanos)
+            self.echoed_rtt(cx, timestamps).filter(|_| passive.crossed.is_some())
         };
         match sample.or_else(echoed) {
-            Some(rtt) => self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span()),
+            Some(rtt) => self.rtt.on_sample(cx.now, rtt, self.snd.span()),
             None => self.rtt.on_syn_retransmitted(),
         }
         if passive.crossed.is_some() && self.timeouts > 0 {
@@ -354,7 +354,7 @@ impl Connection {
             self.path_is_not_stalled(cx);
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
-        let weight = if self.counts_segments() { self.snd.queue.acked_weight } else { acked };
+        let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
         // What had been reported before, by SACK or by a duplicate ACK, counted then.
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
@@ -382,11 +382,11 @@ impl Connection {
             // Without a sample the back-off stays (RFC 6298 §5.7). A part of a segment that counts as a whole one gives none, as above.
             None => {
                 if weight > 0
-                    && let Some(echoed) = self.echoed_rtt(cx, timestamps).map(nanos)
+                    && let Some(echoed) = self.echoed_rtt(cx, timestamps)
                 {
-                    self.note_min_rtt(cx, echoed, |_| false);
-                    self.rtt.on_delayed_nanos(echoed, self.snd.span());
-                    rtt = Some(echoed);
+                    self.note_min_rtt(cx, nanos(echoed), |_| false);
+                    self.rtt.on_delayed_sample(echoed, self.snd.span());
+                    rtt = Some(nanos(echoed));
                 }
             }
         }

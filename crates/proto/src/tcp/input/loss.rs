@@ -2,7 +2,7 @@
 
 use super::Segment;
 use crate::Instant;
-use crate::tcp::congestion::{Lost, Signal};
+use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{
@@ -102,7 +102,7 @@ impl Connection {
         let Some(board) = self.recovery.board_mut() else { return };
         if self.snd.nagle.contains(Nagle::FIN_ALONE) {
             let again = self.timeouts > 0 || board.probe.is_some();
-            board.fin_arrived(self.snd.max, self.window_use.last_sent_at, again, arrived);
+            board.fin_arrived(self.snd.max, self.window_use.last_sent_at(), again, arrived);
         }
     }
 
@@ -122,7 +122,7 @@ impl Connection {
         let progress = una.after(arrived.snd_una);
         let Some(board) = self.recovery.board_mut() else { return };
         if let Some(delivered) = self.snd.queue.delivered_and_before().filter(|_| !arrived.overtaken) {
-            board.rack.widen(delivered);
+            board.widen(delivered);
         }
         for _ in 0..board.note_reordering(&cx.config, arrived) {
             self.count_reordering(cx);
@@ -150,7 +150,7 @@ impl Connection {
             board.on_progress(una, self.snd.nxt);
         } else if let Some((sent_at, last)) = arrived.sacked_sent_at {
             self.note_min_rtt(cx, cx.now.nanos_since(last), |_| false);
-            self.rtt.on_delayed_nanos(cx.now.nanos_since(sent_at), self.snd.span());
+            self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
             if self.snd.queue.oldest_sent_at().is_some_and(|head| head > sent_at) {
                 // The time-out of the first segment counts anew, but not by what was sent after its retransmission: else it would be put off for
                 // as long as there is something to be reported (Linux's `tcp_clean_rtx_queue`).
@@ -158,8 +158,7 @@ impl Connection {
             }
         }
         self.judge_probe(cx, arrived, progress);
-        let advanced =
-            self.recovery.board_mut().is_some_and(|board| core::mem::take(&mut board.rack.advanced));
+        let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
         let look = advanced || !cx.config.loss_rules.rtt_of_last();
         let more_lost = self.find_losses(cx, arrived.prior_pipe, look);
         let nothing_sent = arrived.snd_una == self.snd.max;
@@ -181,8 +180,7 @@ impl Connection {
         let Some(arrived) = arrived else {
             self.recovery
                 .make_board((rest, self.agreed.sack), || cx.first_reordering(&self.tuple))
-                .rack
-                .reordering_seen = true;
+                .saw_reordering();
             return self.count_reordering(cx);
         };
         arrived.came_late(rest, true);
@@ -243,7 +241,7 @@ impl Connection {
             self.ecn.on_undo();
         }
         if why == Spurious::Duplicates {
-            board.rack.on_spurious();
+            board.counts_on();
         }
         board.reopen(&mut self.snd.queue, una);
         if self.snd.nxt == self.snd.queue.end() {
@@ -327,7 +325,7 @@ impl Connection {
         cx.counters.lost_retransmit += lost_again;
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
-        let has_fin = board.fin.reported;
+        let has_fin = board.has_fin();
         // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
         let goes_on = board.repairs()
             && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.loss_rules.lost_again_recovers());
@@ -358,7 +356,7 @@ impl Connection {
         if remaining > Duration::ZERO {
             return Some(remaining);
         }
-        board.fin.lost = true;
+        board.lose_fin();
         *match board.phase {
             Phase::Loss => &mut cx.counters.slow_start_retrans,
             _ => &mut cx.counters.fast_retrans,
@@ -372,7 +370,7 @@ impl Connection {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
         let in_flight =
-            if self.snd.queue.round().filled { self.congestion.cwnd().max(in_flight) } else { in_flight };
+            if self.snd.queue.round().was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let in_flight = self.reduction_base(cx, in_flight);
         let undo = match self.is_congestion_echoed() {
             true => Undo::of_congestion(self.snd.una),
@@ -392,10 +390,8 @@ impl Connection {
             return self.lose_everything(cx);
         }
         match self.recovery.board_mut() {
-            Some(board) if reducing => board.begin_recovery(Undo::of_congestion(self.snd.una), None),
-            Some(board) => {
-                board.begin_recovery(undo, Some((self.snd.nxt, in_flight, self.congestion.cwnd())));
-            }
+            Some(board) if reducing => board.begin_recovery_reduced(self.snd.una),
+            Some(board) => board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo),
             None => {}
         }
     }
@@ -455,7 +451,7 @@ impl Connection {
         board.lose_longer(&mut self.snd.queue, in_flight, (packet.into(), most));
         if self.snd.queue.ends_lost() {
             self.snd.unsend_fin();
-            board.point = board.point.earliest(self.snd.queue.end());
+            board.ends_before_fin(self.snd.queue.end());
         }
         cx.counters.lost_retransmit += board.take_lost_again(most);
         let lost = board.take_lost();
@@ -483,7 +479,7 @@ impl Connection {
         if !self.snd.queue.ends_in_flight() {
             // It was sent with what is lost, or no later than what has arrived.
             self.snd.unsend_fin();
-            board.point = board.point.earliest(self.snd.queue.end());
+            board.ends_before_fin(self.snd.queue.end());
         }
         cx.counters.lost_retransmit += board.take_lost_again(smss);
         board.take_lost()

@@ -2,6 +2,7 @@
 //! `tcp_fastretrans_alert` in the words of `recovery`).
 
 use super::Segment;
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{Arrived, Phase, Timeout};
@@ -206,7 +207,7 @@ impl Connection {
             }
             Timeout::Goes => {
                 // Duplicates tell of new data that followed.
-                if duplicate && nxt.after(board.point) {
+                if duplicate && nxt.after(board.point()) {
                     self.hear_duplicate(cx, arrived);
                 } else if progress {
                     board.forget_reported();

@@ -274,10 +274,19 @@ impl Connection {
         }
         let linear = u32::from(self.timeouts).min(cx.config.tcp_syn_linear_timeouts) as u8;
         self.handshake = Some(cx.handshakes.place(Handshake::Passive(PassiveOpen {
+            fast_open: false,
             crossed: Some(Crossed { syns: active.transmissions, linear, wscale }),
+            cookie: None,
+            data_allowed: false,
+            limited: false,
             due: true,
+            transmissions: 0,
             sent_at: cx.now,
-            ..PassiveOpen::default()
+            data_sent: 0,
+            fin_sent: false,
+            wrote: false,
+            fin_waits: false,
+            request_goes_on: false,
         })));
     }
 }

@@ -154,7 +154,7 @@ impl Connection {
             );
             // Whatever the peer's MSS.
             cx.counters.delivered += 1;
-            self.report_rate(cx.now, &rate, 0, round.filled);
+            self.report_rate(cx.now, &rate, 0, round.was_full());
         }
         lone.give_back(&mut cx.blocks);
     }

@@ -82,7 +82,7 @@ pub(crate) enum CutShort {
 }
 
 /// A passive open that is a connection already.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PassiveOpen {
     /// Fast Open (not a simultaneous open): the application may read and write.
     pub(crate) fast_open: bool,

@@ -52,7 +52,7 @@ impl Connection {
             SocketOption::KeepAlive(true) if self.is_open() && !self.timers.is_set(Timer::Life) => {
                 self.start_keepalive(cx);
             }
-            SocketOption::KeepAlive(false) => self.timers.stop(Timer::Life),
+            SocketOption::KeepAlive(false) => self.stop_keepalive(),
             SocketOption::KeepAliveTime(_) => self.restart_keepalive(cx),
             SocketOption::PathMtuDiscovery(_) => self.decide_fragments(cx),
             SocketOption::NotsentLowat(_) => self.wake_writer(&cx.config),

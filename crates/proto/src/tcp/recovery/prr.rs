@@ -3,7 +3,7 @@
 
 /// One recovery's reduction. All quantities are bytes.
 #[derive(Debug, Default)]
-pub(in crate::tcp) struct Prr {
+pub(super) struct Prr {
     /// Delivered since the recovery began.
     delivered: u32,
     /// Sent since.
@@ -11,7 +11,7 @@ pub(in crate::tcp) struct Prr {
     /// In flight before it (RecoverFS).
     recover_fs: u32,
     ssthresh: u32,
-    pub(super) window: u32,
+    window: u32,
 }
 
 impl Prr {
@@ -25,6 +25,11 @@ impl Prr {
         Prr { window: recover_fs, ..Prr::begin(recover_fs, ssthresh) }
     }
 
+    /// The congestion window now.
+    pub(super) fn window(&self) -> u32 {
+        self.window
+    }
+
     /// The window is this at least, until the next ACK.
     pub(super) fn raise(&mut self, window: u32) {
         self.window = self.window.max(window);
@@ -35,7 +40,7 @@ impl Prr {
     }
 
     /// `bytes` that were counted as sent have not left.
-    pub(in crate::tcp) fn take_back(&mut self, bytes: u32) {
+    pub(super) fn take_back(&mut self, bytes: u32) {
         self.out = self.out.saturating_sub(bytes);
     }
 
@@ -90,7 +95,7 @@ mod tests {
             self.pipe -= 1;
             let found = self.pipe;
             self.prr.on_ack(MSS, self.pipe * MSS, safe, MSS);
-            let sent = self.prr.window.saturating_sub(self.pipe * MSS) / MSS;
+            let sent = self.prr.window().saturating_sub(self.pipe * MSS) / MSS;
             self.prr.on_sent(sent * MSS);
             self.pipe += sent;
             (found, sent)
@@ -150,6 +155,6 @@ mod tests {
         prr.on_ack(MSS, 4 * MSS, false, MSS);
         prr.on_sent(MSS);
         prr.on_ack(8 * MSS, 3 * MSS, true, MSS);
-        assert_eq!(prr.window, 10 * MSS);
+        assert_eq!(prr.window(), 10 * MSS);
     }
 }

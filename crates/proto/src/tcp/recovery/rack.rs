@@ -16,24 +16,24 @@ const NO_DUPTHRESH: u32 = 0x4;
 
 /// The most recently sent segment that was delivered, and how far the path reorders.
 #[derive(Debug)]
-pub(in crate::tcp) struct Rack {
+pub(super) struct Rack {
     xmit_at: Instant,
     end: SeqNum,
     rtt: Duration,
     /// A round trip was measured since last asked.
-    pub(in crate::tcp) advanced: bool,
+    pub(super) advanced: bool,
     /// End of the highest segment delivered (RACK.fack).
     pub(super) fack: SeqNum,
-    pub(in crate::tcp) reordering_seen: bool,
+    pub(super) reordering_seen: bool,
     reo_wnd_mult: u16,
     reo_wnd_persist: u8,
     /// Until this is acknowledged, further D-SACKs tell of the same round.
     dsack_round: Option<SeqNum>,
     /// `loss_rules`: a D-SACK came since; and bytes delivered when the window last widened.
-    pub(super) dsack_seen: bool,
+    dsack_seen: bool,
     widened_at: Option<u32>,
     /// Segments delivered beyond a hole that make it a loss (`tcp_reordering`, raised when reordering was farther).
-    pub(in crate::tcp) dup_thresh: u32,
+    pub(super) dup_thresh: u32,
 }
 
 /// What the reordering window is made of.
@@ -101,9 +101,14 @@ impl Rack {
         }
     }
 
+    /// A D-SACK arrived: the next ACK that delivers something widens the reordering window.
+    pub(super) fn note_dsack(&mut self) {
+        self.dsack_seen = true;
+    }
+
     /// An ACK reported something that had been sent when `before` bytes were delivered; `delivered` are by now (Linux's
     /// `tcp_rack_update_reo_wnd`).
-    pub(in crate::tcp) fn widen(&mut self, (delivered, before): (u32, u32)) {
+    pub(super) fn widen(&mut self, (delivered, before): (u32, u32)) {
         let same_round = |at: u32| (before.wrapping_sub(at) as i32) < 0;
         if core::mem::take(&mut self.dsack_seen) && !self.widened_at.is_some_and(same_round) {
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
@@ -113,7 +118,7 @@ impl Rack {
     }
 
     /// D-SACKs show that a recovery was spurious which has counted for the window already.
-    pub(in crate::tcp) fn on_spurious(&mut self) {
+    pub(super) fn on_spurious(&mut self) {
         self.reo_wnd_persist = (self.reo_wnd_persist + 1).min(REO_WND_PERSIST);
     }
 
@@ -244,7 +249,7 @@ mod tests {
             [(true, 5000, 1000), (true, 6000, 4999), (false, 9000, 6000), (true, 9000, 5000)]
         {
             if dsack {
-                rack.dsack_seen = true;
+                rack.note_dsack();
             }
             rack.widen((delivered, before));
             widths.push(rack.reo_wnd_mult);

@@ -44,8 +44,8 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     marks: Marks,
-    pub(in crate::tcp) rack: Rack,
-    pub(in crate::tcp) prr: Prr,
+    rack: Rack,
+    prr: Prr,
     pub(in crate::tcp) phase: Phase,
     /// A tail loss probe is to be sent now.
     pub(in crate::tcp) probe_due: bool,
@@ -65,11 +65,11 @@ pub(crate) struct Scoreboard {
     pub(in crate::tcp) new_data_first: bool,
     /// What was to be retransmitted was refused here: the next acknowledgement, or the timer, brings the next attempt.
     pub(in crate::tcp) refused: bool,
-    pub(in crate::tcp) fin: fin::Fin,
+    fin: fin::Fin,
     /// A time-out has just come, and nothing after it.
     pub(in crate::tcp) timed_out: bool,
     /// What was sent before the loss was found ends here.
-    pub(in crate::tcp) point: SeqNum,
+    point: SeqNum,
     /// Where the peer has no SACK: bytes that its duplicates tell to have arrived behind the first missing segment.
     reported: Option<u32>,
     /// Partial acknowledgements that the recovery has had from such a peer.
@@ -100,6 +100,11 @@ impl Scoreboard {
         }
     }
 
+    /// Segments delivered beyond a hole that make it a loss.
+    pub(crate) fn reordering(&self) -> u32 {
+        self.rack.dup_thresh
+    }
+
     /// Bytes in flight: delivered out of order, held to be lost, retransmitted.
     pub(crate) fn sums(&self) -> (u32, u32, u32) {
         (
@@ -116,6 +121,11 @@ impl Scoreboard {
             .saturating_sub(sacked.weight + lost.weight + self.reported_bytes())
     }
 
+    /// What was sent before the loss was found ends here.
+    pub(crate) fn point(&self) -> SeqNum {
+        self.point
+    }
+
     /// Something retransmitted is on its way.
     pub(crate) fn any_resent(&self) -> bool {
         self.marks.retransmitted.len > 0
@@ -128,7 +138,7 @@ impl Scoreboard {
 
     /// The congestion window now, where `cwnd` is the algorithm's.
     pub(crate) fn window(&self, cwnd: u32) -> u32 {
-        if self.shrinks() { self.prr.window } else { cwnd }
+        if self.shrinks() { self.prr.window() } else { cwnd }
     }
 
     /// The window is that of proportional rate reduction.
@@ -304,6 +314,16 @@ impl Scoreboard {
         true
     }
 
+    /// The path reorders.
+    pub(crate) fn saw_reordering(&mut self) {
+        self.rack.reordering_seen = true;
+    }
+
+    /// A round trip was measured since last asked: something may be late by it.
+    pub(crate) fn take_advanced(&mut self) -> bool {
+        core::mem::take(&mut self.rack.advanced)
+    }
+
     /// Marks what is lost by now. Returns how long to wait until more may be.
     pub(crate) fn detect(
         &mut self,
@@ -333,20 +353,29 @@ impl Scoreboard {
         self.prr = Prr::begin(in_flight, ssthresh);
     }
 
-    /// Fast recovery begins, and the window comes down from `in_flight` to `ssthresh`; `None`: it is being reduced already, and that goes on.
-    ///
-    /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one spurious.
-    pub(crate) fn begin_recovery(&mut self, mut undo: Undo, reduction: Option<(SeqNum, u32, u32)>) {
+    /// Fast recovery begins where the window is being reduced already: it goes on so.
+    pub(crate) fn begin_recovery_reduced(&mut self, snd_una: SeqNum) {
+        let mut undo = Undo::of_congestion(snd_una);
         if self.marks.retransmitted.len > 0 {
             undo.inherit(self.resent_since, self.marks.retransmitted.weight);
         }
         self.undo = Some(undo);
         self.phase = Phase::Recovery;
         self.probe = None;
-        if let Some((snd_nxt, in_flight, ssthresh)) = reduction {
-            self.point = snd_nxt;
-            self.prr = Prr::begin(in_flight, ssthresh);
+    }
+
+    /// Fast recovery begins.
+    ///
+    /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one spurious.
+    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, mut undo: Undo) {
+        if self.marks.retransmitted.len > 0 {
+            undo.inherit(self.resent_since, self.marks.retransmitted.weight);
         }
+        self.undo = Some(undo);
+        self.phase = Phase::Recovery;
+        self.probe = None;
+        self.point = snd_nxt;
+        self.prr = Prr::begin(in_flight, ssthresh);
     }
 
     /// RFC 6937: what may be sent after this ACK while recovering.

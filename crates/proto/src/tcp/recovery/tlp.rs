@@ -62,7 +62,7 @@ mod tests {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), crate::RttVariation::Rfc6298);
         let after = |rtt: &RttEstimator, lone| probe_timeout(rtt, rtt.rto_nanos(), lone);
         assert_eq!(after(&rtt, false), ns(1000));
-        rtt.on_sample_nanos(Instant::ZERO, crate::time::nanos(ms(40)), (SeqNum(0), SeqNum(0)));
+        rtt.on_sample(Instant::ZERO, ms(40), (SeqNum(0), SeqNum(0)));
         assert_eq!((after(&rtt, false), after(&rtt, true)), (ns(82), ns(200)));
     }
 

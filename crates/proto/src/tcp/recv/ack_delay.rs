@@ -38,7 +38,7 @@ pub(crate) struct AckDelay {
     /// Answers that followed soon; Linux's `pingpong` mode from `tcp_pingpong_thresh` on.
     pingpong: u8,
     /// Small segments that no acknowledgement has gone for: none, one, or more; a large one with PSH counts as one.
-    pub(super) pushed: u8,
+    pushed: u8,
     /// The application asked for quick ACKs.
     asked: bool,
     /// The delay once passed, and nothing took the acknowledgement along.
@@ -116,6 +116,10 @@ impl AckDelay {
     /// Small segments, up to two, that no acknowledgement has gone for.
     pub(in crate::tcp) fn pushed(&self) -> u8 {
         self.pushed
+    }
+
+    pub(in crate::tcp) fn set_pushed(&mut self, pushed: u8) {
+        self.pushed = pushed;
     }
 
     /// Data came, `gap` after other data (Linux's `tcp_event_data_recv`). `segments`: half of the window, in segments.

@@ -80,19 +80,19 @@ impl Packet {
 #[derive(Debug)]
 pub(crate) struct PacketSpace {
     /// Memory the packets may take, bytes.
-    pub(super) rcvbuf: u32,
+    rcvbuf: u32,
     /// The application chose it.
-    pub(super) locked: bool,
+    locked: bool,
     /// Payload per memory, in 256ths.
     ratio: u8,
     /// Greatest window, bytes.
     clamp: u32,
     /// The window does not grow beyond this for now.
-    pub(super) ssthresh: u32,
+    ssthresh: u32,
     /// Memory the packets take.
-    pub(super) allocated: u32,
+    allocated: u32,
     /// Memory set aside for more, bytes.
-    pub(super) forward: i32,
+    forward: i32,
     /// Payload of the last small segment that was taken to be full-sized, or 0.
     last_len: u16,
     /// Segments in order may go the fast path (Linux's header prediction).
@@ -129,6 +129,32 @@ pub(crate) struct Compression {
 }
 
 impl PacketSpace {
+    pub(crate) fn rcvbuf(&self) -> u32 {
+        self.rcvbuf
+    }
+
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    pub(crate) fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// Memory the packets take, bytes (Linux's `sk_rmem_alloc`).
+    pub(crate) fn allocated(&self) -> u32 {
+        self.allocated
+    }
+
+    /// Memory set aside for more, bytes.
+    pub(crate) fn forward(&self) -> i32 {
+        self.forward
+    }
+
+    pub(crate) fn nothing_waits(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// May another packet come (Linux's `tcp_can_ingest`)?
     pub(crate) fn can_ingest(&self) -> bool {
         self.allocated <= self.rcvbuf
@@ -175,7 +201,7 @@ impl PacketSpace {
         while let Some(first) = self.queue.front().copied() {
             let upto = first.text_end().earliest(copied);
             if upto.after(self.rounds.copied()) {
-                self.rounds.copied = upto;
+                self.rounds.note_copied(upto);
                 self.adjust(growth);
             }
             if first.text_end().after(copied) {

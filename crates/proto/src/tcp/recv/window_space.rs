@@ -80,7 +80,7 @@ impl Space {
     /// The window begins with so many bytes, and grows with what comes.
     pub(in crate::tcp) fn begin_slowly(&mut self, first: u32) {
         if let Some(payload) = self.payload_mut() {
-            payload.ssthresh = first;
+            payload.begin_at(first);
         }
     }
 
@@ -146,7 +146,7 @@ impl Space {
     /// Memory that packets take, and what is set aside for more, bytes; `None` where payload counts.
     pub(in crate::tcp) fn charged(&self) -> Option<(u32, u32)> {
         let packets = self.packets()?;
-        Some((packets.allocated, packets.forward.max(0).cast_unsigned()))
+        Some((packets.allocated(), packets.forward().max(0).cast_unsigned()))
     }
 
     /// Round trip, and most bytes that were read in one, where packets count.
@@ -176,7 +176,7 @@ impl Space {
     pub(crate) fn rcvbuf(&self) -> u32 {
         match self {
             Space::Payload(payload) => payload.rcvbuf,
-            Space::Packets(packets) => packets.rcvbuf,
+            Space::Packets(packets) => packets.rcvbuf(),
         }
     }
 
@@ -184,14 +184,14 @@ impl Space {
     pub(crate) fn ssthresh(&self) -> u32 {
         match self {
             Space::Payload(payload) => payload.ssthresh.min(payload.full()),
-            Space::Packets(packets) => packets.ssthresh,
+            Space::Packets(packets) => packets.ssthresh(),
         }
     }
 
     pub(crate) fn is_locked(&self) -> bool {
         match self {
             Space::Payload(payload) => payload.locked,
-            Space::Packets(packets) => packets.locked,
+            Space::Packets(packets) => packets.is_locked(),
         }
     }
 
@@ -262,6 +262,11 @@ impl WindowSpace {
     /// Memory that so much payload takes.
     fn memory_for(&self, payload: u64) -> u64 {
         (payload << 8) / u64::from(self.ratio.max(1))
+    }
+
+    /// The first window is `window`; it grows with what arrives (Linux's receive-side slow start).
+    pub(crate) fn begin_at(&mut self, window: u32) {
+        self.ssthresh = window;
     }
 
     /// The application chooses buffer or clamp anew; what is known of the peer stays.
@@ -347,7 +352,7 @@ mod tests {
     #[test]
     fn a_window_of_less_than_a_segment_opens_again() {
         let mut space = WindowSpace::new(&Config::default(), &SocketOptions::default());
-        space.ssthresh = 1000;
+        space.begin_at(1000);
         assert_eq!([0, 500, 1000].map(|offered| space.offer(offered, 0, 1460)), [1000, 500, 1000]);
         let options = SocketOptions { recv_buffer: Some(32_768), ..SocketOptions::default() };
         let mut space = PacketSpace::new(&Config::linux(), &options);

@@ -6,6 +6,7 @@
 
 use super::nagle::Nagle;
 use crate::Config;
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use core::time::Duration;
 

@@ -18,6 +18,11 @@ impl Connection {
         self.timers.set(Timer::Life, cx.now + self.keepalive_time(&cx.config));
     }
 
+    /// It has been switched off.
+    pub(in crate::tcp) fn stop_keepalive(&mut self) {
+        self.timers.stop(Timer::Life);
+    }
+
     /// The silence to wait for has changed.
     pub(in crate::tcp) fn restart_keepalive(&mut self, cx: &Context) {
         if let Some(special) = &self.special

@@ -20,7 +20,7 @@ use super::retry_limits::{BASE, retries_timeout};
 use super::send_queue::Sending;
 use super::write::SENDING_NANOS;
 use crate::Instant;
-use crate::tcp::congestion::Lost;
+use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::observe::tcp_info::{self, CaState};
@@ -340,9 +340,9 @@ impl Connection {
         if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
             if fin {
-                board.fin.sent_at = Some(now);
+                board.fin_goes(now);
             } else if again && self.snd.fin_sent() {
-                board.fin.sent_at.get_or_insert(self.window_use.last_sent_at);
+                board.goes_after_fin(self.window_use.last_sent_at());
             }
         }
         let in_flight = self.in_flight();
@@ -484,13 +484,18 @@ impl Connection {
         let again = cx.config.reduction_rules.start_at_cwnd() && self.is_reduced_already();
         if cx.config.reduction_rules.start_at_cwnd() && self.recovery.shrinking_window().is_some() && !again {
             // The window that was being reduced is the one that is lost.
-            let cwnd = self.reported_cwnd();
-            self.congestion.on_resize(cwnd);
+            self.congestion.on_resize(self.reported_cwnd());
         }
         let lost = self.mark_timed_out(cx);
         if first {
-            let (left, smss) = (self.pipe(), u32::from(self.smss()));
-            self.congestion.on_loss(&Lost { in_flight, smss, timeout: true, left, again });
+            let left = self.pipe();
+            self.congestion.on_loss(&Lost {
+                in_flight,
+                smss: u32::from(self.smss()),
+                timeout: true,
+                left,
+                again,
+            });
             self.ecn.on_reduction(self.snd.max);
         }
         if self.is_thin(&cx.config) {

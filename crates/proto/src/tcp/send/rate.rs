@@ -1,7 +1,7 @@
 //! What congestion control hears of a connection: data sent, data acknowledged, silence.
 
 use super::window_use::{Round, Sent};
-use crate::tcp::congestion::{Acked, Congestion, FullPath, Idle, Lost, Sample, Start, Unused};
+use crate::tcp::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::rare::special::Special;
@@ -224,7 +224,7 @@ impl Connection {
         let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt_micros()) else { return };
         self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
-        let window_full = self.snd.queue.round().filled;
+        let window_full = self.snd.queue.round().was_full();
         self.report_rate(now, &rate, in_flight, window_full);
         if self.congestion.holds_back() {
             self.snd.queue.set_app_limited(in_flight);

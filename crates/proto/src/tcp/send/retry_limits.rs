@@ -116,7 +116,7 @@ impl Connection {
         }
         let alive = !self.rtt.is_exhausted();
         let retries = orphan_retries(&cx.config, alive, self.soft_error.is_some());
-        let expired = u32::from(probes) > retries || !alive && u32::from(self.rtt.backoff) >= retries;
+        let expired = u32::from(probes) > retries || !alive && u32::from(self.rtt.backoff()) >= retries;
         self.end_if(cx, expired) || self.is_one_orphan_too_many(cx)
     }
 

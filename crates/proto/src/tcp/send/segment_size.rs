@@ -3,6 +3,7 @@
 use super::mtu_search::MtuSearch;
 use super::nagle::Nagle;
 use crate::route::{Route, RouteMetrics};
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context, Sender};
 use crate::tcp::open::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::rare::special::Special;
@@ -209,11 +210,12 @@ impl Connection {
     /// The key by which segments of this connection are signed.
     #[inline(always)]
     pub(crate) fn md5_key(&self) -> Option<&Md5Key> {
-        if self.options.is_ordinary() {
-            None
-        } else {
-            self.options.md5_keys.for_peer(self.tuple.peer.to_ip())
-        }
+        if self.options.is_ordinary() { None } else { self.own_md5_key() }
+    }
+
+    #[cold]
+    fn own_md5_key(&self) -> Option<&Md5Key> {
+        self.options.md5_keys.for_peer(self.tuple.peer.to_ip())
     }
 
     /// Bytes that its signature takes of every segment.

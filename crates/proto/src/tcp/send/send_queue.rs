@@ -99,7 +99,7 @@ pub(crate) struct Held {
     /// What those in flight weigh.
     sent_weight: u32,
     /// What was acknowledged last weighed.
-    pub(in crate::tcp) acked_weight: u32,
+    acked_weight: u32,
     reweighed: Reweighed,
     segments: Segments,
     /// Bytes of the last segment that nobody shares: it is open for appending, or left as inline text.

@@ -28,7 +28,7 @@ pub(in crate::tcp) struct Sent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     /// The window was full.
-    pub(in crate::tcp) filled: bool,
+    filled: bool,
     /// Most bytes outstanding, or when the window was last full.
     most: u32,
     /// It ends with the acknowledgement of this.
@@ -62,6 +62,11 @@ impl Round {
         self.most > 0
     }
 
+    /// Was the window full in this round?
+    pub(in crate::tcp) fn was_full(&self) -> bool {
+        self.filled
+    }
+
     /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
     pub(in crate::tcp) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
         self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
@@ -74,7 +79,7 @@ pub(crate) struct WindowUse {
     /// Most bytes in flight since `unfilled_since`.
     used: u32,
     unfilled_since: Instant,
-    pub(in crate::tcp) last_sent_at: Instant,
+    last_sent_at: Instant,
 }
 
 impl WindowUse {
@@ -91,6 +96,10 @@ impl WindowUse {
     /// What was sent is acknowledged: only what follows may leave the window unused.
     pub(in crate::tcp) fn acknowledged(&mut self, now: Instant) {
         self.unfilled_since = now;
+    }
+
+    pub(in crate::tcp) fn last_sent_at(&self) -> Instant {
+        self.last_sent_at
     }
 
     /// Time since data was last sent.

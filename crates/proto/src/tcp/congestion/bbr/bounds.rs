@@ -62,6 +62,11 @@ impl Bounds {
         (self.loss_in_round, self.bw_latest, self.inflight_latest) = (false, 0, 0);
     }
 
+    /// ResetShortTermModel.
+    pub(super) fn reset_shortterm(&mut self) {
+        (self.bw_shortterm, self.inflight_shortterm) = (u64::MAX, u32::MAX);
+    }
+
     /// LossLowerBounds, from these where nothing was lost before.
     fn lower(&mut self, max_bw: u64, cwnd: u32) {
         let bw = if self.bw_shortterm == u64::MAX { max_bw } else { self.bw_shortterm };

@@ -144,7 +144,7 @@ impl Bbr {
 
     /// StartProbeBW_REFILL: the short term is forgotten.
     pub(super) fn start_refill(&mut self) {
-        (self.bounds.bw_shortterm, self.bounds.inflight_shortterm) = (u64::MAX, u32::MAX);
+        self.bounds.reset_shortterm();
         let cycle = &mut self.cycle;
         (cycle.up_rounds, cycle.up_acked) = (0, 0);
         cycle.prev_probe_precautionary = false;

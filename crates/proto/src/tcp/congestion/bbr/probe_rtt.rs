@@ -123,7 +123,7 @@ impl Bbr {
         }
         self.min_rtt.probe_stamp = now;
         self.restore_cwnd();
-        (self.bounds.bw_shortterm, self.bounds.inflight_shortterm) = (u64::MAX, u32::MAX);
+        self.bounds.reset_shortterm();
         if self.full_pipe.reached {
             // Little is in flight: the queue need not be drained first.
             self.start_down(now);

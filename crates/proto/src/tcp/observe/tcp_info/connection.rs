@@ -42,7 +42,7 @@ impl TcpInfo {
             sacked: sacked + fin.sacked,
             lost: lost + fin.lost,
             retrans: retrans + fin.again,
-            last_data_sent: (c.tally.data_segs_out > 0).then_some(c.window_use.last_sent_at),
+            last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
             last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
             rcv_ssthresh: c.rcv.space.ssthresh(),
@@ -104,11 +104,11 @@ fn lone_fin(c: &Connection, config: &Config) -> LoneFin {
         false => c.timeouts > 0 && c.snd.wnd > 0,
     };
     let board = c.recovery.board();
-    let lost = timed_out || board.is_some_and(|board| board.fin.lost && !board.fin.reported);
+    let lost = timed_out || board.is_some_and(|board| board.fin_is_lost());
     let of = |applies: bool| if applies { segment } else { 0 };
     LoneFin {
         out: of(!counted),
-        sacked: of(board.is_some_and(|board| board.fin.reported)),
+        sacked: of(board.is_some_and(|board| board.has_fin())),
         lost: of(lost),
         again: of(lost && c.snd.fin_sent()),
     }
@@ -169,7 +169,7 @@ fn sent_unacked(c: &Connection) -> u32 {
 impl Connection {
     /// How often the time-out that runs was doubled.
     fn doublings(&self, config: &Config) -> u8 {
-        self.handshake_doublings(config).map_or(self.rtt.backoff, |doublings| doublings as u8)
+        self.handshake_doublings(config).map_or(self.rtt.backoff(), |doublings| doublings as u8)
     }
 
     /// The time-out that runs; not how long it is to the next probe of a closed window (as in Linux).

@@ -10,9 +10,19 @@ impl Scoreboard {
         let probe = self.probe.as_ref().is_some_and(|probe| probe.is_reported_by(duplicate));
         match config.loss_rules.dsack_rounds_by_delivery() {
             _ if probe || !self.rack.reordering_seen => {}
-            true => self.rack.dsack_seen = true,
+            true => self.rack.note_dsack(),
             false => self.rack.on_dsack(snd_nxt),
         }
+    }
+
+    /// See [`Rack::widen`].
+    pub(crate) fn widen(&mut self, delivered: (u32, u32)) {
+        self.rack.widen(delivered);
+    }
+
+    /// D-SACKs show the recovery to be spurious: the wider window lasts a recovery longer.
+    pub(crate) fn counts_on(&mut self) {
+        self.rack.on_spurious();
     }
 }
 

@@ -11,6 +11,11 @@ impl Scoreboard {
         self.prr = Prr::begin_between(window, ssthresh);
     }
 
+    /// What weighs so much, and was handed over, has not left.
+    pub(crate) fn take_back_sent(&mut self, weight: u32) {
+        self.prr.take_back(weight);
+    }
+
     /// What was to be retransmitted from `seq` to `end`, and was refused, waits for its retransmission again.
     pub(crate) fn take_back_resent(&mut self, queue: &mut SendQueue, (seq, end): (SeqNum, SeqNum)) {
         self.refused = true;

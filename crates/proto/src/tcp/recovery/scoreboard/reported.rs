@@ -97,7 +97,7 @@ impl Scoreboard {
 
     /// Duplicates have reported as many segments as make a loss.
     pub(crate) fn enough_reported(&self, segment: u32) -> bool {
-        self.reported_bytes() >= self.rack.dup_thresh.saturating_mul(segment)
+        self.reported_bytes() >= self.reordering().saturating_mul(segment)
     }
 
     /// The first segment is lost. Several that went as one are cut where the device cut them.

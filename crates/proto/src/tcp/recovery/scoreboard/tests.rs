@@ -67,7 +67,7 @@ fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
         let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 1 };
         board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), at(ms), &how);
         if board.phase == Phase::Open {
-            board.begin_recovery(Undo::new((9, 9), SeqNum(0)), Some((SeqNum(500), 500, 500)));
+            board.begin_recovery(SeqNum(500), 500, 500, Undo::new((9, 9), SeqNum(0)));
         }
         queue.sent(at(ms), SeqNum(seq), 100);
         board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
@@ -78,7 +78,7 @@ fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
     });
     board.on_progress(SeqNum(500), SeqNum(1000));
     assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
-    board.begin_recovery(Undo::new((7, 7), SeqNum(500)), Some((SeqNum(1000), 500, 500)));
+    board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
     let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
     assert_eq!(board.spurious(&ack, SeqNum(600)), None);
     let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
@@ -165,7 +165,7 @@ fn time_tells_only_so_many_losses_of_one_transmission() {
     let span = (SeqNum(0), SeqNum(300));
     let mut ack = arrived(&board, 0, 300, 100);
     board.read(&mut queue, &[(SeqNum(200), SeqNum(300))], SeqNum(300), &mut ack);
-    board.rack.reordering_seen = true;
+    board.saw_reordering();
     let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: RACK };
     let found = [(); 6].map(|()| {
         board.detect(&mut queue, span, ack.now, &how);
@@ -227,7 +227,7 @@ proptest! {
 #[test]
 fn a_recovery_that_creeps_is_left_to_the_time_out() {
     let mut board = Scoreboard::new(3, SeqNum(0), false);
-    board.begin_recovery(Undo::of_congestion(SeqNum(0)), Some((SeqNum(5000), 5000, 2500)));
+    board.begin_recovery(SeqNum(5000), 5000, 2500, Undo::of_congestion(SeqNum(0)));
     let mut restarts = |una| {
         board.count_partial(SeqNum(una));
         [NewRenoRules::Rfc, NewRenoRules::Kernel].map(|rules| board.restarts_timer(rules))

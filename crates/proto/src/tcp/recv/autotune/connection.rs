@@ -1,6 +1,7 @@
 //! A connection fits its buffers to what goes through them.
 
 use super::{BULK, DESCRIPTOR, HEADROOM, NEAR, SEGMENTS_MIN, Tuner};
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::Connection;
 use crate::tcp::recv::receiver::Receiver;
 use crate::{Config, Instant};

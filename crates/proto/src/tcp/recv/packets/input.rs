@@ -30,7 +30,7 @@ impl PacketSpace {
             return None;
         }
         // What goes beyond the window is taken whole where nothing waits to be read.
-        (seq.after(limit) || !self.queue.is_empty()).then_some(Outside::Beyond)
+        (seq.after(limit) || !self.nothing_waits()).then_some(Outside::Beyond)
     }
 }
 
@@ -66,7 +66,7 @@ impl Connection {
     pub(in crate::tcp) fn text_goes_the_short_way(&self, cx: &Context, segment: &Segment) -> bool {
         let packet = Connection::packet_of(cx, segment, segment.seq());
         let Some(packets) = self.rcv.space.packets() else { return false };
-        let short = packets.predicted && packet.truesize.cast_signed() <= packets.forward;
+        let short = packets.predicted && packet.truesize.cast_signed() <= packets.forward();
         short && !segment.payload.is_empty()
     }
 
@@ -80,7 +80,7 @@ impl Connection {
         let (advertised, urgent) = (self.rcv.advertised(), self.urgent_mark().is_some());
         if let Some(packets) = self.rcv.space.packets_mut() {
             packets.predicts |=
-                !packets.has_holes() && advertised > 0 && packets.allocated < packets.rcvbuf && !urgent;
+                !packets.has_holes() && advertised > 0 && packets.allocated() < packets.rcvbuf() && !urgent;
         }
     }
 
@@ -241,18 +241,17 @@ impl Connection {
     /// The segment that is next.
     fn queue_next(&mut self, cx: &mut Context, segment: &mut Segment, seq: SeqNum) {
         let packet = Connection::packet_of(cx, segment, seq);
-        let short = self
-            .rcv
-            .space
-            .packets()
-            .is_some_and(|packets| packets.predicted && packet.truesize.cast_signed() <= packets.forward);
+        let short =
+            self.rcv.space.packets().is_some_and(|packets| {
+                packets.predicted && packet.truesize.cast_signed() <= packets.forward()
+            });
         if !short && !self.schedule_packet(cx, &packet) {
             let text = !segment.payload.is_empty();
             self.rcv.ack_owed = AckOwed::Now;
             self.events |= Events::READABLE;
             let Some(packets) = self.rcv.space.packets_mut() else { return };
             packets.no_room = true;
-            if text && !packets.queue.is_empty() {
+            if text && !packets.nothing_waits() {
                 cx.counters.rcv_q_drop += 1;
                 return;
             }
@@ -338,7 +337,7 @@ impl Connection {
         let Some(packets) = self.rcv.space.packets_mut() else { return };
         let (rcv_mss, pushed) = packets.measure(&seen, &sizes, pushed, advertised);
         self.rcv.rcv_mss = rcv_mss as u16;
-        self.rcv.delay.pushed = pushed;
+        self.rcv.delay.set_pushed(pushed);
     }
 
     fn grow_with(&mut self, cx: &Context, packet: &Packet) {
@@ -412,7 +411,7 @@ impl Connection {
                 self.grow_with(cx, &packet);
             }
             if let Some(packets) = self.rcv.space.packets_mut().filter(|_| !placed.copied) {
-                packets.charge(packet.truesize);
+                packets.charge_out_of_order(&packet);
             }
         }
         if held && let Some(packets) = self.rcv.space.packets_mut() {

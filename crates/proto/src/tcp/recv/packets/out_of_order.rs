@@ -184,6 +184,11 @@ impl PacketSpace {
         self.out_of_order.range(Ordered(seq)..).next().map(|(_, packet)| *packet)
     }
 
+    /// It is kept by itself: what it takes counts once the window has grown with it.
+    pub(crate) fn charge_out_of_order(&mut self, packet: &Packet) {
+        self.charge(packet.truesize);
+    }
+
     /// What is in order at `rcv_nxt` now joins what waits to be read, up to a FIN: the number behind it, and whether the FIN is reached.
     /// What of it had come before is reported by `twice`.
     pub(crate) fn join(

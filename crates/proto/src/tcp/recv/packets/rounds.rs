@@ -15,7 +15,7 @@ pub(crate) struct Rounds {
     first: SeqNum,
     since: Instant,
     /// Number of the next byte the application reads.
-    pub(super) copied: SeqNum,
+    copied: SeqNum,
     /// Eight times the round trip, µs; 0: unknown.
     rtt_8: u32,
     /// The window that opened at `began` is used up with this; `None`: none is measured.
@@ -62,6 +62,10 @@ impl Rounds {
 
     pub(crate) fn copied(&self) -> SeqNum {
         self.copied
+    }
+
+    pub(super) fn note_copied(&mut self, upto: SeqNum) {
+        self.copied = upto;
     }
 
     pub(super) fn bound(&mut self, clamp: u32) {

@@ -1,6 +1,7 @@
 //! A connection searches for the largest packets its path carries.
 
 use super::{ALWAYS, BLACK_HOLES, MtuSearch, Next, Probe, WINDOW_MIN};
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::observe::tcp_info::{self, CaState};
 use crate::tcp::open::negotiation::{self, TIMESTAMPS_LEN};
@@ -81,8 +82,7 @@ impl Connection {
         }
         self.resize();
         let segments = (self.congestion.cwnd() / was).max(1);
-        let cwnd = segments.saturating_mul(self.smss().into());
-        self.congestion.on_resize(cwnd);
+        self.congestion.on_resize(segments.saturating_mul(self.smss().into()));
     }
 
     /// Is it time for a probe, when `unsent` bytes wait (Linux's `tcp_mtu_probe`)?

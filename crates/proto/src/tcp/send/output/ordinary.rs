@@ -29,7 +29,7 @@ impl Connection {
         {
             return false;
         }
-        let (flight, silence) = (seq.since(self.snd.una), now.nanos_since(self.window_use.last_sent_at));
+        let (flight, silence) = (seq.since(self.snd.una), now.nanos_since(self.window_use.last_sent_at()));
         debug_assert_eq!(flight, self.snd.flight_size());
         let (alone, rto) = (flight == 0, self.rtt.rto_nanos());
         // A FIN takes a number, for which the peer's window has room.

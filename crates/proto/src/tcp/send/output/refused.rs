@@ -14,7 +14,7 @@
 //! ```
 
 use crate::Instant;
-use crate::tcp::congestion::{Lost, Signal};
+use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::observe::tcp_info::{CaState, ca_state};
 use crate::tcp::open::handshake::Handshake;
@@ -154,7 +154,7 @@ impl Connection {
         }
         let probe_was_it = self.loss_probe_refused(cx, end);
         if let Some(board) = self.recovery.board_mut() {
-            board.prr.take_back(weight);
+            board.take_back_sent(weight);
         }
         if self.snd.flight_size() == 0 {
             self.wait_for_room(cx);

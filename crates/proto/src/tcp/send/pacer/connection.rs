@@ -1,6 +1,7 @@
 //! A connection asks when its next segment may leave.
 
 use super::UNPACED_SEGMENTS;
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Special;
 use crate::tcp::timers::Timer;
@@ -63,7 +64,7 @@ impl Connection {
             // Not more than a quarter of the window at once.
             let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);
             // What left before there was a rate, or unpaced, did not leave the gate open.
-            let moments = (self.window_use.last_sent_at.min(cx.now), cx.now);
+            let moments = (self.window_use.last_sent_at().min(cx.now), cx.now);
             Special::of(&mut self.special, cx.now).pacer.on_sent(moments, bytes, rate, slack);
         }
     }

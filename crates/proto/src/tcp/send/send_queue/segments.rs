@@ -249,7 +249,11 @@ impl Segments {
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<TxSegment> {
-        if self.marked.is_some() { self.remove(self.first_place()) } else { self.plain.pop_front() }
+        if self.marked.is_some() { self.pop_marked() } else { self.plain.pop_front() }
+    }
+
+    fn pop_marked(&mut self) -> Option<TxSegment> {
+        self.remove(self.first_place())
     }
 
     /// Returns where the one that was at `place` lies now.

@@ -36,6 +36,12 @@ impl SendQueue {
         (self.unit > 1).then_some(self.sent_weight)
     }
 
+    /// What was acknowledged last weighed.
+    #[cold]
+    pub(crate) fn acked_weight(&self) -> u32 {
+        self.acked_weight
+    }
+
     /// Segments take so many bytes from now on.
     pub(crate) fn resize(&mut self, segment: u32) {
         if let Some(held) = self.held.as_mut().filter(|held| held.unit > 1 && held.unit != segment) {
