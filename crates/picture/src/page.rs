@@ -166,7 +166,7 @@ fn table(table: &Table, held: &[bool]) -> String {
 fn run(document: &Document, run: &Run) -> String {
     let mut html = format!("<section class=\"run\"><h2>{}</h2>", prose(&run.name));
     if !document.is_whole(run) && !run.graphs.is_empty() {
-        html.push_str("<p class=\"hint\">Over early, and drawn over an axis of time of its own.</p>");
+        html.push_str("<p class=\"hint\">This run is over so early that it has a time axis of its own.</p>");
     }
     html.push_str("<div class=\"figures\">");
     for graph in &run.graphs {
