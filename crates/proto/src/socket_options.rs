@@ -8,7 +8,6 @@ use crate::errors::sentences;
 use crate::tcp::send::nagle::Nagle;
 use crate::{CongestionControl, Md5Keys};
 use alloc::sync::Arc;
-use core::mem;
 use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
 use wire::Addr;
@@ -39,10 +38,11 @@ macro_rules! options {
         }
 
         impl SocketOptions {
-            /// Everything is as by default. (Field by field: this is asked of every connection, and costs a third of a comparison by `==`.)
+            /// All but `nodelay` and `cork` is as by default. (Field by field, where it lies: this is asked of every connection, and costs a third of
+            /// a comparison by `==`.)
             #[inline(always)]
             fn asks_for_nothing(&self) -> bool {
-                $(self.$field == $default &&)+ true
+                $((matches!(stringify!($field), "nodelay" | "cork") || self.$field == $default) &&)+ true
             }
 
             /// Changes one.
@@ -240,9 +240,9 @@ pub(crate) struct Options {
 
 impl From<SocketOptions> for Options {
     #[inline(always)]
-    fn from(mut options: SocketOptions) -> Options {
-        let off = if mem::take(&mut options.nodelay) { Nagle::OFF } else { Nagle::empty() };
-        let cork = if mem::take(&mut options.cork) { Nagle::CORK } else { Nagle::empty() };
+    fn from(options: SocketOptions) -> Options {
+        let off = if options.nodelay { Nagle::OFF } else { Nagle::empty() };
+        let cork = if options.cork { Nagle::CORK } else { Nagle::empty() };
         let rare = if options.asks_for_nothing() { RareOptions(None) } else { RareOptions::keep(options) };
         Options { nagle: off.union(cork), rare }
     }
@@ -261,7 +261,7 @@ impl RareOptions {
 
     #[inline(never)]
     fn keep(options: SocketOptions) -> RareOptions {
-        RareOptions(Some(Arc::new(options.into_range())))
+        RareOptions(Some(Arc::new(SocketOptions { nodelay: false, cork: false, ..options.into_range() })))
     }
 
     pub(crate) fn set_md5_keys(&mut self, md5_keys: Md5Keys) {
