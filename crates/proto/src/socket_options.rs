@@ -38,8 +38,7 @@ macro_rules! options {
         }
 
         impl SocketOptions {
-            /// All but `nodelay` and `cork` is as by default. (Field by field, where it lies: this is asked of every connection, and costs a third of
-            /// a comparison by `==`.)
+            /// All but `nodelay` and `cork` is as by default. (Field by field, without a copy: this is asked of every connection.)
             #[inline(always)]
             fn asks_for_nothing(&self) -> bool {
                 $((matches!(stringify!($field), "nodelay" | "cork") || self.$field == $default) &&)+ true
