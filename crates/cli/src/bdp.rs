@@ -17,10 +17,10 @@ pub(crate) struct BdpArgs {
     #[arg(value_parser = values::positive_duration)]
     rtt: Duration,
     /// Payload of a segment, bytes: 1448 is what 1500 leave beside IPv4 and timestamps.
-    #[arg(long, default_value_t = 1448, value_parser = clap::value_parser!(u32).range(8..=65_535))]
+    #[arg(long, default_value_t = 1448, allow_negative_numbers = true, value_parser = values::whole(8..=65_535))]
     mss: u32,
     /// Segments of the first flight.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = values::whole(1..=1000))]
     initcwnd: u32,
     /// The figures as JSON.
     #[arg(long)]

@@ -76,7 +76,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "prometheus"])]
     watch: bool,
     /// End --watch after so many windows.
-    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "watch", allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     times: Option<u32>,
     /// Of --watch and --listen: look less often than --interval where looking would take more than this share of a core.
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]

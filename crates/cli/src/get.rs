@@ -43,7 +43,7 @@ pub(crate) struct GetArgs {
     #[arg(help = "What to get: http://HOST[:PORT]/PATH", value_name = "URL")]
     url: Target,
     /// Requests, one after the other, each on a connection of its own; the first asks for a cookie, the others have it.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     count: u32,
     /// Draw the packets of the first connection and of the last.
     #[arg(long)]

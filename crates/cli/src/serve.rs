@@ -78,10 +78,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_early_unsafe: bool,
     /// The most connections that wait to be accepted, per listener.
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 4096, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     backlog: u32,
     /// The most connections that are served at once, per listener; more wait to be accepted.
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 4096, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     max_connections: u32,
     /// Let go of a client that keeps the server waiting for so long: for the head of a request, for more of its body, or to take
     /// more of a reply.

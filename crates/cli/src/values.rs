@@ -1,8 +1,20 @@
 //! Texts of arguments as values, with errors that say what a right one looks like.
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Reads a whole number of a range.
+pub(crate) fn whole(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| match (range.start(), range.end()) {
+            (least, &u32::MAX) => format!("write a whole number of at least {least}"),
+            (least, most) => format!("write a whole number from {least} to {most}"),
+        })
+    }
+}
 
 /// A time with a unit, as in `500us`, `1ms`, `1.5s`; plain `0` is zero.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

@@ -1,5 +1,6 @@
 //! What `firstbyte lab` and its scenarios take.
 
+use crate::values::whole;
 use ::lab::experiment::{Axis, Whose};
 use ::lab::network::Profile;
 use ::lab::scenario::CATALOGUE;
@@ -131,7 +132,7 @@ impl core::str::FromStr for Hosts {
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
     /// Seed of everything random; the same seed gives the same packets.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = seed)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(super) seed: u64,
     /// Print the results as JSON.
     #[arg(long)]
@@ -156,16 +157,16 @@ pub(super) struct OutputArgs {
 #[derive(Args, Debug)]
 pub(super) struct FastOpenArgs {
     /// Round-trip time of the path, e.g. 170ms, 1.5s, 30us.
-    #[arg(long, default_value = "170ms", value_parser = round_trip)]
+    #[arg(long, default_value = "170ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Requests, each on a connection of its own.
-    #[arg(short = 'c', long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short = 'c', long, default_value_t = 10, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=10_000))]
     pub(super) count: u32,
     /// Length of a request, bytes.
-    #[arg(long, default_value_t = 200, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 200, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
     /// Length of a reply, bytes.
-    #[arg(long, default_value_t = 500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
     /// Whose settings and habits both ends have.
     #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
@@ -183,13 +184,13 @@ pub(super) struct FastOpenArgs {
 #[derive(Args, Debug)]
 pub(super) struct PacketsArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Length of the request, bytes.
-    #[arg(long, default_value_t = 27, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 27, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
     /// Length of the reply, bytes.
-    #[arg(long, default_value_t = 43, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 43, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -198,13 +199,13 @@ pub(super) struct PacketsArgs {
 #[derive(Args, Debug)]
 pub(super) struct FallbackArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "20ms", value_parser = round_trip)]
+    #[arg(long, default_value = "20ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Length of a request, bytes.
-    #[arg(long, default_value_t = 200, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 200, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
     /// Length of a reply, bytes.
-    #[arg(long, default_value_t = 500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -213,10 +214,10 @@ pub(super) struct FallbackArgs {
 #[derive(Args, Debug)]
 pub(super) struct MiddleboxArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Visits through the middlebox.
-    #[arg(short = 'c', long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'c', long, default_value_t = 5, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) count: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -225,13 +226,13 @@ pub(super) struct MiddleboxArgs {
 #[derive(Args, Debug)]
 pub(super) struct QlenArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "200ms", value_parser = round_trip)]
+    #[arg(long, default_value = "200ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Connections opened at the same moment.
-    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 6, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) clients: u32,
     /// The listener's Fast Open queue length.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=4096))]
     pub(super) qlen: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -240,13 +241,13 @@ pub(super) struct QlenArgs {
 #[derive(Args, Debug)]
 pub(super) struct BigRequestArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "100ms", value_parser = round_trip)]
+    #[arg(long, default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Length of the request, bytes.
-    #[arg(long, default_value_t = 10_000, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 10_000, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
     /// Largest IP packet of both hosts, bytes.
-    #[arg(long, default_value_t = 1500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    #[arg(long, default_value_t = 1500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(576..=65_535))]
     pub(super) mtu: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -255,7 +256,7 @@ pub(super) struct BigRequestArgs {
 #[derive(Args, Debug)]
 pub(super) struct FlagsArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Whose settings and habits both ends have.
     #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
@@ -267,7 +268,7 @@ pub(super) struct FlagsArgs {
 #[derive(Args, Debug)]
 pub(super) struct ReplayArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -276,25 +277,25 @@ pub(super) struct ReplayArgs {
 #[derive(Args, Debug)]
 pub(super) struct CongestionArgs {
     /// Round-trip time of the path with empty queues.
-    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Congestion control, several with commas.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "cubic,bbr")]
     pub(super) algorithm: Vec<AlgorithmArg>,
     /// Rate of the bottleneck, Mbit/s.
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 10, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) mbit: u32,
     /// Its queue, percent of what fills the pipe.
-    #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, default_value_t = 100, value_name = "PERCENT", allow_negative_numbers = true, value_parser = whole(0..=10_000))]
     pub(super) queue: u32,
     /// The queue's discipline in tc's words, e.g. 'fq_codel target 5ms', in place of drop-tail.
     #[arg(long, value_name = "WORDS", value_parser = discipline)]
     pub(super) qdisc: Option<String>,
     /// Packets lost at random, per thousand.
-    #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", value_parser = clap::value_parser!(u32).range(0..=500))]
+    #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", allow_negative_numbers = true, value_parser = whole(0..=500))]
     pub(super) loss: u32,
     /// Length of the download, kB.
-    #[arg(long, default_value_t = 5000, value_name = "KB", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 5000, value_name = "KB", allow_negative_numbers = true, value_parser = whole(1..=100_000))]
     pub(super) size: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -303,20 +304,20 @@ pub(super) struct CongestionArgs {
 #[derive(Args, Debug)]
 pub(super) struct TextbookArgs {
     /// Round-trip time of the path.
-    #[arg(long, default_value = "100ms", value_parser = round_trip)]
+    #[arg(long, default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     /// Congestion control of the sender.
     #[arg(long, value_enum, default_value_t = AlgorithmArg::Reno)]
     pub(super) algorithm: AlgorithmArg,
     /// Slow-start threshold at the beginning, segments.
-    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, default_value_t = 16, value_name = "N", allow_negative_numbers = true, value_parser = whole(2..=1000))]
     pub(super) ssthresh: u32,
     /// What is lost of the next round whose window reaches N segments: all:N (a time-out follows) or first:N (duplicate ACKs); several with
     /// commas; nothing where none is given.
     #[arg(long, value_delimiter = ',', num_args = 0..=1, default_value = "all:24,first:16", value_name = "WHAT:N")]
     pub(super) lose: Vec<Loss>,
     /// Rounds to show.
-    #[arg(long, default_value_t = 25, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, default_value_t = 25, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=200))]
     pub(super) rounds: u32,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -392,7 +393,7 @@ fn round_trip(text: &str) -> Result<Duration, String> {
     let seconds = number * unit;
     let (least, most) = RTT_RANGE;
     if !(least.as_secs_f64()..=most.as_secs_f64()).contains(&seconds) {
-        return Err("a round trip takes from 1us to 60s".into());
+        return Err("a round trip takes from 1us to 60s; write e.g. 170ms".into());
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
@@ -424,7 +425,7 @@ pub(super) struct SweepArgs {
     #[arg(long, value_name = "KEY=VALUES")]
     pub(super) vary: Vec<Axis>,
     /// So many seeds, from --seed on.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) repeat: u32,
     /// What is measured, e.g. 'goodput()'; without it what the file expects something of. May be given again.
     #[arg(long, value_name = "FORMULA")]
@@ -440,7 +441,7 @@ pub(super) struct SweepArgs {
 #[derive(Args, Debug)]
 pub(super) struct SweepOutput {
     /// The first seed.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = seed)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(super) seed: u64,
     /// Print every play as JSON.
     #[arg(long)]

@@ -40,7 +40,11 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 58] = [
+    let cases: [(&[&str], &str); 62] = [
+        (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
+        (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
+        (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
+        (&["lab", "packets", "--seed", "-1"], "write a whole number, e.g. 1"),
         (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "-tulpn"], "ss -u lists UDP"),
         (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
@@ -91,7 +95,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["get", "10.78.0.1/x"], "write it with its scheme: http://10.78.0.1/x"),
         (&["get", "https://a/"], "only http: there is no TLS here"),
         (&["get", "http://a/", "--timeout", "10"], "write a time with a unit, such as 500us, 1ms or 1.5s"),
-        (&["get", "http://a/", "-c", "0"], "0 is not in 1.."),
+        (&["get", "http://a/", "-c", "0"], "write a whole number of at least 1"),
         (
             &["get", "http://a/", "--resolve", "a:80"],
             "write NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1",
@@ -108,7 +112,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
             "--set net.ipv4.tcp_fastopen_key would show the key to everybody who lists processes: write it into a file",
         ),
         (&["serve", "--timeout", "0"], "0 leaves no time at all"),
-        (&["serve", "--max-connections", "0"], "0 is not in 1.."),
+        (&["serve", "--max-connections", "0"], "write a whole number of at least 1"),
         (&["serve", "--synack-hold", "1"], "write a time with a unit"),
         (
             &["serve", "--address", "10.0.0.1"],
