@@ -136,12 +136,26 @@ pub enum QueueSample {
     },
 }
 
+/// What a host's card holds from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardSample {
+    /// Whose.
+    pub host: HostId,
+    /// Since when.
+    pub at: Instant,
+    /// Packets that wait in its disciplines.
+    pub waiting: usize,
+    /// Descriptors of its rings that are in use.
+    pub in_rings: usize,
+}
+
 /// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     observations: Vec<Observation>,
     traced: Vec<(HostId, TraceEvent)>,
     queues: Vec<QueueSample>,
+    cards: Vec<CardSample>,
 }
 
 impl Capture {
@@ -167,6 +181,16 @@ impl Capture {
     /// Adds what was seen of queues.
     pub(crate) fn note_queues(&mut self, samples: Vec<QueueSample>) {
         self.queues.extend(samples);
+    }
+
+    /// Adds what a card holds.
+    pub(crate) fn note_card(&mut self, sample: CardSample) {
+        self.cards.push(sample);
+    }
+
+    /// What was seen of cards, whenever that changed.
+    pub fn cards(&self) -> &[CardSample] {
+        &self.cards
     }
 
     /// What was seen of the queues of wires that have a rate or a discipline.

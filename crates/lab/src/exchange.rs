@@ -131,6 +131,25 @@ pub fn exchanges_of(capture: &Capture, clients: &[HostId]) -> Vec<Exchange> {
     groups.into_iter().map(Group::measure).collect()
 }
 
+/// The connections that somebody began who is none of the hosts, in the order of their first SYNs.
+pub fn spoofed(capture: &Capture) -> Vec<Exchange> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut by_ends: HashMap<[SocketAddr; 2], usize> = HashMap::new();
+    for journey in capture.journeys() {
+        let Some(segment) = journey.segment() else { continue };
+        let (from, to) = (segment.src(), segment.dst());
+        let is_foreign = journey.injected_by.is_some();
+        if let Some(group) = by_ends.get(&if is_foreign { [from, to] } else { [to, from] }) {
+            groups[*group].journeys.push(journey);
+        } else if is_foreign && segment.is_syn() {
+            by_ends.insert([from, to], groups.len());
+            let flow = Flow { host: None, client: from, server: to, from_client: true };
+            groups.push(Group { flow, isn: segment.tcp.seq, journeys: vec![journey] });
+        }
+    }
+    groups.into_iter().map(Group::measure).collect()
+}
+
 /// Whose packet it is, in the client's words: what the client sent, and what it received or should have.
 #[derive(Clone, Copy, Debug)]
 struct Flow {

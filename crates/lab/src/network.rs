@@ -67,7 +67,7 @@ pub use sys::{Calls, Sys};
 pub use table::NextHopError;
 pub use ways::Ways;
 
-use crate::capture::{Capture, HostId, PacketId, Place};
+use crate::capture::{Capture, CardSample, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
 use bytes::Bytes;
 use card::CardEvent;
@@ -444,6 +444,9 @@ impl Network {
     fn note_card(&mut self, host: HostId, event: CardEvent) {
         let (Traveller { packet, bytes, .. }, place) = match event {
             CardEvent::OnLine(frame) => return self.transmit(host, frame),
+            CardEvent::Holds([waiting, in_rings]) => {
+                return self.capture.note_card(CardSample { host, at: self.now, waiting, in_rings });
+            }
             CardEvent::Sent(frame) => {
                 self.record(frame.packet, Place::Left(host), &frame.bytes);
                 return self.transmit(host, frame);

@@ -5,6 +5,8 @@
   if (!bar || !(end > 0)) return;
   bar.hidden = false;
   const UNITS = 10000;
+  // Above and below the data.
+  const EDGE = 3;
   const unitOf = (end) => end >= 10000 ? ["s", 1000] : ["ms", 1];
   const [unit, perUnit] = unitOf(end);
   const NS = document.querySelector(".chart, .packets").namespaceURI;
@@ -14,13 +16,13 @@
     const cursor = document.createElementNS(NS, "line");
     cursor.setAttribute("class", "cursor");
     cursor.setAttribute("y1", 0);
-    cursor.setAttribute("y2", data.getAttribute("height"));
+    const height = Number(data.getAttribute("height")) - 2 * EDGE;
+    cursor.setAttribute("y2", height);
     area.append(cursor);
     const figure = svg.closest("figure");
     return {
-      svg, data, cursor,
+      svg, data, cursor, height,
       end: Number(svg.dataset.end),
-      height: Number(data.getAttribute("height")),
       ticks: svg.querySelector(".xticks"),
       outputs: [...figure.querySelectorAll(".legend output")],
       values: JSON.parse(figure.querySelector("script").textContent),
@@ -56,7 +58,7 @@
     for (const { data, ticks: group, height, end } of charts) {
       const [from, to] = view.map((share) => share * end);
       const perUnit = unitOf(end)[1];
-      data.setAttribute("viewBox", `${view[0] * UNITS} 0 ${(view[1] - view[0]) * UNITS} ${height}`);
+      data.setAttribute("viewBox", `${view[0] * UNITS} ${-EDGE} ${(view[1] - view[0]) * UNITS} ${height + 2 * EDGE}`);
       group.replaceChildren(...ticks(from, to).flatMap(([value, step]) => {
         const x = `${((value - from) / (to - from)) * 100}%`;
         const line = document.createElementNS(NS, "line");

@@ -73,7 +73,7 @@ pub struct Table {
 /// What happened once.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its name.
+    /// Its name; empty if it needs none beside the question.
     pub name: String,
     /// Quantities over time, milliseconds since the run began.
     pub graphs: Vec<Graph>,

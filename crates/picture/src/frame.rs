@@ -29,14 +29,16 @@ impl Frame {
         }
     }
 
-    /// What the element around the data says of its width.
-    pub(crate) fn viewport(self, margins: f64, height: f64) -> String {
-        match self {
-            Frame::Fluid => format!(
-                "width=\"100%\" height=\"{height}\" viewBox=\"0 0 {UNITS} {height}\" preserveAspectRatio=\"none\""
-            ),
-            Frame::Fixed(width) => format!("width=\"{}\" height=\"{height}\"", width - margins),
-        }
+    /// What the element around the data says of its size: `edge` more above and below them.
+    pub(crate) fn viewport(self, margins: f64, height: f64, edge: f64) -> String {
+        let outer = height + 2.0 * edge;
+        let (width, units) = match self {
+            Frame::Fluid => ("100%".to_owned(), UNITS),
+            Frame::Fixed(width) => (trimmed(width - margins), width - margins),
+        };
+        format!(
+            "width=\"{width}\" y=\"-{edge}\" height=\"{outer}\" viewBox=\"0 -{edge} {units} {outer}\" preserveAspectRatio=\"none\""
+        )
     }
 }
 

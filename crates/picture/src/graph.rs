@@ -14,6 +14,9 @@ use crate::scale::{number, round_up, ticks};
 use crate::series::{Series, Style};
 use std::fmt::Write as _;
 
+/// The unit of an upright axis that counts bytes: as many digits as are of use stand there, and kB or MB where there would be more.
+pub const BYTES: &str = "bytes";
+
 /// What stands on the upright axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
@@ -68,6 +71,11 @@ const HEIGHT: f64 = 190.0;
 const ROW: f64 = 20.0;
 /// Milliseconds from which an axis of time counts seconds; the script does the same.
 const IN_SECONDS: f64 = 10_000.0;
+/// Bytes from which an axis counts the next larger unit.
+const IN_KB: f64 = 10e3;
+const IN_MB: f64 = 10e6;
+/// Above and below the data, so that a line at either end is whole; the script knows it, too.
+const EDGE: f64 = 3.0;
 /// Into so many parts the axis is cut where a series has more points than can be seen.
 const PARTS: usize = 1500;
 
@@ -110,17 +118,30 @@ impl Graph {
     /// What the legend says of a series: also where it is, if not in the picture.
     pub(crate) fn legend(&self, series: &Series) -> String {
         let lowest = series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite()).fold(f64::MAX, f64::min);
-        let unit = match &self.y {
-            Axis::Number { unit, .. } if !unit.is_empty() => format!(" {unit}"),
-            _ => String::new(),
-        };
         match series.aside {
             true if lowest > self.top() => {
-                format!("{}: above the picture, at {}{unit} and more", series.name, number(lowest))
+                let (one, unit) = self.y_unit(lowest);
+                let lowest = format!("{} {unit}", number(lowest / one));
+                format!("{}: above the picture, at {} and more", series.name, lowest.trim_end())
             }
             true => format!("{}: rises above the picture", series.name),
             false => series.name.clone(),
         }
+    }
+
+    /// What one of the upright axis's unit is, and its name, if it ends at `top`.
+    pub(crate) fn y_unit(&self, top: f64) -> (f64, &str) {
+        match &self.y {
+            Axis::Number { unit, .. } if unit == BYTES && top >= IN_MB => (1e6, "MB"),
+            Axis::Number { unit, .. } if unit == BYTES && top >= IN_KB => (1e3, "kB"),
+            Axis::Number { unit, .. } => (1.0, unit),
+            Axis::Names(_) => (1.0, ""),
+        }
+    }
+
+    /// Is anything to be seen of it: something that is not zero all the time, and lasts?
+    pub fn shows(&self) -> bool {
+        self.series.iter().any(Series::shows)
     }
 
     /// Is there nothing to draw?
@@ -180,7 +201,8 @@ impl Graph {
         // Writing to a string cannot fail.
         let _ = write!(svg, "<g class=\"area\" transform=\"translate(0 {ABOVE})\">");
         self.draw_grid(&mut svg, frame, height, top, end);
-        let _ = write!(svg, "<svg class=\"data\" {} overflow=\"hidden\">", frame.viewport(MARGINS, height));
+        let _ =
+            write!(svg, "<svg class=\"data\" {} overflow=\"hidden\">", frame.viewport(MARGINS, height, EDGE));
         for series in &self.series {
             let place = Place { frame, end, top, height };
             place.draw(&mut svg, &series.thinned(end, PARTS));
@@ -201,8 +223,9 @@ impl Graph {
         };
         match &self.y {
             Axis::Number { .. } => {
+                let one = self.y_unit(top).0;
                 for value in ticks(0.0, top, 4) {
-                    text(height * (1.0 - value / top), &number(value));
+                    text(height * (1.0 - value / top), &number(value / one));
                 }
             }
             Axis::Names(names) => {
@@ -211,7 +234,8 @@ impl Graph {
                 }
             }
         }
-        if let Axis::Number { label, unit } = &self.y {
+        if let Axis::Number { label, .. } = &self.y {
+            let unit = self.y_unit(top).1;
             let named = if unit.is_empty() { label.clone() } else { format!("{label}, {unit}") };
             let _ =
                 write!(svg, "<text class=\"name\" x=\"{}\" y=\"12\">{}</text>", 4.0 - LEFT, escape(&named));
@@ -344,6 +368,36 @@ mod tests {
         for part in [">window, kB<", ">time, ms<", ">20<", ">100<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
+    }
+
+    #[test]
+    fn an_axis_of_bytes_has_the_unit_that_leaves_few_digits() {
+        let graph = |bytes| {
+            let window = Series::new("cwnd", Style::Step, Tone::Blue, vec![(0.0, 0.0), (40.0, bytes)]);
+            let graph = Graph::new("Window", "data", BYTES).with(window);
+            graph.draw(Frame::Fluid, graph.ends())
+        };
+        for (bytes, parts) in [
+            (500.0, [">data, bytes<", ">200<"]),
+            (30e3, [">data, kB<", ">10<"]),
+            (40e6, [">data, MB<", ">20<"]),
+        ] {
+            assert!(parts.iter().all(|part| graph(bytes).contains(part)), "{parts:?}: {}", graph(bytes));
+        }
+    }
+
+    #[test]
+    fn what_is_zero_or_over_at_once_shows_nothing() {
+        let shows = |style, points| {
+            Graph::new("x", "y", "").with(Series::new("x", style, Tone::Blue, points)).shows()
+        };
+        assert!(!shows(Style::Step, vec![(0.0, 0.0), (5.0, 0.0)]), "zero all the time");
+        assert!(!shows(Style::Step, vec![(3.0, 7.0), (3.0, 8.0)]), "a moment");
+        let moments = vec![(3.0, 7.0), (3.0, 8.0), (5.0, f64::NAN), (5.0, 7.0), (5.0, 8.0)];
+        assert!(!shows(Style::Step, moments), "moments, one after the other");
+        assert!(!shows(Style::Spans, vec![(3.0, 0.0), (3.0, -1.0)]), "no time at all");
+        assert!(shows(Style::Step, vec![(0.0, 7.0), (5.0, 0.0)]) && shows(Style::Dots, vec![(0.0, 7.0)]));
+        assert!(shows(Style::Spans, vec![(3.0, 0.0), (4.0, -1.0)]), "the lowest row");
     }
 
     #[test]

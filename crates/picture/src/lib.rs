@@ -11,10 +11,10 @@
 //! reader of captures fill a [`Document`].
 //!
 //! ```
-//! use firstbyte_picture::{Document, Graph, Run, Series, Style, Tone};
+//! use firstbyte_picture::{BYTES, Document, Graph, Run, Series, Style, Tone};
 //!
-//! let window = Series::new("cwnd", Style::Step, Tone::Blue, vec![(0.0, 10.0), (40.0, 20.0)]);
-//! let graph = Graph::new("Congestion window", "window", "kB").with(window);
+//! let window = Series::new("cwnd", Style::Step, Tone::Blue, vec![(0.0, 10e3), (40.0, 20e3)]);
+//! let graph = Graph::new("Congestion window", "window", BYTES).with(window);
 //! let mut document = Document::new("Slow start", "How fast does a window grow?");
 //! document.runs.push(Run { graphs: vec![graph], ..Run::new("reno") });
 //! assert!(document.to_html().contains("Congestion window"));
@@ -34,6 +34,6 @@ mod sheet;
 
 pub use book::{Chapter, Leaf, book};
 pub use document::{Block, Document, Place, Run, Table, Verdict};
-pub use graph::{Axis, Graph};
+pub use graph::{Axis, BYTES, Graph};
 pub use ladder::{Kind, Ladder, Rung, Way};
 pub use series::{Series, Style, Tone};

@@ -164,7 +164,8 @@ fn table(table: &Table, held: &[bool]) -> String {
 }
 
 fn run(document: &Document, run: &Run) -> String {
-    let mut html = format!("<section class=\"run\"><h2>{}</h2>", prose(&run.name));
+    let heading = if run.name.is_empty() { String::new() } else { format!("<h2>{}</h2>", prose(&run.name)) };
+    let mut html = format!("<section class=\"run\">{heading}");
     if !document.is_whole(run) && !run.graphs.is_empty() {
         html.push_str("<p class=\"hint\">This run is over so early that it has a time axis of its own.</p>");
     }
@@ -200,7 +201,7 @@ fn figure(graph: &Graph, ends: Ends) -> String {
     }
     html.push_str("</ul>");
     if graph.over_time {
-        html.push_str(&values(graph, end));
+        html.push_str(&values(graph, ends));
     }
     html.push_str("</figure>");
     html
@@ -228,13 +229,14 @@ fn swatch(series: &Series) -> String {
 }
 
 /// What the script reads out where the slider stands: for each series its points, where it has a value at any time.
-fn values(graph: &Graph, end: f64) -> String {
+fn values(graph: &Graph, ends: Ends) -> String {
+    let one = graph.y_unit(ends.top).0;
     let series = graph.series.iter().map(|series| {
         if !matches!(series.style, Style::Step | Style::Line) || !series.is_one_line() {
             return "[]".to_owned();
         }
-        let thin = series.thinned(end, READ_OUT);
-        let value = |y: f64| if y.is_nan() { "null".to_owned() } else { trimmed(y) };
+        let thin = series.thinned(ends.right, READ_OUT);
+        let value = |y: f64| if y.is_nan() { "null".to_owned() } else { trimmed(y / one) };
         let points = thin.points.iter().map(|(x, y)| format!("[{},{}]", trimmed(*x), value(*y)));
         format!("[{}]", points.collect::<Vec<_>>().join(","))
     });

@@ -106,6 +106,18 @@ impl Series {
         values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
+    /// Is anything to be seen of it: marks, a line that is not zero all the time, a bar of some length?
+    pub(crate) fn shows(&self) -> bool {
+        let mut steps = self.points.windows(2).filter(|pair| pair[0].0 < pair[1].0);
+        match self.style {
+            Style::Step | Style::Line => {
+                self.greatest() > 0.0 && steps.any(|pair| pair.iter().all(|(_, y)| y.is_finite()))
+            }
+            Style::Spans => steps.any(|pair| pair[0].1 >= 0.0),
+            Style::Dots | Style::Crosses | Style::Bars => !self.points.is_empty(),
+        }
+    }
+
     /// Its points, and of each whether a line begins there.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = (bool, (f64, f64))> {
         let mut begins = true;

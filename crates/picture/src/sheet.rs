@@ -33,7 +33,9 @@ fn svg(document: &Document) -> String {
         sheet.graph(graph, graph.ends());
     }
     for run in &document.runs {
-        sheet.heading("run", &run.name);
+        if !run.name.is_empty() {
+            sheet.heading("run", &run.name);
+        }
         run.graphs.iter().for_each(|graph| sheet.graph(graph, document.ends(run, graph)));
         run.ladder.iter().for_each(|ladder| sheet.ladder(ladder));
     }

@@ -136,6 +136,16 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         self.rings.iter().map(Ring::stats)
     }
 
+    /// Packets that wait in its disciplines.
+    pub fn backlog(&self) -> usize {
+        self.rings.iter().map(Ring::backlog).sum()
+    }
+
+    /// Descriptors of its rings that are in use.
+    pub fn in_rings(&self) -> usize {
+        self.rings.iter().map(Ring::used).sum()
+    }
+
     /// Offers a packet to the discipline of its flow's ring.
     pub fn enqueue(&mut self, now: Nanos, packet: P) -> Verdict {
         self.advance(now);

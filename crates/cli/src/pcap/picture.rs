@@ -5,7 +5,7 @@ use ::lab::ladder::milliseconds;
 use ::lab::report::{Page, PageStyle};
 use ::lab::report::{drawing, picture_words};
 use capture::{Connection, Packet, Side};
-use picture::{Block, Document, Graph, Run, Series, Style, Tone};
+use picture::{BYTES, Block, Document, Graph, Run, Series, Style, Tone};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{Flags, SeqNum};
@@ -14,8 +14,6 @@ use wire::{Flags, SeqNum};
 pub(super) const DRAWN_MAX: usize = 8;
 /// Packets of a connection that are drawn.
 const PACKETS_MAX: usize = 200_000;
-/// Bytes of a graph whose axis counts thousands.
-const KILO: f64 = 1000.0;
 
 /// Gathers what some connections look like.
 pub(super) struct Pictures {
@@ -150,7 +148,7 @@ impl Direction {
         }
         let to = from.saturating_add(packet.text_len);
         let bars = if from < self.highest { &mut self.again } else { &mut self.data };
-        bars.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+        bars.push((at, f64::from(from), f64::from(to)));
         self.highest = self.highest.max(to);
         self.note_flight(at);
     }
@@ -163,26 +161,26 @@ impl Direction {
             return;
         }
         self.acked = self.acked.max(acked);
-        let (value, window) = (f64::from(acked) / KILO, u32::from(packet.window) << scale.min(14));
+        let (value, window) = (f64::from(acked), u32::from(packet.window) << scale.min(14));
         self.acks.push((at, value));
-        self.window.push((at, value + f64::from(window) / KILO));
+        self.window.push((at, value + f64::from(window)));
         for block in packet.options.sack.iter() {
             let (from, to) = (block.0.since(base), block.1.since(base));
             if from >= acked && to > from {
-                self.selective.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+                self.selective.push((at, f64::from(from), f64::from(to)));
             }
         }
         self.note_flight(at);
     }
 
     fn note_flight(&mut self, at: f64) {
-        self.flight.push((at, f64::from(self.highest.saturating_sub(self.acked)) / KILO));
+        self.flight.push((at, f64::from(self.highest.saturating_sub(self.acked))));
     }
 
     fn sequence(&self) -> Graph {
         let window =
             Series::new("window's end", Style::Step, Tone::Purple, self.window.clone()).dashed().aside();
-        Graph::new("Time and sequence", "sequence number", "kB")
+        Graph::new("Time and sequence", "sequence number", BYTES)
             .with(Series::new("acknowledged", Style::Step, Tone::Green, self.acks.clone()))
             .with(window)
             .with(Series::bars("data", Tone::Blue, self.data.iter().copied()))
@@ -191,7 +189,7 @@ impl Direction {
     }
 
     fn in_flight(&self) -> Graph {
-        Graph::new("Bytes in flight", "sent and not acknowledged", "kB")
+        Graph::new("Bytes in flight", "sent and not acknowledged", BYTES)
             .with_note("as the place of capture saw them: near the sender it is what it had in flight")
             .with(Series::new("in flight", Style::Step, Tone::Blue, self.flight.clone()))
     }

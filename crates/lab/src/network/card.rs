@@ -143,6 +143,8 @@ pub(super) enum CardEvent {
     Arrived(Traveller),
     /// It got no further.
     Lost(Traveller, &'static str),
+    /// So many packets wait in its disciplines, and so many are in its rings, from now on.
+    Holds([usize; 2]),
 }
 
 pub(super) struct Card {
@@ -153,6 +155,8 @@ pub(super) struct Card {
     merger: Option<Merger>,
     /// Is anybody interested in frames that are not lost and not on the line?
     records: bool,
+    /// What it held when that was told last.
+    held: [usize; 2],
     stats: CardStats,
 }
 
@@ -169,6 +173,7 @@ impl Card {
             below: BTreeMap::new(),
             merger: plan.merges.then(Merger::default),
             records,
+            held: [0; 2],
             stats: CardStats::default(),
         }
     }
@@ -206,6 +211,7 @@ impl Card {
         self.count_below(stack, now, owner, len);
         let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
         self.note_dropped(stack, now, events);
+        self.note_held(events);
         if matches!(verdict, Verdict::Dropped(_)) {
             stack.handle_refusal(now, packet);
         }
@@ -258,6 +264,15 @@ impl Card {
             }
         }
         self.note_dropped(stack, now, events);
+        self.note_held(events);
+    }
+
+    fn note_held(&mut self, events: &mut Vec<CardEvent>) {
+        let held = [self.nic.backlog(), self.nic.in_rings()];
+        if self.records && held != self.held {
+            self.held = held;
+            events.push(CardEvent::Holds(held));
+        }
     }
 
     fn note_dropped(&mut self, stack: &mut Stack, now: Instant, events: &mut Vec<CardEvent>) {

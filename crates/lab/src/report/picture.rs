@@ -2,9 +2,11 @@
 //!
 //! - `sequence`: the time-sequence graph of tcptrace;
 //! - `sender`: windows, round trips, and what a sender waited for, from what its stack told;
+//! - `held`: what a receiver has beyond its acknowledgement;
 //! - `queue`: how long queues were, and what waiting in them took;
 //! - `ladder`: the packets between both ends.
 
+mod held;
 mod ladder;
 mod queue;
 mod sender;
@@ -15,9 +17,9 @@ use super::trace::each_once;
 use super::{Recording, Report};
 pub use ladder::drawing;
 
-use crate::exchange::{Exchange, exchanges};
+use crate::exchange::{Exchange, exchanges, spoofed};
 use crate::ladder::milliseconds;
-use ::picture::{Document, Run};
+use ::picture::{Document, Graph, Run};
 use proto::Instant;
 
 /// More runs than this make no page to look at; those that are left out are told.
@@ -38,6 +40,9 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     let left_out = runs.len().saturating_sub(RUNS_MAX);
     runs.truncate(RUNS_MAX);
     document.runs = runs.into_iter().map(run).collect();
+    if let [single] = &mut document.runs[..] {
+        single.name.clear();
+    }
     if left_out > 0 {
         let are = if left_out == 1 { "run is" } else { "runs are" };
         let text = format!("{left_out} more {are} not drawn; `--json` and `--pcap` have all.");
@@ -72,11 +77,15 @@ fn run(recording: &Recording<'_>) -> Run {
     let graphs = [sequence::graph(recording, &connections)]
         .into_iter()
         .chain(sender::graphs(recording, &connections))
-        .chain(queue::graphs(recording.capture));
+        .chain(queue::graphs(recording.capture))
+        .chain(queue::of_cards(recording));
     Run {
         name: recording.name.clone(),
-        graphs: graphs.filter(|graph| !graph.is_empty()).collect(),
-        ladder: ladder::ladder(&connections),
+        graphs: graphs.filter(Graph::shows).collect(),
+        ladder: match connections.is_empty() {
+            true => ladder::ladder("spoofed address", &spoofed(recording.capture)),
+            false => ladder::ladder("client", &connections),
+        },
     }
 }
 

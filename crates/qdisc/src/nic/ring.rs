@@ -75,7 +75,7 @@ impl<P, Q> Ring<P, Q> {
         !self.waiting.is_empty()
     }
 
-    fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         self.waiting.len() + self.done.len()
     }
 
@@ -106,6 +106,10 @@ impl<P: Parcel, Q: Qdisc<P>> Ring<P, Q> {
             limit: self.dql.as_ref().map_or(0, Dql::limit),
             ..self.stats
         }
+    }
+
+    pub(super) fn backlog(&self) -> usize {
+        self.qdisc.qlen()
     }
 
     /// Into the discipline, or past it where that is empty and lets packets pass.

@@ -9,8 +9,8 @@ use proto::Instant;
 /// More packets than this are no ladder to look at.
 const RUNGS_MAX: usize = 240;
 
-/// The first packets of all connections, in the order of sending; time zero is the run's.
-pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
+/// The first packets of all connections, in the order of sending; time zero is the run's. `left` is who opened them.
+pub(super) fn ladder(left: &str, connections: &[Exchange]) -> Option<::picture::Ladder> {
     let mut packets: Vec<(Instant, ::picture::Rung)> = Vec::new();
     for (n, exchange) in connections.iter().enumerate() {
         packets.extend(rungs(exchange).into_iter().map(|(at, mut rung)| {
@@ -31,7 +31,7 @@ pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
     let rungs: Vec<::picture::Rung> = packets.into_iter().map(|(_, rung)| rung).collect();
     (!rungs.is_empty()).then(|| ::picture::Ladder {
         title: "Packets".into(),
-        left: "client".into(),
+        left: left.into(),
         right: "server".into(),
         rungs,
         left_out,

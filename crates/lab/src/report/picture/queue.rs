@@ -1,8 +1,9 @@
-//! How long queues were, and how long packets waited in them.
+//! How long queues were, of links and of cards, and how long packets waited in them.
 
 use super::ms;
-use crate::capture::{Capture, QueueSample, WireId};
+use crate::capture::{Capture, CardSample, HostId, QueueSample, WireId};
 use crate::middlebox::Direction;
+use crate::report::Recording;
 use ::picture::{Graph, Series, Style, Tone};
 use std::collections::BTreeMap;
 
@@ -39,6 +40,31 @@ pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
         waited = waited.with(Series::new(name, Style::Dots, Tone::nth(n), seen.waited.clone()));
     }
     vec![length, waited]
+}
+
+/// Of the card of each end on which anything waited: of several clients the first one's.
+pub(super) fn of_cards(recording: &Recording<'_>) -> Vec<Graph> {
+    let mut hosts: Vec<HostId> = recording.capture.cards().iter().map(|sample| sample.host).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let shown = hosts.into_iter().filter(|host| *host == recording.client() || !recording.is_client(*host));
+    shown.map(|host| of_card(recording, host)).filter(|graph| !graph.is_empty()).collect()
+}
+
+fn of_card(recording: &Recording<'_>, host: HostId) -> Graph {
+    let end = if recording.is_client(host) { "client" } else { "server" };
+    let samples = || recording.capture.cards().iter().filter(|sample| sample.host == host);
+    let line = |count: fn(&CardSample) -> usize| -> Vec<(f64, f64)> {
+        samples().map(|sample| (ms(sample.at), count(sample) as f64)).collect()
+    };
+    let graph = Graph::new(format!("Queue of the {end}'s card"), "packets", "");
+    // One packet at a time waits for nothing.
+    if samples().all(|sample| sample.waiting + sample.in_rings <= 1) {
+        return graph;
+    }
+    graph.with(Series::new("in its ring", Style::Step, Tone::Orange, line(|sample| sample.in_rings))).with(
+        Series::new("in the discipline before it", Style::Step, Tone::Blue, line(|sample| sample.waiting)),
+    )
 }
 
 /// Several wires of one direction are told apart by numbers.

@@ -1,14 +1,14 @@
 //! What a sender knew of its path and what it waited for, over time: as its stack told it.
 
+use super::held::Held;
 use super::{busiest, ms, of_clients};
 use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
-use ::picture::{Graph, Series, Style, Tone};
+use ::picture::{BYTES, Graph, Series, Style, Tone};
 use core::net::SocketAddr;
 use proto::{Instant, LimitedBy, TraceEvent, Traced};
-
-const KILO: f64 = 1000.0;
+use wire::SeqNum;
 
 /// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
 const WAITS: [(LimitedBy, &str, &str); 6] = [
@@ -73,7 +73,7 @@ fn joined(lines: impl Iterator<Item = Vec<(f64, f64)>>, pause: f64) -> Vec<(f64,
 fn windows(senders: &[Sender<'_>]) -> Graph {
     let lines: Vec<[Vec<(f64, f64)>; 2]> = senders.iter().map(Sender::windows).collect();
     let of = |n: usize| joined(lines.iter().map(|line| line[n].clone()), f64::NAN);
-    Graph::new("Windows", "bytes", "kB")
+    Graph::new("Windows", "data", BYTES)
         .with(Series::new(
             "in flight",
             Style::Step,
@@ -95,11 +95,17 @@ fn round_trips(senders: &[Sender<'_>]) -> Graph {
 fn waits(senders: &[Sender<'_>]) -> Graph {
     let mut graph = Graph::of_names("What the sender waited for", WAITS.map(|(_, name, _)| name.to_owned()));
     // One series for each reason, so that each has a colour and a name in the legend.
-    for (row, (reason, _, words)) in WAITS.into_iter().enumerate() {
+    for (row, (reason, _, words)) in WAITS.into_iter().enumerate().rev() {
         let points = joined(senders.iter().map(|sender| sender.waits(reason, row as f64)), -1.0);
         graph = graph.with(Series::new(words, Style::Spans, Tone::nth(row), points));
     }
     graph
+}
+
+/// What a packet tells of how much is in flight: offsets from the first byte.
+enum Told {
+    Sent { end: u32 },
+    Came { ack: u32, held: Vec<(u32, u32)> },
 }
 
 struct Sender<'a> {
@@ -131,11 +137,11 @@ impl Sender<'_> {
             match event.what {
                 Traced::Cwnd { from, to } => {
                     if cwnd.is_empty() {
-                        cwnd.push((ms(self.exchange.started_at), f64::from(from) / KILO));
+                        cwnd.push((ms(self.exchange.started_at), f64::from(from)));
                     }
-                    cwnd.push((at, f64::from(to) / KILO));
+                    cwnd.push((at, f64::from(to)));
                 }
-                Traced::Ssthresh { to, .. } if to != u32::MAX => ssthresh.push((at, f64::from(to) / KILO)),
+                Traced::Ssthresh { to, .. } if to != u32::MAX => ssthresh.push((at, f64::from(to))),
                 _ => {}
             }
         }
@@ -152,39 +158,41 @@ impl Sender<'_> {
         }
     }
 
-    /// Bytes sent and not yet known to have come, from its packets.
+    /// Bytes sent and not yet known to have come, neither by an acknowledgement nor by SACK: from its packets.
     fn in_flight(&self) -> Vec<(f64, f64)> {
         let local = if self.is_client { self.exchange.client } else { self.exchange.server };
+        let isn = if self.is_client { Some(self.exchange.client_isn) } else { self.exchange.server_isn };
+        let Some(isn) = isn else { return Vec::new() };
+        let offset = |number: SeqNum| Some(number.since(isn + 1)).filter(|offset| *offset <= u32::MAX / 2);
         let mut moments = Vec::new();
         for journey in self.exchange.journeys.iter().filter(|journey| !journey.copy) {
             let Some(segment) = journey.segment() else { continue };
             if segment.src() == local {
                 if segment.text_len() > 0 {
-                    moments.push((journey.sent.at, true, segment.text_seq() + segment.text_len()));
+                    let end = offset(segment.text_seq() + segment.text_len());
+                    moments.extend(end.map(|end| (journey.sent.at, Told::Sent { end })));
                 }
             } else if let (Some(seen), Some(segment)) = (&journey.received, journey.received_segment())
                 && segment.tcp.flags.contains(wire::Flags::ACK)
             {
-                moments.push((seen.at, false, segment.tcp.ack));
+                let blocks = segment.tcp.options.sack.iter();
+                let held = blocks.filter_map(|block| Some((offset(block.0)?, offset(block.1)?))).collect();
+                moments.extend(offset(segment.tcp.ack).map(|ack| (seen.at, Told::Came { ack, held })));
             }
         }
         // Stable: at one moment an acknowledgement that came is before what it let out.
-        moments.sort_by_key(|(at, is_sent, _)| (*at, *is_sent));
-        let isn = if self.is_client { Some(self.exchange.client_isn) } else { self.exchange.server_isn };
-        let Some(isn) = isn else { return Vec::new() };
-        let (mut sent, mut acked) = (0u32, 0u32);
+        moments.sort_by_key(|(at, told)| (*at, matches!(told, Told::Sent { .. })));
+        let (mut sent, mut acked, mut beyond) = (0u32, 0u32, Held::default());
         let mut points = Vec::new();
-        for (at, is_sent, number) in moments {
-            let number = number.since(isn + 1);
-            if number > u32::MAX / 2 {
-                continue;
+        for (at, told) in moments {
+            match told {
+                Told::Sent { end } => sent = sent.max(end),
+                Told::Came { ack, held } => {
+                    acked = acked.max(ack);
+                    beyond.take(held, acked);
+                }
             }
-            if is_sent {
-                sent = sent.max(number);
-            } else {
-                acked = acked.max(number);
-            }
-            points.push((ms(at), f64::from(sent.saturating_sub(acked)) / KILO));
+            points.push((ms(at), f64::from(sent.saturating_sub(acked).saturating_sub(beyond.bytes()))));
         }
         points
     }
@@ -197,12 +205,11 @@ impl Sender<'_> {
         });
         let mut points: Vec<(f64, f64)> =
             changes.map(|(at, by)| (at, if by == reason { row } else { -1.0 })).collect();
-        if points.iter().all(|(_, row)| *row < 0.0) {
-            return Vec::new();
-        }
         points.dedup_by_key(|(_, row)| *row);
         points.push((ms(self.exchange.ended_at), -1.0));
-        points
+        // It may have waited for no time at all.
+        let waits = points.windows(2).any(|pair| pair[0].1 >= 0.0 && pair[0].0 < pair[1].0);
+        if waits { points } else { Vec::new() }
     }
 
     /// The smoothed round trip and the time-out.

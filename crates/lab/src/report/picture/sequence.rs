@@ -7,11 +7,8 @@ use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use crate::segment::Segment;
-use ::picture::{Graph, Series, Style, Tone};
+use ::picture::{BYTES, Graph, Series, Style, Tone};
 use wire::{Flags, SeqNum};
-
-/// Bytes of a graph whose axis counts thousands.
-const KILO: f64 = 1000.0;
 
 /// Of the direction that carried more, at the sender's end; connections follow each other along the axis of time.
 pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Graph {
@@ -22,19 +19,19 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
     connections.iter().for_each(|one| drawn.connection(one, from_client));
     // Acknowledgements of nothing are no picture.
     if drawn.data.is_empty() {
-        return Graph::new("Time and sequence", "sequence number", "kB");
+        return Graph::new("Time and sequence", "sequence number", BYTES);
     }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
     let note = format!("{}bytes from the {from} to the {to}, as the {from} saw them", of_clients(recording));
     let window = drawn.windows_end();
-    Graph::new("Time and sequence", "sequence number", "kB")
+    Graph::new("Time and sequence", "sequence number", BYTES)
         .with_note(note)
         .with(Series::new("acknowledged", Style::Step, Tone::Green, drawn.acked))
         .with(window)
+        .with(Series::new("lost", Style::Crosses, Tone::Red, drawn.lost))
         .with(Series::bars("data", Tone::Blue, drawn.data))
         .with(Series::bars("retransmitted", Tone::Orange, drawn.again))
         .with(Series::bars("SACKed", Tone::Teal, drawn.selective))
-        .with(Series::new("lost", Style::Crosses, Tone::Red, drawn.lost))
 }
 
 fn text_of(exchange: &Exchange, from_client: bool) -> u64 {
@@ -104,9 +101,9 @@ impl Drawn {
         let to = from.saturating_add(segment.text_len());
         let at = ms(journey.sent.at);
         let bars = if from < highest { &mut self.again } else { &mut self.data };
-        bars.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+        bars.push((at, f64::from(from), f64::from(to)));
         if journey.lost.is_some() {
-            self.lost.push((at, f64::from(to) / KILO));
+            self.lost.push((at, f64::from(to)));
         }
         highest.max(to)
     }
@@ -118,18 +115,18 @@ impl Drawn {
         let at = ms(seen.at);
         let acked = segment.tcp.ack.since(isn + 1);
         // An acknowledgement of the FIN alone lies one beyond the text.
-        let value = f64::from(acked) / KILO;
+        let value = f64::from(acked);
         let scale = if segment.tcp.flags.contains(Flags::SYN) { 0 } else { scale };
         let window = u32::from(segment.tcp.window) << scale.min(14);
         if acked > u32::MAX / 2 {
             return;
         }
         self.acked.push((at, value));
-        self.window.push((at, value + f64::from(window) / KILO));
+        self.window.push((at, value + f64::from(window)));
         for block in segment.tcp.options.sack.iter() {
             let (from, to) = (block.0.since(isn + 1), block.1.since(isn + 1));
             if from >= acked && to > from {
-                self.selective.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+                self.selective.push((at, f64::from(from), f64::from(to)));
             }
         }
     }

@@ -50,6 +50,49 @@ fn connections_that_follow_each_other_share_the_graphs_of_their_sender() {
 }
 
 #[test]
+fn a_run_without_a_client_shows_what_spoofed_syns_bring_about() {
+    let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\nfor = \"4s\"\n[server]\nbacklog = 8\n\
+                [[event]]\nat = \"10ms\"\ndo = \"spoof 2 SYNs\"\n\
+                [[expect]]\nwhat = \"half-open\"\nthat = \"state(server, SYN-RECEIVED)\"\nis = \"2\"\n";
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    let document = document("own", "How?", &outcome);
+    assert_eq!(document.runs[0].name, "", "a single run needs no name");
+    let ladder = document.runs[0].ladder.as_ref().unwrap();
+    assert_eq!(ladder.left, "spoofed address");
+    let labels: Vec<&str> = ladder.rungs.iter().map(|rung| rung.label.split(',').next().unwrap()).collect();
+    assert_eq!(labels[..4], ["SYN", "SYN", "SYN ACK", "SYN ACK"]);
+    assert_eq!(labels.iter().filter(|label| **label == "SYN ACK").count(), 6, "after 1 and 3 s again");
+}
+
+#[test]
+fn what_waits_in_a_card_is_drawn() {
+    let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[client]\nsteps = [\"connect\", \"read 50kB\", \"close\"]\n\
+                [server]\nsteps = [\"write 50kB\", \"close\"]\ndevice = { rate = \"1mbit\", tx_ring = 2 }\n\
+                [[expect]]\nwhat = \"waited\"\nthat = \"device(server, qdisc_backlog_max)\"\nat_least = \"8\"\n";
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    let document = document("own", "How?", &outcome);
+    let graphs = &document.runs[0].graphs;
+    let graph = graphs.iter().find(|graph| graph.title == "Queue of the server's card").unwrap();
+    let tops: Vec<f64> = graph.series.iter().map(::picture::Series::greatest).collect();
+    assert_eq!((tops[0], Some(tops[1])), (2.0, outcome.findings()[0].value), "ring, discipline");
+}
+
+/// Bytes that the receiver is known to hold are in flight no more, or a loss would look like a larger window.
+#[test]
+fn what_sack_told_of_is_not_in_flight() {
+    let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[path]\nrtt = \"100ms\"\nlose = [4]\n[client]\n\
+                steps = [\"connect\", \"write 100\", \"read 100kB\", \"close\"]\n\
+                [server]\nsteps = [\"read 100\", \"write 100kB\", \"close\"]\n\
+                [[expect]]\nwhat = \"largest window\"\nthat = \"cwnd()\"\nat_least = \"1\"\n";
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    let run = &document("own", "How?", &outcome).runs[0];
+    let series = &run.graphs.iter().find(|graph| graph.title == "Windows").unwrap().series;
+    let [flight, window] = ["in flight", "cwnd"]
+        .map(|name| series.iter().find(|series| series.name == name).unwrap().greatest());
+    assert!(flight <= window + 1460.0, "{flight} in flight, {window} allowed");
+}
+
+#[test]
 fn a_visit_with_a_cookie_is_marked_in_the_ladder() {
     let results = fast_open::run(&fast_open::Params { count: 2, ..Default::default() });
     let document = document("fast-open", "How?", &results);
