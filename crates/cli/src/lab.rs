@@ -196,8 +196,10 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
         page.line(&format!("Pictures are in {}.", path.display()));
     }
     if output.trace {
-        for (name, lines) in traces(&report.recordings()) {
-            page.heading(&format!("Trace of {name}: ms, end, connection, what"));
+        let traces = traces(&report.recordings());
+        for (name, lines) in &traces {
+            let of_run = if traces.len() == 1 { String::new() } else { format!(" of {name}") };
+            page.heading(&format!("Trace{of_run}: ms, end, connection, what"));
             lines.iter().for_each(|line| page.line(line));
         }
     }

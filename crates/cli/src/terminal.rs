@@ -19,12 +19,13 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
 /// The page that fits standard output.
 pub(crate) fn page_style() -> PageStyle {
     let stdout = io::stdout();
-    if !stdout.is_terminal() {
-        return PageStyle::default();
-    }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
-    PageStyle {
-        width: size.map_or(PageStyle::default().width, |size| usize::from(size.ws_col)),
-        color: may_color(&stdout),
-    }
+    let default = PageStyle::default();
+    let color = stdout.is_terminal() && may_color(&stdout);
+    PageStyle { width: terminal_width().unwrap_or(default.width), color }
+}
+
+/// Columns of standard output, if it is a terminal that knows them.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }

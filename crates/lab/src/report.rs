@@ -12,6 +12,7 @@ mod remarks;
 mod series;
 mod table;
 mod trace;
+mod wrap;
 
 pub use self::picture::{document, drawing, picture_words};
 pub use chart::Chart;
@@ -21,6 +22,7 @@ pub use pcap::{Recording, write_pcapng};
 pub use series::write_series;
 pub use table::{Align, Table};
 pub use trace::traces;
+pub use wrap::wrapped;
 
 /// The result of a scenario.
 pub trait Report {

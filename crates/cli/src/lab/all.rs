@@ -45,7 +45,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
             (Some(_), _) | (None, Some(false)) => "FAILS",
             (None, _) => "ok",
         };
-        text.push_str(&format!("{mark:<6} {:<20} {}\n", one.leaf.name, one.figures));
+        text.push_str(&shelf::beside(&format!("{mark:<6} {:<20} ", one.leaf.name), &one.figures));
         one.failure.iter().for_each(|failure| text.push_str(&format!("       {failure}\n")));
     }
     let failed = done.iter().filter(|one| one.failure.is_some() || one.leaf.holds == Some(false)).count();

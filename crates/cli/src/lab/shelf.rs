@@ -3,9 +3,9 @@
 use super::args::{HostArgs, OutputArgs};
 use super::{draw_document, real, show};
 use crate::failure::Failure;
-use crate::terminal::print;
+use crate::terminal::{print, terminal_width};
 use ::lab::experiment::{Experiment, SHELF, nearest_word};
-use ::lab::report::{Finding, document};
+use ::lab::report::{Finding, document, wrapped};
 use ::lab::scenario::CATALOGUE;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -154,11 +154,24 @@ pub(super) fn list(words: &[String]) -> String {
     for (chapter, scenarios) in chapters {
         text.push_str(&format!("{chapter}\n"));
         for (name, question) in scenarios {
-            text.push_str(&format!("  {name:<20} {question}\n"));
+            text.push_str(&beside(&format!("  {name:<20} "), &question));
         }
     }
     text
 }
+
+/// A text beside what stands before it: on a terminal in as many lines as it needs, elsewhere in one, where programs look for words.
+pub(super) fn beside(before: &str, text: &str) -> String {
+    let width = terminal_width().unwrap_or(usize::MAX);
+    let margin = before.chars().count();
+    let lines = wrapped(text, width.saturating_sub(margin).max(TEXT_MIN));
+    let mut all = format!("{before}{}\n", lines.first().map_or("", String::as_str));
+    lines.iter().skip(1).for_each(|line| all.push_str(&format!("{:margin$}{line}\n", "")));
+    all
+}
+
+/// Columns of a text on a terminal that has room for nothing.
+const TEXT_MIN: usize = 30;
 
 fn put<'a>(
     chapters: &mut Vec<(String, Vec<(&'a str, String)>)>,
@@ -185,7 +198,8 @@ pub(super) fn in_a_line(findings: &[Finding]) -> String {
             break;
         }
         let gap = if line.is_empty() { "" } else { "; " };
-        line.push_str(&format!("{gap}{}: {}", finding.what, finding.ours));
+        let colon = if finding.what.ends_with('?') { "" } else { ":" };
+        line.push_str(&format!("{gap}{}{colon} {}", finding.what, finding.ours));
         told += 1;
     }
     match findings.len() - told {

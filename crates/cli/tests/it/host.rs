@@ -65,9 +65,9 @@ fn agrees(path: &std::path::Path, host: &str, what: &str) {
 fn the_kernel_opens_connections_as_in_virtual_time() {
     let Some(path) = shortened("round-trips", &[("connections = 10", "connections = 4")]) else { return };
     for host in ["kernel", "kernel,firstbyte", "firstbyte,kernel"] {
-        agrees(&path, host, "with Fast Open, on average");
+        agrees(&path, host, "first byte with Fast Open, on average");
     }
-    agrees(&path, "kernel", "plain, on average");
+    agrees(&path, "kernel", "first byte, plain, on average");
     std::fs::remove_file(path).unwrap();
 }
 
@@ -84,7 +84,7 @@ fn the_kernel_is_limited_by_its_buffers_as_in_virtual_time() {
     let Some(path) = shortened("send-buffer", &[("22MB", "8MB"), ("\"16KiB\"", "\"100KiB\"")]) else {
         return;
     };
-    agrees(&path, "kernel", "SO_SNDBUF 128 KiB");
+    agrees(&path, "kernel", "time with SO_SNDBUF 128 KiB");
     std::fs::remove_file(path).unwrap();
 }
 

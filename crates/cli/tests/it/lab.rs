@@ -69,6 +69,12 @@ fn everything_runs_as_expected_and_comes_out_the_same_twice() {
     assert_eq!(first, all());
 }
 
+#[test]
+fn a_single_run_is_not_given_a_name() {
+    let output = run(&["lab", "zero-window", "--trace"]);
+    assert!(stdout(&output).contains("\nTrace: ms, end, connection, what\n"), "{:.300}", stdout(&output));
+}
+
 /// What `lab check` answers to a file that is not as it should be.
 fn mistake(name: &str, text: &str) -> String {
     let file = std::env::temp_dir().join(format!("firstbyte-lab-{name}-{}.toml", std::process::id()));
@@ -108,7 +114,7 @@ fn a_sweep_gives_a_row_for_each_play_and_its_shards_make_the_whole() {
     let whole = rows("whole", &[]);
     assert_eq!(
         (whole.len(), whole[0].as_str()),
-        (5, "path.rtt,seed,probes,time-outs with the probe,time-outs without")
+        (5, "path.rtt,seed,tail loss probes,time-outs with the probe,time-outs without the probe")
     );
     let mut parts = [rows("1", &["--shard", "1/2"]), rows("2", &["--shard", "2/2"])[1..].to_vec()].concat();
     parts.sort();

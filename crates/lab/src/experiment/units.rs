@@ -81,12 +81,15 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A quantity of any kind: seconds, bytes, bytes per second, or a plain number; shares are of one.
+/// A quantity of any kind: seconds, bytes, bytes per second, or a plain number; shares are of one, `yes` is 1 and `no` 0.
 ///
 /// # Errors
 /// What would be one.
 pub(crate) fn quantity(text: &str) -> Result<f64, String> {
-    let wrong = || format!("`{text}` is no quantity; write 5, 340 ms, 1.87 MB/s, 500 B or 45 %");
+    if let Some(answer) = ANSWERS.iter().position(|answer| *answer == text.trim()) {
+        return Ok(answer as f64);
+    }
+    let wrong = || format!("`{text}` is no quantity; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no");
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let factor = match unit {
         "%" => Some(0.01),
@@ -98,6 +101,9 @@ pub(crate) fn quantity(text: &str) -> Result<f64, String> {
     Ok(number * factor.ok_or_else(wrong)?)
 }
 
+/// What 0 and 1 are, where a question is answered.
+const ANSWERS: [&str; 2] = ["no", "yes"];
+
 /// The unit of a quantity, and how much one of it is.
 pub(crate) fn unit(like: &str) -> (&str, f64) {
     let unit = split(like).map_or("", |(_, unit)| unit);
@@ -106,12 +112,18 @@ pub(crate) fn unit(like: &str) -> (&str, f64) {
 
 /// A quantity in the unit of another, for people.
 pub(crate) fn in_unit_of(value: f64, like: &str) -> String {
+    if ANSWERS.contains(&like) {
+        let answer = (0..ANSWERS.len()).find(|answer| value == *answer as f64);
+        return answer.map_or_else(|| value.to_string(), |answer| ANSWERS[answer].to_owned());
+    }
     let (unit, factor) = unit(like);
     let scaled = value / factor;
+    let decimals =
+        like.split_once('.').map_or(0, |(_, rest)| rest.chars().take_while(char::is_ascii_digit).count());
     let digits = match scaled.abs() {
         size if size >= 100.0 || (size - size.round()).abs() < 1e-9 => 0,
         size if size >= 10.0 => 1,
-        _ => 2,
+        _ => decimals.max(2),
     };
     let number = format!("{scaled:.digits$}");
     if unit.is_empty() { number } else { format!("{number} {unit}") }
@@ -131,6 +143,18 @@ mod tests {
         );
         assert_eq!(in_unit_of(0.1875, "187 ms"), "188 ms");
         assert_eq!(in_unit_of(1_812_345.0, "1.8 MB/s"), "1.81 MB/s");
+    }
+
+    #[test]
+    fn a_question_is_answered_with_yes_or_no() {
+        assert_eq!((quantity("yes"), quantity("no")), (Ok(1.0), Ok(0.0)));
+        assert_eq!([1.0, 0.0, 3.0].map(|value| in_unit_of(value, "yes")), ["yes", "no", "3"]);
+    }
+
+    #[test]
+    fn a_figure_is_as_exact_as_what_is_expected_of_it() {
+        assert_eq!(in_unit_of(0.9992, "0.999"), "0.999");
+        assert_eq!(in_unit_of(0.9992, "0.9"), "1.00");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::chart::Chart;
 use super::ladder::LadderLines;
 use super::paint::Paint;
 use super::table::Table;
+use super::wrap::wrapped;
 use crate::ladder::Ladder;
 
 /// How a page is to look.
@@ -151,35 +152,49 @@ impl Writer {
         }
     }
 
+    /// Further lines of a long one stand below its text.
     fn verdict(&mut self, holds: bool, text: &str) {
-        let (paint, word) = if holds { (Paint::Good, "ok") } else { (Paint::Bad, "FAILS") };
-        let word = self.paint(paint, word);
-        self.line(&format!("{word}  {text}"));
+        let (paint, word) = verdict(holds);
+        let margin = word.len() + 2;
+        let painted = self.paint(paint, word);
+        let mut before = format!("{painted}  ");
+        for line in wrapped(text, self.style.width - margin) {
+            self.line(&format!("{before}{line}"));
+            before = " ".repeat(margin);
+        }
     }
 
-    /// A table and a verdict on each row; where the page is too narrow for the table, what it has beyond them stands below each verdict.
+    /// A table with a verdict before each row; where the page is too narrow for it, a verdict with the figure, and the other columns below that.
     fn judged(&mut self, table: &Table, held: &[bool]) {
-        let is_wide = table.width() > self.style.width;
-        if !is_wide {
-            self.table(table);
-            self.gap();
+        if table.width() + VERDICT <= self.style.width {
+            let mut lines = table.lines().into_iter();
+            let names = lines.next().unwrap_or_default();
+            let names = self.paint(Paint::Dim, &names);
+            self.line(&format!("{:VERDICT$}{names}", ""));
+            for (line, holds) in lines.zip(held) {
+                let (paint, word) = verdict(*holds);
+                let word = self.paint(paint, &format!("{word:VERDICT$}"));
+                self.line(&format!("{word}{line}"));
+            }
+            return;
         }
         for (row, holds) in table.rows().zip(held) {
             let [what, here, expected, others @ ..] = row else { continue };
             let text = if expected == here { String::new() } else { format!(" ({expected})") };
-            self.verdict(*holds, &format!("{what}: {here}{text}"));
-            if is_wide {
-                for (name, cell) in table.names().skip(3).zip(others).filter(|(_, cell)| !cell.is_empty()) {
-                    self.paragraph_in(&format!("{name}: {cell}"), "      ");
-                }
+            let colon = if what.ends_with('?') { "" } else { ":" };
+            self.verdict(*holds, &format!("{what}{colon} {here}{text}"));
+            for (name, cell) in table.names().skip(3).zip(others).filter(|(_, cell)| !cell.is_empty()) {
+                self.paragraph_in(&format!("{name}: {cell}"), "      ");
             }
         }
     }
 
     fn heading(&mut self, text: &str) {
         self.gap();
-        let painted = self.paint(Paint::Heading, text);
-        self.line(&painted);
+        for line in wrapped(text, self.style.width) {
+            let painted = self.paint(Paint::Heading, &line);
+            self.line(&painted);
+        }
     }
 
     fn paragraph(&mut self, text: &str) {
@@ -188,19 +203,7 @@ impl Writer {
 
     /// Wrapped, each line behind a margin.
     fn paragraph_in(&mut self, text: &str, margin: &str) {
-        let room = self.style.width - margin.len();
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-                self.line(&format!("{margin}{line}"));
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        if !line.is_empty() {
+        for line in wrapped(text, self.style.width - margin.len()) {
             self.line(&format!("{margin}{line}"));
         }
     }
@@ -217,10 +220,12 @@ impl Writer {
     }
 
     fn table(&mut self, table: &Table) {
-        for (index, line) in table.lines().into_iter().enumerate() {
-            let line = if index == 0 { self.paint(Paint::Dim, &line) } else { line };
+        let (names, rows) = table.lines_within(self.style.width);
+        for line in names {
+            let line = self.paint(Paint::Dim, &line);
             self.line(&line);
         }
+        rows.iter().for_each(|line| self.line(line));
     }
 
     fn ladder(&mut self, ladder: &Ladder) {
@@ -248,5 +253,28 @@ impl Writer {
             Paint::Bad => "31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// Columns of the longest verdict.
+const VERDICT: usize = 5;
+
+fn verdict(holds: bool) -> (Paint, &'static str) {
+    if holds { (Paint::Good, "ok") } else { (Paint::Bad, "FAILS") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_and_verdicts_do_not_run_over_the_edge() {
+        let mut page = Page::new(PageStyle { width: 72, color: false });
+        let text = "word ".repeat(30);
+        page.heading(&text);
+        page.verdict(true, &text);
+        let text = page.into_text();
+        assert!(text.lines().all(|line| line.len() <= 72), "{text}");
+        assert!(text.contains("\nok  word") && text.contains("\n    word"), "{text}");
     }
 }

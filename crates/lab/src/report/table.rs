@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use super::wrap::wrapped;
+
 /// Which side of its column a cell keeps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -47,14 +49,53 @@ impl Table {
 
     /// The lines: the headings first.
     pub fn lines(&self) -> Vec<String> {
-        let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-        let all: Vec<&Vec<String>> = core::iter::once(&headings).chain(&self.rows).collect();
-        let width_of = |column: usize| {
-            all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-        };
-        let widths: Vec<usize> =
-            (0..self.columns.len()).map(|column| width_of(column).unwrap_or(0)).collect();
-        all.iter().map(|row| self.line(row, &widths)).collect()
+        let (mut names, rows) = self.lines_within(usize::MAX);
+        names.extend(rows);
+        names
+    }
+
+    /// The lines of the headings, and those of the rows, so many columns wide if that can be: headings and columns of words are cut into
+    /// several lines then.
+    pub fn lines_within(&self, room: usize) -> (Vec<String>, Vec<String>) {
+        let widths = self.widths(room);
+        let names: Vec<String> = self.names().map(str::to_owned).collect();
+        (self.row_lines(&names, &widths), self.rows().flat_map(|row| self.row_lines(row, &widths)).collect())
+    }
+
+    /// What each column takes; where that is more than there is room for, the widest are made narrower, no further than their words allow.
+    fn widths(&self, room: usize) -> Vec<usize> {
+        let len = |text: &str| text.chars().count();
+        let longest_word = |text: &str| text.split_whitespace().map(len).max().unwrap_or(0);
+        let (mut widths, mut least) = (Vec::new(), Vec::new());
+        for (column, (name, align)) in self.columns.iter().enumerate() {
+            let cells = || self.rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
+            let whole = cells().map(len).max().unwrap_or(0);
+            let words = cells().map(longest_word).max().unwrap_or(0);
+            widths.push(whole.max(len(name)));
+            least.push(longest_word(name).max(if *align == Align::Left { words } else { whole }));
+        }
+        let taken = |widths: &[usize]| widths.iter().map(|width| width + 2).sum::<usize>();
+        while taken(&widths) > room {
+            let narrower = (0..widths.len()).filter(|column| widths[*column] > least[*column]);
+            let Some(widest) = narrower.max_by_key(|column| widths[*column]) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+
+    fn row_lines(&self, row: &[String], widths: &[usize]) -> Vec<String> {
+        let cells: Vec<Vec<String>> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| match cell.chars().count() <= *width {
+                true => vec![cell.clone()],
+                false => wrapped(cell, *width),
+            })
+            .collect();
+        let count = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let piece = |cell: &Vec<String>, n: usize| cell.get(n).cloned().unwrap_or_default();
+        let nth = |n: usize| cells.iter().map(|cell| piece(cell, n)).collect::<Vec<_>>();
+        (0..count).map(|n| self.line(&nth(n), widths)).collect()
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
@@ -80,6 +121,17 @@ impl From<&Table> for picture::Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_that_is_too_wide_has_its_words_in_several_lines() {
+        let mut table = Table::new([("mean time", Align::Right), ("what happened", Align::Left)]);
+        table.row(["340.0 ms", "a new cookie comes back"]);
+        let (names, rows) = table.lines_within(26);
+        assert_eq!(names, ["  mean time  what happened"]);
+        assert_eq!(rows, ["   340.0 ms  a new cookie", "             comes back"]);
+        assert!(table.lines_within(20).1.iter().all(|line| line.len() <= 20), "{:?}", table.lines_within(20));
+        assert_eq!(table.lines()[1], "   340.0 ms  a new cookie comes back");
+    }
 
     #[test]
     fn columns_line_up() {

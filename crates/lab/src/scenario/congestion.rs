@@ -213,12 +213,16 @@ impl Report for Results {
         };
         let share = |download: &Download| {
             let share = download.goodput(params.len).map(|goodput| goodput * 8.0 / params.rate as f64);
-            Finding::at_least(&format!("{:?}: share of the rate", download.algorithm), share, "90 %")
+            Finding::at_least(&format!("{}: share of the rate", proper(download.algorithm)), share, "90 %")
         };
         let mut findings: Vec<Finding> = self.downloads.iter().map(share).collect();
         let less =
             rtt(CongestionControl::Cubic).zip(rtt(CongestionControl::Bbr)).map(|(cubic, bbr)| cubic - bbr);
-        findings.push(Finding::at_least("Bbr keeps the queue shorter: round trip less by", less, "5 ms"));
+        findings.push(Finding::at_least(
+            "time by which BBR's round trip is shorter than CUBIC's",
+            less,
+            "5 ms",
+        ));
         findings
     }
 
@@ -274,6 +278,15 @@ impl Results {
             ]);
         }
         table
+    }
+}
+
+/// As its papers write it.
+fn proper(algorithm: CongestionControl) -> String {
+    match algorithm {
+        CongestionControl::Cubic => "CUBIC".into(),
+        CongestionControl::Bbr => "BBR".into(),
+        algorithm => format!("{algorithm:?}"),
     }
 }
 

@@ -181,7 +181,7 @@ impl Report for Results {
             page.line(&format!("Fast Open saves {percent:.1} % of the time to the first byte."));
         }
         for remembered in &self.fast_open.run.remembered {
-            page.line(&format!("The client remembers: {remembered}"));
+            page.paragraph(&format!("The client remembers: {remembered}"));
         }
         for ladder in self.ladders() {
             page.ladder(&ladder);
@@ -195,10 +195,10 @@ impl Report for Results {
         let mean = |series: &Series| Some(series.summary()?.avg_ms / 1e3);
         let (plain, fast) = (mean(&self.plain), mean(&self.fast_open));
         vec![
-            Finding::near("plain, on average", plain, "340 ms", 1.0)
+            Finding::near("first byte, plain, on average", plain, "340 ms", 1.0)
                 .source("382.6 ms (theory 340)")
                 .linux("348.0 ms"),
-            Finding::near("with Fast Open, on average", fast, "187 ms", 1.0)
+            Finding::near("first byte with Fast Open, on average", fast, "187 ms", 1.0)
                 .source("204.9 ms (theory 187)")
                 .linux("188.0 ms"),
             Finding::near(
