@@ -40,7 +40,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         },
         Some(Scenario::Sweep(args)) => sweep::run(&args),
         Some(Scenario::Check { files }) => shelf::check(&files),
-        Some(Scenario::Run { file, hosts, output }) => shelf::run_file(&file, &hosts, &output),
+        Some(Scenario::Run { file, changes, output }) => shelf::run_file(&file, &changes, &output),
         Some(Scenario::Unknown(words)) => shelf::run_named(&words),
         Some(scenario) => {
             let name = scenario.name();

@@ -10,6 +10,7 @@
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
 //! - `path`: what lies between both ends, `topology`: who is joined to whom, `routes`: an end's routes, `device`: its network card;
+//! - `discipline`: another queueing discipline than the file's;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `talk`: a conversation with `tc`;
@@ -18,6 +19,7 @@
 //! - `shelf`: the experiments that come with the lab.
 
 mod device;
+mod discipline;
 mod event;
 mod file;
 mod formula;
@@ -54,6 +56,8 @@ pub struct Experiment {
     question: String,
     file: File,
     runs: Vec<RunPart>,
+    /// What is other than in the file, so that nothing is expected; in words.
+    changed: Option<String>,
 }
 
 impl Experiment {
@@ -74,7 +78,7 @@ impl Experiment {
             true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
             false => file.run.clone(),
         };
-        let experiment = Experiment { question, file, runs };
+        let experiment = Experiment { question, file, runs, changed: None };
         experiment.check()?;
         Ok(experiment)
     }
@@ -103,6 +107,21 @@ impl Experiment {
     pub fn with_seed(mut self, seed: u64) -> Experiment {
         self.file.seed = seed;
         self
+    }
+
+    /// Puts a discipline in tc's words before the bottleneck of each run that says none of its own. Nothing is expected of its figures then.
+    ///
+    /// # Errors
+    /// Why it means nothing here.
+    pub fn with_qdisc(mut self, words: &str) -> Result<Experiment, String> {
+        let placed = discipline::placed(&self.file, &self.runs, words)?;
+        let is_all = placed.taken.len() == placed.runs.len();
+        let runs = if placed.taken.len() == 1 { "run" } else { "runs" };
+        let which =
+            if is_all { String::new() } else { format!(" of the {runs} {}", in_a_row(&placed.taken)) };
+        self.changed = Some(format!("The discipline{which} is `{words}`, so that other figures may come."));
+        self.runs = placed.runs;
+        Ok(self)
     }
 
     /// Makes every variant's network, without running it.
@@ -175,6 +194,18 @@ impl Experiment {
             }
         }
         Ok(())
+    }
+}
+
+/// Names as a sentence has them.
+fn in_a_row(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [name] => format!("`{name}`"),
+        [names @ .., last] => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} and `{last}`", names.join(", "))
+        }
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) enum Scenario {
         /// In TOML; `docs/experiments.md` says what stands in it.
         file: PathBuf,
         #[command(flatten)]
-        hosts: HostArgs,
+        changes: ChangeArgs,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -101,9 +101,12 @@ impl Scenario {
     }
 }
 
-/// Whose TCP an experiment in a file is played with.
+/// What may be other than an experiment's file says.
 #[derive(Args, Debug)]
-pub(super) struct HostArgs {
+pub(super) struct ChangeArgs {
+    /// Put this queueing discipline, in tc's words, before the bottleneck of each run that says none of its own, e.g. 'fq_codel target 5ms'.
+    #[arg(long, value_name = "WORDS", value_parser = discipline, conflicts_with = "host")]
+    pub(super) qdisc: Option<String>,
     /// Play it at the time of the clock, between two network namespaces, with this TCP at the ends of its path: `kernel`, `firstbyte`, or
     /// the client's and the server's, `kernel,firstbyte`. The figures stand beside those of virtual time. Needs root.
     #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "csv", "html", "svg", "trace"])]

@@ -1,6 +1,6 @@
 //! Experiments that are files: those that come with the lab, and a user's own.
 
-use super::args::{HostArgs, OutputArgs};
+use super::args::{ChangeArgs, OutputArgs};
 use super::{draw_document, real, show};
 use crate::failure::Failure;
 use crate::terminal::{print, terminal_width};
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[command(name = "firstbyte lab", no_binary_name = true)]
 struct ShelvedArgs {
     #[command(flatten)]
-    hosts: HostArgs,
+    changes: ChangeArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -32,7 +32,7 @@ pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     let args = command.try_get_matches_from(options).and_then(|read| ShelvedArgs::from_arg_matches(&read));
     let args = args.or_else(|error| not_taken(name, error))?;
     let experiment = Experiment::parse(shelved.text).map_err(Failure::failed)?;
-    run(name, experiment, &args.hosts, &args.output)
+    run(name, experiment, &args.changes, &args.output)
 }
 
 /// What to say of words that the scenario does not take; help is printed.
@@ -49,14 +49,14 @@ fn not_taken(name: &str, error: clap::Error) -> Result<ShelvedArgs, Failure> {
 }
 
 /// An experiment in a file.
-pub(super) fn run_file(path: &Path, hosts: &HostArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run_file(path: &Path, changes: &ChangeArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
     let name = path.display().to_string();
     if !path.exists() && names().any(|known| known == name) {
         return Err(Failure::usage(format!(
             "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
         )));
     }
-    run(&name, read(path)?, hosts, output)
+    run(&name, read(path)?, changes, output)
 }
 
 /// All that come with the lab.
@@ -101,11 +101,15 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
 fn run(
     name: &str,
     experiment: Experiment,
-    hosts: &HostArgs,
+    changes: &ChangeArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
-    let experiment = experiment.with_seed(output.seed);
-    if let Some(hosts) = hosts.host {
+    let mut experiment = experiment.with_seed(output.seed);
+    if let Some(words) = &changes.qdisc {
+        let told = |error| Failure::usage(format!("--qdisc means nothing to {name}: {error}"));
+        experiment = experiment.with_qdisc(words).map_err(told)?;
+    }
+    if let Some(hosts) = changes.host {
         return real::run(&experiment, hosts, output);
     }
     let outcome = experiment.run().map_err(|error| Failure::failed(format!("{name}: {error}")))?;

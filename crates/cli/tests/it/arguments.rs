@@ -40,11 +40,13 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 62] = [
+    let cases: [(&[&str], &str); 64] = [
         (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
         (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
         (&["lab", "packets", "--seed", "-1"], "write a whole number, e.g. 1"),
+        (&["lab", "round-trips", "--qdisc", "pfifo"], "its path has no rate"),
+        (&["lab", "bufferbloat", "--qdisc", "fifi"], "Specified qdisc kind is unknown"),
         (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "-tulpn"], "ss -u lists UDP"),
         (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),

@@ -7,7 +7,7 @@ use super::measure::Measured;
 use super::play::Played;
 use super::units::{in_unit_of, quantity};
 use crate::apps::Told;
-use crate::report::{Finding, Page, Recording, Report};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use ::picture::{Graph, Series, Style, Tone};
 use serde_json::json;
 
@@ -22,6 +22,8 @@ pub struct Outcome {
     question: String,
     lesson: String,
     id: String,
+    /// What was other than in the file, so that its figures are beside what the file alone would give.
+    changed: Option<String>,
     findings: Vec<Finding>,
     played: Vec<Played>,
 }
@@ -68,6 +70,7 @@ impl Outcome {
             question: experiment.question.clone(),
             lesson: experiment.file.lesson.clone(),
             id: experiment.file.id.clone(),
+            changed: experiment.changed.clone(),
             findings,
             played,
         })
@@ -75,7 +78,7 @@ impl Outcome {
 
     /// Is everything as expected?
     pub fn holds(&self) -> bool {
-        self.findings.iter().all(|finding| finding.holds)
+        self.changed.is_some() || self.findings.iter().all(|finding| finding.holds)
     }
 
     /// The figures.
@@ -116,16 +119,28 @@ impl Report for Outcome {
     fn render(&self, page: &mut Page) {
         page.heading(&self.question);
         page.paragraph(&self.lesson);
+        let Some(changed) = &self.changed else { return };
+        page.paragraph(changed);
+        page.gap();
+        let columns = [("", Align::Left), ("here", Align::Right), ("expected without", Align::Left)];
+        let mut table = Table::new(columns);
+        self.findings.iter().for_each(|one| table.row([&*one.what, &*one.ours, &*one.criterion]));
+        page.table(&table);
     }
 
     fn findings(&self) -> Vec<Finding> {
-        self.findings.clone()
+        if self.changed.is_some() { Vec::new() } else { self.findings.clone() }
     }
 
     fn json(&self) -> serde_json::Value {
-        json!({
+        let mut values = json!({
             "question": self.question, "id": self.id, "holds": self.holds(),
-        })
+        });
+        if let Some(changed) = &self.changed {
+            values["changed"] = changed.clone().into();
+            values["figures"] = self.findings.iter().map(Finding::json).collect();
+        }
+        values
     }
 
     fn recordings(&self) -> Vec<Recording<'_>> {

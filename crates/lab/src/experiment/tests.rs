@@ -26,6 +26,35 @@ fn a_file_is_run_and_judged() {
 }
 
 #[test]
+fn another_discipline_is_put_before_the_bottleneck_of_runs_that_say_none() {
+    let narrow =
+        FILE.replace("500", "50kB").replace("rtt = \"100ms\"", "rtt = \"100ms\"\nrate = \"1mbit\"").replace(
+            "[[expect]]",
+            "[[run]]\nname = \"a\"\n[[run]]\nname = \"b\"\npath.qdisc = \"codel\"\n[[expect]]",
+        );
+    let narrow = narrow.replace("time()", "drops(a)").replace("200 ms", "0");
+    let with = |text: &str, words: &str| Experiment::parse(text).unwrap().with_qdisc(words);
+    // A reply of several packets is more than a queue of one byte holds.
+    let outcome = with(&narrow, "bfifo limit 1b").unwrap().run().unwrap();
+    assert!(outcome.findings()[0].value.unwrap() > 0.0, "{:?}", outcome.findings());
+    assert!(outcome.holds() && Report::findings(&outcome).is_empty(), "nothing is expected of it any more");
+    assert!(outcome.json()["changed"].as_str().unwrap().contains("of the run `a` is `bfifo limit 1b`"));
+    assert!(with(FILE, "codel").unwrap_err().contains("its path has no rate"));
+    let own = narrow.replace("name = \"a\"", "name = \"a\"\npath.qdisc = \"pfifo\"");
+    assert!(with(&own, "codel").unwrap_err().contains("every run says a discipline of its own"));
+}
+
+#[test]
+fn another_discipline_is_put_on_the_card_where_the_line_is_the_bottleneck() {
+    let card = FILE.replace("500", "50kB").replace("[server]\n", "[server]\ndevice = { rate = \"1mbit\" }\n");
+    let card = card.replace("time()", "device(server, tx_dropped)").replace("200 ms", "0");
+    let dropped = |experiment: Experiment| experiment.run().unwrap().findings()[0].value;
+    let experiment = Experiment::parse(&card).unwrap();
+    assert_eq!(dropped(experiment.clone()), Some(0.0));
+    assert!(dropped(experiment.with_qdisc("bfifo limit 1b").unwrap()).unwrap() > 0.0);
+}
+
+#[test]
 fn mistakes_are_told_with_line_and_nearest_word() {
     let told = |from: &str, to: &str| Experiment::parse(&FILE.replace(from, to)).unwrap_err();
     let cases = [
