@@ -150,7 +150,19 @@ impl<S: Simd> Sums<S> {
     }
 
     #[inline(always)]
-    fn add(&mut self, words: u64x8<S>) {
+    fn add(&mut self, simd: S, step: &[u8; STEP]) {
+        self.add_words(u8x64::from_slice(simd, step).bitcast());
+    }
+
+    #[inline(always)]
+    fn copy_and_add(&mut self, simd: S, to: &mut [u8; STEP], step: &[u8; STEP]) {
+        let bytes = u8x64::from_slice(simd, step);
+        bytes.store_slice(to);
+        self.add_words(bytes.bitcast());
+    }
+
+    #[inline(always)]
+    fn add_words(&mut self, words: u64x8<S>) {
         self.wrapped += words;
         self.high += words >> 32;
     }
@@ -170,7 +182,7 @@ fn sum_native(data: &[u8]) -> u64 {
     if data.len() < LONG { sum_short(data) } else { sum_long(data) }
 }
 
-/// Bytes that the loops below take at a time.
+/// Bytes that the loops below add at once. They take two such steps a turn, which halves what the turns themselves cost.
 const STEP: usize = 64;
 
 /// Sums what is long, with the widest vectors this machine has.
@@ -182,8 +194,13 @@ fn sum_long(data: &[u8]) -> u64 {
 #[inline(always)]
 fn sum_steps<S: Simd>(simd: S, steps: &[[u8; STEP]]) -> u64 {
     let mut sums = Sums::new(simd);
-    for step in steps {
-        sums.add(u8x64::from_slice(simd, step).bitcast());
+    let (pairs, last) = steps.as_chunks::<2>();
+    for [step, next] in pairs {
+        sums.add(simd, step);
+        sums.add(simd, next);
+    }
+    for step in last {
+        sums.add(simd, step);
     }
     sums.total()
 }
@@ -198,10 +215,13 @@ fn copy_and_sum_long(dst: &mut [u8], src: &[u8]) -> u64 {
 #[inline(always)]
 fn copy_and_sum_steps<S: Simd>(simd: S, to_steps: &mut [[u8; STEP]], steps: &[[u8; STEP]]) -> u64 {
     let mut sums = Sums::new(simd);
-    for (to, step) in to_steps.iter_mut().zip(steps) {
-        let bytes = u8x64::from_slice(simd, step);
-        bytes.store_slice(to);
-        sums.add(bytes.bitcast());
+    let ((pairs, last), (to_pairs, to_last)) = (steps.as_chunks(), to_steps.as_chunks_mut());
+    for ([to, to_next], [step, next]) in to_pairs.iter_mut().zip(pairs) {
+        sums.copy_and_add(simd, to, step);
+        sums.copy_and_add(simd, to_next, next);
+    }
+    for (to, step) in to_last.iter_mut().zip(last) {
+        sums.copy_and_add(simd, to, step);
     }
     sums.total()
 }
