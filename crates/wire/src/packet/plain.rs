@@ -133,33 +133,11 @@ impl TxPacket {
     /// Writes a SYN or SYN-ACK with these options, if they are what nearly all have: MSS, window scale, SACK permitted, timestamps, and perhaps
     /// Fast Open. The segment's timestamps are not looked at. False: they are not, and nothing is written.
     pub fn write_syn(&mut self, segment: &PlainSegment, options: &TcpOptions, partial: bool) -> bool {
-        match segment.v4_addresses() {
-            Some(addresses) => {
-                self.write_syn_behind::<V4_LEN>(segment, options, partial, |packet, tcp_len| {
-                    packet.put_v4(segment, addresses, tcp_len)
-                })
-            }
-            None => self.write_syn_v6(segment, options, partial),
-        }
-    }
-
-    #[inline(never)]
-    fn write_syn_v6(&mut self, segment: &PlainSegment, options: &TcpOptions, partial: bool) -> bool {
-        let put_ip = |packet: &mut TxPacket, tcp_len| packet.put_v6(segment, tcp_len);
-        self.write_syn_behind::<V6_LEN>(segment, options, partial, put_ip)
-    }
-
-    /// `put_ip` writes the IP header in front of so many bytes of TCP header, and returns the pseudo-header's sum.
-    #[inline(always)]
-    fn write_syn_behind<const IP_LEN: usize>(
-        &mut self,
-        segment: &PlainSegment,
-        options: &TcpOptions,
-        partial: bool,
-        put_ip: impl FnOnce(&mut TxPacket, usize) -> u16,
-    ) -> bool {
         let Some(usual) = options.usual_syn() else { return false };
-        self.write_syn_options::<IP_LEN>(segment, &usual, options.fast_open.as_ref(), partial, put_ip);
+        let options = (&usual, options.fast_open.as_ref());
+        if !self.write_usual_syn(segment, options, partial) {
+            self.write_usual_syn_v6(segment, options, partial);
+        }
         true
     }
 
@@ -168,31 +146,40 @@ impl TxPacket {
     pub fn write_usual_syn(
         &mut self,
         segment: &PlainSegment,
-        (usual, fast_open): (&UsualSyn, Option<&FastOpenOption>),
+        options: (&UsualSyn, Option<&FastOpenOption>),
         partial: bool,
     ) -> bool {
         let Some(addresses) = segment.v4_addresses() else { return false };
-        let put_ip = |packet: &mut TxPacket, tcp_len| packet.put_v4(segment, addresses, tcp_len);
-        self.write_syn_options::<V4_LEN>(segment, usual, fast_open, partial, put_ip);
+        let options_len = self.put_syn_options::<V4_LEN>(options);
+        let pseudo_sum = self.put_v4(segment, addresses, TCP_HEADER_LEN + options_len);
+        self.put_tcp::<V4_LEN>(segment, options_len, pseudo_sum);
+        self.end_plain::<V4_LEN>(options_len, 0, partial);
         true
     }
 
-    #[inline(always)]
-    fn write_syn_options<const IP_LEN: usize>(
+    #[inline(never)]
+    fn write_usual_syn_v6(
         &mut self,
         segment: &PlainSegment,
-        usual: &UsualSyn,
-        fast_open: Option<&FastOpenOption>,
+        options: (&UsualSyn, Option<&FastOpenOption>),
         partial: bool,
-        put_ip: impl FnOnce(&mut TxPacket, usize) -> u16,
     ) {
+        let options_len = self.put_syn_options::<V6_LEN>(options);
+        let pseudo_sum = self.put_v6(segment, TCP_HEADER_LEN + options_len);
+        self.put_tcp::<V6_LEN>(segment, options_len, pseudo_sum);
+        self.end_plain::<V6_LEN>(options_len, 0, partial);
+    }
+
+    /// Writes the options where they belong behind an IP header of `IP_LEN` bytes, and returns their length.
+    #[inline(always)]
+    fn put_syn_options<const IP_LEN: usize>(
+        &mut self,
+        (usual, fast_open): (&UsualSyn, Option<&FastOpenOption>),
+    ) -> usize {
         let at = IP_LEN + TCP_HEADER_LEN;
-        let behind = &mut self.header[at + USUAL_SYN_LEN..];
-        let options_len = USUAL_SYN_LEN + fast_open.map_or(0, |option| option.emit_last(behind));
-        let pseudo_sum = put_ip(self, TCP_HEADER_LEN + options_len);
-        self.put_tcp::<IP_LEN>(segment, options_len, pseudo_sum);
         put(&mut self.header, at, usual_syn(usual));
-        self.end_plain::<IP_LEN>(options_len, 0, partial);
+        let behind = &mut self.header[at + USUAL_SYN_LEN..];
+        USUAL_SYN_LEN + fast_open.map_or(0, |option| option.emit_last(behind))
     }
 
     /// TCP's header, and its timestamps if it has them.
