@@ -237,7 +237,7 @@ impl Card {
                     }
                     match merger {
                         None => packets.push(frame.into_received()),
-                        Some(merger) => packets.extend(merger.take(frame.bytes)),
+                        Some(merger) => packets.extend(merger.take(frame)),
                     }
                 }
                 (InputEvent::Flush, Some(merger)) => packets.extend(merger.flush()),

@@ -1,7 +1,8 @@
 //! Frames that follow each other become one packet (GRO, Linux's `tcp_gro_receive`).
 
+use super::queue::{Traveller, put_checksum};
 use bytes::Bytes;
-use wire::{RxChecksum, RxPacket};
+use wire::{Checksum, IpHeader, RxChecksum, RxPacket, protocol};
 
 /// What is being merged: of each flow of a poll, the frames so far.
 #[derive(Default)]
@@ -11,13 +12,15 @@ pub(super) struct Merger {
 }
 
 struct Row {
-    packet: Vec<u8>,
+    first: Traveller,
     layout: Layout,
+    /// Texts of the frames behind it, and the end of the last, FIN or PSH.
+    others: Vec<Bytes>,
+    ending: u8,
+    /// Length of all as one packet.
+    len: usize,
     /// Where the next frame begins.
     next_seq: u32,
-    /// Text of the first frame: none after it is longer.
-    size: usize,
-    frames: u16,
 }
 
 /// Where the parts of a frame are.
@@ -42,33 +45,32 @@ impl Merger {
         self.merged
     }
 
-    /// Takes a frame; gives what can wait no longer.
-    pub(super) fn take(&mut self, frame: Bytes) -> Vec<RxPacket> {
-        let Some(layout) = Layout::of(&frame) else {
+    /// Takes a frame; gives what can wait no longer. A frame whose checksum is wrong is left to TCP.
+    pub(super) fn take(&mut self, frame: Traveller) -> Vec<RxPacket> {
+        let Some(layout) = Layout::of(&frame.bytes).filter(|layout| layout.is_sound(&frame)) else {
             let mut out = self.flush();
-            out.push(RxPacket::new(frame));
+            out.push(frame.into_received());
             return out;
         };
         let mut out = Vec::new();
-        if let Some(index) = self.rows.iter().position(|row| row.is_of_flow(&frame, layout)) {
-            if self.rows[index].takes(&frame, layout) {
+        if let Some(index) = self.rows.iter().position(|row| row.is_of_flow(&frame.bytes, layout)) {
+            if self.rows[index].takes(&frame.bytes, layout) {
                 self.merged += 1;
                 let row = &mut self.rows[index];
-                row.append(&frame, layout);
-                if row.is_full(&frame, layout) {
+                row.append(&frame.bytes, layout);
+                if row.is_full(layout) {
                     out.push(self.rows.remove(index).into_packet());
                 }
                 return out;
             }
             out.push(self.rows.remove(index).into_packet());
         }
-        let is_plain = frame[layout.ip_len + 13] == ACK && layout.text_len > 0;
+        let is_plain = frame.bytes[layout.ip_len + 13] == ACK && layout.text_len > 0;
         if !is_plain || self.rows.len() >= ROWS_MAX {
-            out.push(RxPacket::new(frame));
+            out.push(frame.into_received());
             return out;
         }
-        let next_seq = layout.seq.wrapping_add(layout.text_len as u32);
-        self.rows.push(Row { packet: frame.to_vec(), layout, next_seq, size: layout.text_len, frames: 1 });
+        self.rows.push(Row::begin(frame, layout));
         out
     }
 
@@ -105,70 +107,90 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Did nobody alter the frame, or is its checksum right?
+    fn is_sound(self, frame: &Traveller) -> bool {
+        let is_right = || {
+            let ip = IpHeader::parse(&frame.bytes).ok()?.0;
+            let tcp = &frame.bytes[self.ip_len..];
+            let mut sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, tcp.len() as u32);
+            sum.add(tcp);
+            Some(sum.finish() == 0)
+        };
+        frame.checksum == RxChecksum::Trusted || is_right().unwrap_or(false)
+    }
+}
+
 impl Row {
+    fn begin(first: Traveller, layout: Layout) -> Row {
+        let (len, next_seq) = (first.bytes.len(), layout.seq.wrapping_add(layout.text_len as u32));
+        Row { first, layout, others: Vec::new(), ending: 0, len, next_seq }
+    }
+
     fn is_of_flow(&self, frame: &[u8], layout: Layout) -> bool {
         let addresses = if self.layout.ip_len == 20 { 12..24 } else { 8..44 };
-        self.layout.ip_len == layout.ip_len && self.packet[addresses.clone()] == frame[addresses]
+        self.layout.ip_len == layout.ip_len && self.first.bytes[addresses.clone()] == frame[addresses]
     }
 
     /// Has `frame` this packet's acknowledgement, window, flags and options, and the very next text, no longer than the first?
     fn takes(&self, frame: &[u8], layout: Layout) -> bool {
-        let at = layout.ip_len;
+        let (at, first) = (layout.ip_len, &self.first.bytes);
         let flags = |packet: &[u8]| packet[at + 13] & !FIN_OR_PSH;
         layout.header_len == self.layout.header_len
             && layout.seq == self.next_seq
-            && (1..=self.size).contains(&layout.text_len)
-            && self.packet.len() + layout.text_len <= LENGTH_MAX
-            && frame[1] == self.packet[1]
-            && frame[at + 8..at + 12] == self.packet[at + 8..at + 12]
-            && flags(frame) == flags(&self.packet)
-            && frame[at + 14..at + 16] == self.packet[at + 14..at + 16]
-            && frame[at + 20..layout.header_len] == self.packet[at + 20..layout.header_len]
+            && (1..=self.layout.text_len).contains(&layout.text_len)
+            && self.len + layout.text_len <= LENGTH_MAX
+            && frame[1] == first[1]
+            && frame[at + 8..at + 12] == first[at + 8..at + 12]
+            && flags(frame) == flags(first)
+            && frame[at + 14..at + 16] == first[at + 14..at + 16]
+            && frame[at + 20..layout.header_len] == first[at + 20..layout.header_len]
     }
 
-    fn append(&mut self, frame: &[u8], layout: Layout) {
-        self.packet.extend_from_slice(&frame[layout.header_len..]);
-        self.packet[layout.ip_len + 13] |= frame[layout.ip_len + 13] & FIN_OR_PSH;
+    fn append(&mut self, frame: &Bytes, layout: Layout) {
+        self.others.push(frame.slice(layout.header_len..));
+        self.ending = frame[layout.ip_len + 13] & FIN_OR_PSH;
+        self.len += layout.text_len;
         self.next_seq = self.next_seq.wrapping_add(layout.text_len as u32);
-        self.frames += 1;
     }
 
     /// A short frame, a push or a FIN ends a row.
-    fn is_full(&self, frame: &[u8], layout: Layout) -> bool {
-        layout.text_len < self.size || frame[layout.ip_len + 13] & FIN_OR_PSH != 0
+    fn is_full(&self, last: Layout) -> bool {
+        last.text_len < self.layout.text_len || self.ending != 0
     }
 
-    fn into_packet(mut self) -> RxPacket {
-        if self.frames == 1 {
-            return RxPacket::new(self.packet.into());
+    fn into_packet(self) -> RxPacket {
+        if self.others.is_empty() {
+            return self.first.into_received();
         }
-        let len = self.packet.len();
+        let mut packet = Vec::with_capacity(self.len);
+        packet.extend_from_slice(&self.first.bytes);
+        self.others.iter().for_each(|text| packet.extend_from_slice(text));
+        packet[self.layout.ip_len + 13] |= self.ending;
         if self.layout.ip_len == 20 {
-            self.packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-            self.packet[10..12].fill(0);
-            let mut sum = wire::Checksum::new();
-            sum.add(&self.packet[..20]);
-            let sum = sum.finish();
-            self.packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            packet[2..4].copy_from_slice(&(self.len as u16).to_be_bytes());
+            put_checksum(&mut packet[..20]);
         } else {
-            self.packet[4..6].copy_from_slice(&((len - 40) as u16).to_be_bytes());
+            packet[4..6].copy_from_slice(&((self.len - 40) as u16).to_be_bytes());
         }
-        let gso_size = self.size as u16;
-        // The card has verified the sums of the frames.
-        RxPacket { checksum: RxChecksum::Trusted, gso_size, ..RxPacket::new(self.packet.into()) }
+        let gso_size = self.layout.text_len as u16;
+        RxPacket { checksum: RxChecksum::Trusted, gso_size, ..RxPacket::new(packet.into()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
+    use crate::capture::PacketId;
+    use qdisc::Packet as _;
+    use wire::{Addr, Flags, SeqNum, TcpHeader};
 
-    fn frame(seq: u32, len: usize, flags: Flags) -> Bytes {
+    fn frame(seq: u32, len: usize, flags: Flags) -> Traveller {
         let addr = |last| Addr::from(core::net::IpAddr::from([192, 0, 2, last]));
         let mut tcp = TcpHeader::new(80, 5000);
         (tcp.seq, tcp.flags, tcp.window) = (SeqNum(seq), flags, 1000);
-        wire::build_tcp_packet(&IpHeader::new(addr(1), addr(2), protocol::TCP), &tcp, &vec![7; len])
+        let ip = IpHeader::new(addr(1), addr(2), protocol::TCP);
+        Traveller::new(PacketId(1), wire::build_tcp_packet(&ip, &tcp, &vec![7; len]))
     }
 
     fn lengths(packets: &[RxPacket]) -> Vec<(usize, u16)> {
@@ -197,5 +219,18 @@ mod tests {
         assert!(merger.flush().is_empty());
         assert_eq!(lengths(&merger.take(frame(0, 0, Flags::ACK))), [(0, 0)]);
         assert_eq!(lengths(&merger.take(frame(0, 0, Flags::SYN))), [(0, 0)]);
+    }
+
+    #[test]
+    fn a_frame_that_was_corrupted_is_left_to_tcp() {
+        let mut merger = Merger::default();
+        assert!(merger.take(frame(0, 1000, Flags::ACK)).is_empty());
+        let mut corrupted = frame(1000, 1000, Flags::ACK);
+        corrupted.flip_bit(8 * 500);
+        let out = merger.take(corrupted);
+        assert_eq!(lengths(&out), [(1000, 0), (1000, 0)]);
+        assert_eq!(out[1].checksum, RxChecksum::Verify);
+        let rewritten = Traveller::altered(PacketId(2), frame(2000, 1000, Flags::ACK).bytes);
+        assert!(merger.take(rewritten).is_empty(), "whose checksum is right");
     }
 }
