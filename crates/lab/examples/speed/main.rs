@@ -1,6 +1,7 @@
 //! How fast the simulator is: packets a second of one core, with few and with many hosts that share one bottleneck.
 //!
 //! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
+//! Each number of flows is run twice: with cards that leave everything to TCP, and with cards that cut and merge segments (TSO, GRO).
 //! With `--instructions N` it runs N flows once and prints only how many packets there were, for `valgrind --tool=callgrind`.
 //! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
 mod ns3;
@@ -10,7 +11,7 @@ use firstbyte_lab::middlebox::Direction;
 use firstbyte_lab::network::{CardPlan, HostPlan, Network, PathId, Profile, Route};
 use ns3::Ns3;
 use proto::{ConnectOptions, ListenOptions};
-use qdisc::NicConfig;
+use qdisc::{InputConfig, NicConfig};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -23,16 +24,34 @@ const BYTES_BESIDE_NS3: usize = 100_000_000;
 const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
 
+/// From a client's first packet to its interrupt, for so many packets can be merged.
+const INTERRUPT_AFTER: u64 = 50_000;
+
+/// What the hosts' cards do for TCP.
+#[derive(Clone, Copy)]
+enum Cards {
+    Plain,
+    /// They cut large segments into frames and merge frames that follow each other, as the kernel has it by default.
+    Offloading,
+}
+
 /// `flows` clients, each a host with a path of its own, download `bytes` together over the line of one server's card. Gives the packets
 /// that went.
-fn share(flows: usize, bytes: usize) -> u64 {
+fn share(flows: usize, bytes: usize, cards: Cards) -> u64 {
+    let offloads = matches!(cards, Cards::Offloading);
     let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
     let mut network = Network::without_capture(1);
     let card = CardPlan {
         nic: NicConfig { rate: NonZeroU64::new(BOTTLENECK), ..NicConfig::default() },
         txqueuelen: 10_000,
+        cuts: offloads,
         ..CardPlan::default()
     };
+    let client_card = offloads.then(|| CardPlan {
+        merges: true,
+        input: InputConfig { interrupt_after: INTERRUPT_AFTER, ..InputConfig::default() },
+        ..CardPlan::default()
+    });
     let plan = HostPlan { card: Some(card), ..HostPlan::new(Profile::Firstbyte, peer.ip()) };
     // In pieces: what the memory of one large text costs is no matter of the simulator's.
     let pieces = bytes / flows / PIECE;
@@ -44,8 +63,8 @@ fn share(flows: usize, bytes: usize) -> u64 {
     let mut paths: Vec<PathId> = Vec::new();
     for number in 0..flows {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0001 + number as u32));
-        let client =
-            network.add_host(HostPlan::new(Profile::Firstbyte, address), firstbyte_lab::network::Idle);
+        let plan = HostPlan { card: client_card.clone(), ..HostPlan::new(Profile::Firstbyte, address) };
+        let client = network.add_host(plan, firstbyte_lab::network::Idle);
         paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
         let steps =
             vec![Step::Connect { first: None }, Step::Write(100), Step::Read(pieces * PIECE), Step::Close];
@@ -65,9 +84,9 @@ fn processor_time() -> f64 {
 }
 
 /// Packets a second of one core, and how many there were.
-fn rate(flows: usize, bytes: usize) -> (f64, u64) {
+fn rate(flows: usize, bytes: usize, cards: Cards) -> (f64, u64) {
     let begun = processor_time();
-    let packets = share(flows, bytes);
+    let packets = share(flows, bytes, cards);
     (packets as f64 / (processor_time() - begun), packets)
 }
 
@@ -79,7 +98,7 @@ fn beside_ns3(times: usize) {
     for flows in [2, 1000] {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..times.max(1) {
-            ours.push(rate(flows, BYTES_BESIDE_NS3).0);
+            ours.push(rate(flows, BYTES_BESIDE_NS3, Cards::Plain).0);
             let (packets, seconds) = ns3.share(flows, BYTES_BESIDE_NS3);
             theirs.push(packets as f64 / seconds);
         }
@@ -103,20 +122,21 @@ fn main() {
     {
         let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
         return match mode.as_str() {
-            "--instructions" => println!("{} packets", share(number, BYTES)),
+            "--instructions" => println!("{} packets", share(number, BYTES, Cards::Plain)),
             "--ns3" => beside_ns3(number),
             _ => panic!("{mode} is not known"),
         };
     }
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let counts = if asked.is_empty() { vec![2, 1000] } else { asked };
-    let mut first = None;
-    for flows in counts {
-        let (rate, packets) = rate(flows, BYTES);
-        let dear = first.get_or_insert(rate);
-        println!(
-            "{flows:>5} flows: {packets} packets, {rate:.0} a second, {:.2} times as dear",
-            *dear / rate
-        );
+    for (cards, name) in [(Cards::Plain, "plain cards"), (Cards::Offloading, "TSO and GRO")] {
+        let mut first = None;
+        for flows in &counts {
+            let (rate, packets) = rate(*flows, BYTES, cards);
+            let dear = *first.get_or_insert(rate) / rate;
+            println!(
+                "{name}, {flows:>5} flows: {packets} packets, {rate:.0} a second, {dear:.2} times as dear"
+            );
+        }
     }
 }
