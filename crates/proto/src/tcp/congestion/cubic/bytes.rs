@@ -74,7 +74,9 @@ impl Unit for Bytes {
         0
     }
 
-    /// §4.2 to §4.5.
+    /// §4.2 to §4.5. §4.3: "CUBIC checks whether W_cubic(t) is less than W_est. If so, CUBIC is in the Reno-friendly region and cwnd SHOULD be
+    /// set to W_est at each reception of a new ACK." §4.2, of the other region's target: "The lower and upper bounds below ensure that CUBIC's
+    /// congestion window increase rate is non-decreasing and is less than the increase rate of slow start".
     fn avoid(
         avoidance: &mut Avoidance<Bytes>,
         _slow_start: &SlowStart,
@@ -114,7 +116,8 @@ impl Unit for Bytes {
 }
 
 impl Growth {
-    /// W_est: α_cubic segments per window, one once the window before the reduction is reached (§4.3).
+    /// §4.3: "W_est is set equal to cwnd_epoch at the start of the congestion avoidance stage", and grows by α_cubic segments per window; once
+    /// it has reached the window before the reduction, "the sender SHOULD set α_cubic to 1".
     fn reno_friendly(&mut self, cwnd: u32, acked: &Acked) -> u32 {
         let (alpha, per) = if self.w_est < self.cwnd_prior { ALPHA } else { (1, 1) };
         let cwnd = u64::from(cwnd);
