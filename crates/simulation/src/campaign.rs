@@ -188,3 +188,42 @@ fn note_panics() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::{CongestionControl, Counters};
+
+    /// What must have been met under each: a world without it tests nothing of it.
+    const MET: [&str; 7] = [
+        "RetransSegs",
+        "TCPTimeouts",
+        "TCPSACKReorder",
+        "TCPDSACKOldSent",
+        "InCsumErrors",
+        "TCPWinProbe",
+        "TCPToZeroWindowAdv",
+    ];
+
+    #[test]
+    fn every_trouble_is_met_under_every_congestion_control() {
+        for congestion in CongestionControl::ALL {
+            let mut totals = Summary::default();
+            for seed in 0..300 {
+                let intensity = if seed % 2 == 0 { Intensity::Defaults } else { Intensity::Few };
+                let mut scenario = Scenario::draw(seed, intensity, false);
+                for host in &mut scenario.hosts {
+                    let name = "net.ipv4.tcp_congestion_control".to_owned();
+                    host.settings.push((name, format!("{congestion:?}").to_lowercase()));
+                }
+                let summary = attempt(&scenario, false);
+                totals.add(
+                    summary.unwrap_or_else(|failure| panic!("{congestion:?}, seed {seed}: {failure:?}")),
+                );
+            }
+            for ((name, _), count) in Counters::default().all().zip(&totals.counters) {
+                assert!(*count > 0 || !MET.contains(&name), "{name} under {congestion:?}");
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::*;
-use crate::simulation::Random;
+use crate::random::Random;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::*;

@@ -3,7 +3,7 @@
 
 use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::pattern;
-use crate::simulation::Random;
+use crate::random::Random;
 use proto::*;
 
 const SEEDS: u64 = 150;

@@ -26,7 +26,7 @@
 //! | `fairness`, `pacing`, `ecn`, `accurate_ecn` | what flows get of a link, and how evenly they send |
 //! | `completion` | how long transfers take, beside Linux's habits |
 //! | `fast_open` | RFC 7413, both ends |
-//! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
+//! | `mutation` | hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 extern crate firstbyte_proto as proto;
@@ -34,6 +34,7 @@ extern crate firstbyte_proto as proto;
 mod bottleneck;
 mod pair;
 mod peer;
+mod random;
 mod transfer;
 
 mod accurate_ecn;
@@ -85,7 +86,6 @@ mod running_timer;
 mod sack;
 mod settings;
 mod signed;
-mod simulation;
 mod small_windows;
 mod snmp;
 mod sources;

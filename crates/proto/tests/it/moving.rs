@@ -2,7 +2,7 @@
 
 use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::*;
-use crate::simulation::Random;
+use crate::random::Random;
 use core::time::Duration;
 use proto::*;
 

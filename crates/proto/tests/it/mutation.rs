@@ -6,7 +6,7 @@
 //!
 //! `FIRSTBYTE_MUTATIONS=n` sets the number of packets.
 
-use crate::simulation::Random;
+use crate::random::Random;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::*;

@@ -1,6 +1,6 @@
 //! Two stacks, a wire with a delay, a virtual clock, and a log of every packet.
 
-use crate::simulation::Random;
+use crate::random::Random;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::*;

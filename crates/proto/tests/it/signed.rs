@@ -2,7 +2,7 @@
 
 use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::{Peer, pattern};
-use crate::simulation::Random;
+use crate::random::Random;
 use proto::*;
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! A host's stack, or two that must do the same: one with fast paths, and one that takes the general path always.
+//! A host's stack, or two that must do the same: one with fast paths, and one that takes the general path always, packet by packet.
 //!
 //! Every call goes to both. What they return is compared by value at once; counters, deadlines and everything that sockets tell, when both have
 //! been drained.
@@ -52,12 +52,16 @@ impl Host {
         let done = act(&mut self.stack);
         if let Some(general) = &mut self.general {
             let expected = act(general);
-            if done != expected && self.difference.is_none() {
-                let kind = format!("fast and general path differ: {what}");
-                self.difference = Some(Failure::new(&kind, difference(&done, &expected)));
-            }
+            self.must_be_equal(what, &done, &expected);
         }
         done
+    }
+
+    fn must_be_equal<T: PartialEq + Debug>(&mut self, what: &str, done: &T, expected: &T) {
+        if done != expected && self.difference.is_none() {
+            let kind = format!("fast and general path differ: {what}");
+            self.difference = Some(Failure::new(&kind, difference(done, expected)));
+        }
     }
 
     /// What they have told and hold.
@@ -210,16 +214,14 @@ impl Host {
         self.both("handle_packet", |stack| stack.handle_packet(now, packet.clone()).is_some());
     }
 
+    /// The stack without fast paths is given them one by one: who hands them over together cannot tell.
     pub(super) fn handle_packets(&mut self, now: Instant, batch: &mut RxBatch) {
-        if self.general.is_none() {
-            return self.stack.handle_packets(now, batch);
+        let arrived = self.general.is_some().then(|| batch.clone());
+        self.stack.handle_packets(now, batch);
+        if let (Some(general), Some(mut arrived)) = (&mut self.general, arrived) {
+            let unclaimed = arrived.drain().filter_map(|packet| general.handle_packet(now, packet)).count();
+            self.must_be_equal("packets of a batch that nobody wants", &batch.len(), &unclaimed);
         }
-        let arrived = batch.clone();
-        self.both("handle_packets", |stack| {
-            *batch = arrived.clone();
-            stack.handle_packets(now, batch);
-            batch.len()
-        });
     }
 
     pub(super) fn handle_refusal(&mut self, now: Instant, packet: &TxPacket) {

@@ -3,7 +3,7 @@
 
 use super::exchange::*;
 use super::*;
-use crate::simulation::Random;
+use crate::random::Random;
 
 /// Packets that may be lost, from the first of the exchange on.
 const PACKETS: u32 = 10;

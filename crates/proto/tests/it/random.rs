@@ -23,10 +23,4 @@ impl Random {
     pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize].clone()
     }
-
-    /// Small numbers more often than large ones.
-    pub(crate) fn size(&mut self, max: u64) -> usize {
-        let bits = self.below(u64::from(max.max(1).ilog2()) + 1);
-        self.below((2 << bits).min(max + 1)) as usize
-    }
 }
