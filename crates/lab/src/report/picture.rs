@@ -17,10 +17,13 @@ use super::trace::each_once;
 use super::{Recording, Report};
 pub use ladder::drawing;
 
+use crate::capture::Journey;
 use crate::exchange::{Exchange, exchanges, spoofed};
 use crate::ladder::milliseconds;
+use crate::segment::Segment;
 use ::picture::{Document, Graph, Run};
 use proto::Instant;
+use wire::SeqNum;
 
 /// More runs than this make no page to look at; those that are left out are told.
 const RUNS_MAX: usize = 8;
@@ -100,6 +103,28 @@ fn of_clients(recording: &Recording<'_>) -> String {
 /// Milliseconds since the run began.
 fn ms(at: Instant) -> f64 {
     milliseconds(at.since(Instant::ZERO))
+}
+
+/// How far into the stream of one end a number lies. A server that answers a copy of a SYN after its connection is over begins another stream, from
+/// another first number: the closest one before it counts.
+struct Offsets(Vec<SeqNum>);
+
+impl Offsets {
+    fn new(exchange: &Exchange, of_client: bool) -> Offsets {
+        if of_client {
+            return Offsets(vec![exchange.client_isn]);
+        }
+        let syn_acks = exchange.journeys.iter().filter_map(Journey::segment).filter(Segment::is_syn_ack);
+        let mut firsts: Vec<SeqNum> =
+            exchange.server_isn.into_iter().chain(syn_acks.map(|segment| segment.tcp.seq)).collect();
+        firsts.dedup();
+        Offsets(firsts)
+    }
+
+    /// None of what lies before all of them.
+    fn of(&self, number: SeqNum) -> Option<u32> {
+        self.0.iter().map(|first| number.since(*first + 1)).min().filter(|offset| *offset <= u32::MAX / 2)
+    }
 }
 
 /// The connection that moved most: windows of several on one graph are a tangle.

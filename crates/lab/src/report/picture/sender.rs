@@ -1,14 +1,13 @@
 //! What a sender knew of its path and what it waited for, over time: as its stack told it.
 
 use super::held::Held;
-use super::{busiest, ms, of_clients};
+use super::{Offsets, busiest, ms, of_clients};
 use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use ::picture::{BYTES, Graph, Series, Style, Tone};
 use core::net::SocketAddr;
 use proto::{Instant, LimitedBy, TraceEvent, Traced};
-use wire::SeqNum;
 
 /// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
 const WAITS: [(LimitedBy, &str, &str); 6] = [
@@ -161,9 +160,8 @@ impl Sender<'_> {
     /// Bytes sent and not yet known to have come, neither by an acknowledgement nor by SACK: from its packets.
     fn in_flight(&self) -> Vec<(f64, f64)> {
         let local = if self.is_client { self.exchange.client } else { self.exchange.server };
-        let isn = if self.is_client { Some(self.exchange.client_isn) } else { self.exchange.server_isn };
-        let Some(isn) = isn else { return Vec::new() };
-        let offset = |number: SeqNum| Some(number.since(isn + 1)).filter(|offset| *offset <= u32::MAX / 2);
+        let offsets = Offsets::new(self.exchange, self.is_client);
+        let offset = |number| offsets.of(number);
         let mut moments = Vec::new();
         for journey in self.exchange.journeys.iter().filter(|journey| !journey.copy) {
             let Some(segment) = journey.segment() else { continue };

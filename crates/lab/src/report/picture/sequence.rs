@@ -2,13 +2,13 @@
 //!
 //! After tcptrace by S. Ostermann: an upright bar for each segment, a stair of acknowledgements below them, and one of the window above.
 
-use super::{ms, of_clients};
+use super::{Offsets, ms, of_clients};
 use crate::capture::Journey;
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use crate::segment::Segment;
 use ::picture::{BYTES, Graph, Series, Style, Tone};
-use wire::{Flags, SeqNum};
+use wire::Flags;
 
 /// Of the direction that carried more, at the sender's end; connections follow each other along the axis of time.
 pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Graph {
@@ -64,15 +64,14 @@ impl Drawn {
     }
 
     fn connection(&mut self, exchange: &Exchange, from_client: bool) {
-        let isn = if from_client { Some(exchange.client_isn) } else { exchange.server_isn };
-        let Some(isn) = isn else { return };
+        let offsets = Offsets::new(exchange, from_client);
         let is_forward = |segment: &Segment| (segment.src() == exchange.client) == from_client;
         let (mut highest, mut scale) = (0, None);
         let mut answers: Vec<(&Journey, Segment)> = Vec::new();
         for journey in exchange.journeys.iter().filter(|journey| !journey.copy) {
             let Some(segment) = journey.segment() else { continue };
             if is_forward(&segment) {
-                highest = self.segment(journey, &segment, isn, highest);
+                highest = self.segment(journey, &segment, &offsets, highest);
             } else if let Some(segment) = journey.received_segment() {
                 answers.push((journey, segment));
             }
@@ -88,16 +87,14 @@ impl Drawn {
             if segment.tcp.flags.contains(Flags::SYN) {
                 scale = segment.tcp.options.window_scale;
             }
-            self.answer(journey, &segment, isn, scale.unwrap_or(0));
+            self.answer(journey, &segment, &offsets, scale.unwrap_or(0));
         }
     }
 
     /// A segment with text; gives the highest number sent.
-    fn segment(&mut self, journey: &Journey, segment: &Segment, isn: SeqNum, highest: u32) -> u32 {
-        if segment.text_len() == 0 {
-            return highest;
-        }
-        let from = segment.text_seq().since(isn + 1);
+    fn segment(&mut self, journey: &Journey, segment: &Segment, offsets: &Offsets, highest: u32) -> u32 {
+        let from = offsets.of(segment.text_seq()).filter(|_| segment.text_len() > 0);
+        let Some(from) = from else { return highest };
         let to = from.saturating_add(segment.text_len());
         let at = ms(journey.sent.at);
         let bars = if from < highest { &mut self.again } else { &mut self.data };
@@ -108,24 +105,23 @@ impl Drawn {
         highest.max(to)
     }
 
-    fn answer(&mut self, journey: &Journey, segment: &Segment, isn: SeqNum, scale: u8) {
+    fn answer(&mut self, journey: &Journey, segment: &Segment, offsets: &Offsets, scale: u8) {
         let Some(seen) = journey.received.as_ref().filter(|_| segment.tcp.flags.contains(Flags::ACK)) else {
             return;
         };
         let at = ms(seen.at);
-        let acked = segment.tcp.ack.since(isn + 1);
+        let Some(acked) = offsets.of(segment.tcp.ack) else { return };
         // An acknowledgement of the FIN alone lies one beyond the text.
         let value = f64::from(acked);
         let scale = if segment.tcp.flags.contains(Flags::SYN) { 0 } else { scale };
         let window = u32::from(segment.tcp.window) << scale.min(14);
-        if acked > u32::MAX / 2 {
-            return;
-        }
         self.acked.push((at, value));
         self.window.push((at, value + f64::from(window)));
         for block in segment.tcp.options.sack.iter() {
-            let (from, to) = (block.0.since(isn + 1), block.1.since(isn + 1));
-            if from >= acked && to > from {
+            if let (Some(from), Some(to)) = (offsets.of(block.0), offsets.of(block.1))
+                && from >= acked
+                && to > from
+            {
                 self.selective.push((at, f64::from(from), f64::from(to)));
             }
         }

@@ -64,6 +64,17 @@ fn a_run_without_a_client_shows_what_spoofed_syns_bring_about() {
     assert_eq!(labels.iter().filter(|label| **label == "SYN ACK").count(), 6, "after 1 and 3 s again");
 }
 
+/// A copy of a SYN, after its connection is over, is answered from another first number.
+#[test]
+fn a_stream_that_begins_anew_is_counted_from_its_own_beginning() {
+    let document = document("replay", "How?", &crate::scenario::replay::run(&Default::default()));
+    for graph in document.runs.iter().flat_map(|run| &run.graphs) {
+        if let Some(data) = graph.series.iter().find(|series| series.name == "data") {
+            assert_eq!(data.greatest(), 500.0, "the reply has 500 bytes");
+        }
+    }
+}
+
 #[test]
 fn what_waits_in_a_card_is_drawn() {
     let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[client]\nsteps = [\"connect\", \"read 50kB\", \"close\"]\n\
