@@ -143,10 +143,21 @@ pub struct CardSample {
     pub host: HostId,
     /// Since when.
     pub at: Instant,
+    /// What waits there.
+    pub held: CardHeld,
+}
+
+/// What a card holds, both ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CardHeld {
     /// Packets that wait in its disciplines.
     pub waiting: usize,
-    /// Descriptors of its rings that are in use.
-    pub in_rings: usize,
+    /// Descriptors in use of its rings for sending.
+    pub sending: usize,
+    /// Of its ring for receiving.
+    pub receiving: usize,
+    /// Packets in the input backlog behind that.
+    pub backlog: usize,
 }
 
 /// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.

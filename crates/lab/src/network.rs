@@ -444,8 +444,8 @@ impl Network {
     fn note_card(&mut self, host: HostId, event: CardEvent) {
         let (Traveller { packet, bytes, .. }, place) = match event {
             CardEvent::OnLine(frame) => return self.transmit(host, frame),
-            CardEvent::Holds([waiting, in_rings]) => {
-                return self.capture.note_card(CardSample { host, at: self.now, waiting, in_rings });
+            CardEvent::Holds(held) => {
+                return self.capture.note_card(CardSample { host, at: self.now, held });
             }
             CardEvent::Sent(frame) => {
                 self.record(frame.packet, Place::Left(host), &frame.bytes);

@@ -124,6 +124,16 @@ impl<P> Input<P> {
         self.stats
     }
 
+    /// Descriptors of its ring that are in use.
+    pub fn in_ring(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Packets in its backlog.
+    pub fn backlog(&self) -> usize {
+        self.backlog.len()
+    }
+
     /// A packet comes off the line.
     pub fn arrive(&mut self, now: Nanos, packet: P) {
         self.advance(now);

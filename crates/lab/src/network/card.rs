@@ -7,6 +7,7 @@ use super::frames::Frames;
 use super::merge::Merger;
 use super::queue::{Queue, Traveller};
 use super::{derived_seed, earlier};
+use crate::capture::CardHeld;
 use core::time::Duration;
 use proto::{ConnId, Instant, Stack};
 use qdisc::{
@@ -143,8 +144,8 @@ pub(super) enum CardEvent {
     Arrived(Traveller),
     /// It got no further.
     Lost(Traveller, &'static str),
-    /// So many packets wait in its disciplines, and so many are in its rings, from now on.
-    Holds([usize; 2]),
+    /// So much waits there from now on.
+    Holds(CardHeld),
 }
 
 pub(super) struct Card {
@@ -156,7 +157,7 @@ pub(super) struct Card {
     /// Is anybody interested in frames that are not lost and not on the line?
     records: bool,
     /// What it held when that was told last.
-    held: [usize; 2],
+    held: CardHeld,
     stats: CardStats,
 }
 
@@ -173,7 +174,7 @@ impl Card {
             below: BTreeMap::new(),
             merger: plan.merges.then(Merger::default),
             records,
-            held: [0; 2],
+            held: CardHeld::default(),
             stats: CardStats::default(),
         }
     }
@@ -252,6 +253,7 @@ impl Card {
             };
             events.push(CardEvent::Lost(frame, by));
         }
+        self.note_held(events);
         packets
     }
 
@@ -268,7 +270,12 @@ impl Card {
     }
 
     fn note_held(&mut self, events: &mut Vec<CardEvent>) {
-        let held = [self.nic.backlog(), self.nic.in_rings()];
+        let held = CardHeld {
+            waiting: self.nic.backlog(),
+            sending: self.nic.in_rings(),
+            receiving: self.input.in_ring(),
+            backlog: self.input.backlog(),
+        };
         if self.records && held != self.held {
             self.held = held;
             events.push(CardEvent::Holds(held));

@@ -1,7 +1,7 @@
 //! How long queues were, of links and of cards, and how long packets waited in them.
 
 use super::ms;
-use crate::capture::{Capture, CardSample, HostId, QueueSample, WireId};
+use crate::capture::{Capture, CardHeld, HostId, QueueSample, WireId};
 use crate::middlebox::Direction;
 use crate::report::Recording;
 use ::picture::{Graph, Series, Style, Tone};
@@ -42,29 +42,42 @@ pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
     vec![length, waited]
 }
 
+/// What a card holds at one place.
+type Place = (&'static str, fn(&CardHeld) -> usize);
+
+const SENDING: [Place; 2] =
+    [("in its ring", |held| held.sending), ("in the discipline before it", |held| held.waiting)];
+const RECEIVING: [Place; 2] =
+    [("in its ring", |held| held.receiving), ("in the input backlog", |held| held.backlog)];
+
 /// Of the card of each end on which anything waited: of several clients the first one's.
 pub(super) fn of_cards(recording: &Recording<'_>) -> Vec<Graph> {
     let mut hosts: Vec<HostId> = recording.capture.cards().iter().map(|sample| sample.host).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let shown = hosts.into_iter().filter(|host| *host == recording.client() || !recording.is_client(*host));
-    shown.map(|host| of_card(recording, host)).filter(|graph| !graph.is_empty()).collect()
+    shown.flat_map(|host| of_card(recording, host)).collect()
 }
 
-fn of_card(recording: &Recording<'_>, host: HostId) -> Graph {
+fn of_card(recording: &Recording<'_>, host: HostId) -> Vec<Graph> {
     let end = if recording.is_client(host) { "client" } else { "server" };
     let samples = || recording.capture.cards().iter().filter(|sample| sample.host == host);
-    let line = |count: fn(&CardSample) -> usize| -> Vec<(f64, f64)> {
-        samples().map(|sample| (ms(sample.at), count(sample) as f64)).collect()
+    let line = |count: fn(&CardHeld) -> usize| -> Vec<(f64, f64)> {
+        samples().map(|sample| (ms(sample.at), count(&sample.held) as f64)).collect()
     };
-    let graph = Graph::new(format!("Queue of the {end}'s card"), "packets", "");
-    // One packet at a time waits for nothing.
-    if samples().all(|sample| sample.waiting + sample.in_rings <= 1) {
-        return graph;
+    let mut graphs = Vec::new();
+    for (what, places) in [("sends", SENDING), ("receives", RECEIVING)] {
+        // One packet at a time waits for nothing.
+        if samples().all(|sample| places.iter().map(|(_, count)| count(&sample.held)).sum::<usize>() <= 1) {
+            continue;
+        }
+        let series = places.into_iter().zip([Tone::Orange, Tone::Blue]);
+        let graph = Graph::new(format!("Queue of what the {end}'s card {what}"), "packets", "");
+        graphs.push(series.fold(graph, |graph, ((name, count), tone)| {
+            graph.with(Series::new(name, Style::Step, tone, line(count)))
+        }));
     }
-    graph.with(Series::new("in its ring", Style::Step, Tone::Orange, line(|sample| sample.in_rings))).with(
-        Series::new("in the discipline before it", Style::Step, Tone::Blue, line(|sample| sample.waiting)),
-    )
+    graphs
 }
 
 /// Several wires of one direction are told apart by numbers.

@@ -83,7 +83,7 @@ fn what_waits_in_a_card_is_drawn() {
     let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
     let document = document("own", "How?", &outcome);
     let graphs = &document.runs[0].graphs;
-    let graph = graphs.iter().find(|graph| graph.title == "Queue of the server's card").unwrap();
+    let graph = graphs.iter().find(|graph| graph.title == "Queue of what the server's card sends").unwrap();
     let tops: Vec<f64> = graph.series.iter().map(::picture::Series::greatest).collect();
     assert_eq!((tops[0], Some(tops[1])), (2.0, outcome.findings()[0].value), "ring, discipline");
 }
