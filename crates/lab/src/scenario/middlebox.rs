@@ -80,8 +80,8 @@ impl Fault {
     fn title(self) -> &'static str {
         match self {
             Fault::DropsSynData => "SYNs with data are lost",
-            Fault::StripsOption => "the Fast Open option is stripped",
-            Fault::DropsSynAck => "the first SYN-ACK of each connection is lost",
+            Fault::StripsOption => "Fast Open options are stripped",
+            Fault::DropsSynAck => "SYN-ACKs are lost the first time",
         }
     }
 
@@ -211,29 +211,29 @@ impl Report for Results {
         let drops = |client| of(Fault::DropsSynData, client);
         vec![
             Finding::same(
-                "ours, SYNs with data are lost",
+                "first bytes where SYNs with data are lost, Firstbyte",
                 drops(Client::Firstbyte),
                 "180.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
             )
             .source("max(100 ms, 2.5 RTT) + 80 ms, then plain"),
             Finding::same(
-                "ours, round trip unknown",
+                "the same with the round trip unknown",
                 drops(Client::FirstbyteWithoutRtt),
                 "1080.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
             ),
             Finding::same(
-                "Linux's habits",
+                "the same, Linux",
                 drops(Client::Linux),
                 "1080.0 ms, 1080.0 ms, 1080.0 ms, 1080.0 ms, 1080.0 ms",
             )
             .linux("81 to 1150 ms"),
             Finding::same(
-                "the option is stripped",
+                "first bytes where options are stripped, Firstbyte",
                 of(Fault::StripsOption, Client::Firstbyte),
                 "80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
             ),
             Finding::same(
-                "the first SYN-ACK is lost",
+                "first bytes where SYN-ACKs are lost the first time, Firstbyte",
                 of(Fault::DropsSynAck, Client::Firstbyte),
                 "180.0 ms, 180.0 ms, 180.0 ms, 180.0 ms, 180.0 ms",
             ),
@@ -279,7 +279,7 @@ fn table(cases: &[&Case]) -> Table {
     let resent = |case: &&Case| {
         format!("{} B", case.exchanges.iter().map(|exchange| exchange.bytes_resent).sum::<u64>())
     };
-    table.row(core::iter::once("bytes twice".to_string()).chain(cases.iter().map(resent)));
+    table.row(core::iter::once("sent twice".to_string()).chain(cases.iter().map(resent)));
     table.row(core::iter::once("plain".to_string()).chain(cases.iter().map(|case| first_byte(&case.plain))));
     table
 }
