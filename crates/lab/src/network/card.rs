@@ -270,13 +270,16 @@ impl Card {
     }
 
     fn note_held(&mut self, events: &mut Vec<CardEvent>) {
+        if !self.records {
+            return;
+        }
         let held = CardHeld {
             waiting: self.nic.backlog(),
             sending: self.nic.in_rings(),
             receiving: self.input.in_ring(),
             backlog: self.input.backlog(),
         };
-        if self.records && held != self.held {
+        if held != self.held {
             self.held = held;
             events.push(CardEvent::Holds(held));
         }
