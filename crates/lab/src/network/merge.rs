@@ -14,8 +14,9 @@ pub(super) struct Merger {
 struct Row {
     first: Traveller,
     layout: Layout,
-    /// Texts of the frames behind it, and the end of the last, FIN or PSH.
+    /// Texts of the frames behind it.
     others: Vec<Bytes>,
+    /// FIN and PSH of the last of them.
     ending: u8,
     /// Length of all as one packet.
     len: usize,
@@ -105,9 +106,7 @@ impl Layout {
             seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
         })
     }
-}
 
-impl Layout {
     /// Did nobody alter the frame, or is its checksum right?
     fn is_sound(self, frame: &Traveller) -> bool {
         let is_right = || {
