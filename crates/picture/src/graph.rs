@@ -76,6 +76,8 @@ const IN_KB: f64 = 10e3;
 const IN_MB: f64 = 10e6;
 /// Above and below the data, so that a line at either end is whole; the script knows it, too.
 const EDGE: f64 = 3.0;
+/// How far an axis that is not of time goes beyond the last value, where a distribution rises to its end.
+const BEYOND: f64 = 1.03;
 /// Into so many parts the axis is cut where a series has more points than can be seen.
 const PARTS: usize = 1500;
 
@@ -155,7 +157,8 @@ impl Graph {
 
     /// Where the axes end, if the graph stands alone.
     pub(crate) fn ends(&self) -> Ends {
-        Ends { right: self.last_x(), top: self.top() }
+        let room = if self.over_time { 1.0 } else { BEYOND };
+        Ends { right: self.last_x() * room, top: self.top() }
     }
 
     /// What one of the level axis's unit is, and what stands below it, if it ends there.

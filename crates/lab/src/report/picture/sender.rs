@@ -180,8 +180,11 @@ impl Sender<'_> {
         }
         // Stable: at one moment an acknowledgement that came is before what it let out.
         moments.sort_by_key(|(at, told)| (*at, matches!(told, Told::Sent { .. })));
+        if moments.is_empty() {
+            return Vec::new();
+        }
         let (mut sent, mut acked, mut beyond) = (0u32, 0u32, Held::default());
-        let mut points = Vec::new();
+        let mut points = vec![(ms(self.exchange.started_at), 0.0)];
         for (at, told) in moments {
             match told {
                 Told::Sent { end } => sent = sent.max(end),
