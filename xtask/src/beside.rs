@@ -1,4 +1,4 @@
-//! A cargo command that runs while others do, with what they leave of the processors.
+//! A cargo command that runs while others do.
 
 use std::process::{Child, Command};
 
@@ -12,9 +12,9 @@ impl Beside {
     pub(crate) fn start(arguments: &[&str]) -> Result<Beside, String> {
         let command = format!("cargo {}", arguments.join(" "));
         println!("\n=== {command}, beside what follows");
-        let mut nice = Command::new("nice");
-        nice.args(["-n", "19", env!("CARGO")]).args(arguments).env("CARGO_INCREMENTAL", "0");
-        let child = nice.spawn().map_err(|error| format!("cannot run nice: {error}"))?;
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(arguments).env("CARGO_INCREMENTAL", "0");
+        let child = cargo.spawn().map_err(|error| format!("cannot run cargo: {error}"))?;
         Ok(Beside { command, child })
     }
 

@@ -111,7 +111,8 @@ fn test() -> Result<(), String> {
     let environment = [("FIRSTBYTE_BUILT", "1"), ("RUST_TEST_THREADS", TESTS_AT_ONCE)];
     times.step("build tests", || cargo(&[&TESTS[..], &["--no-run"]].concat(), &environment))?;
     times.step("tests", || cargo(&TESTS, &environment))?;
-    // Its last minute is one core's; nothing that follows uses the same target folder before the documentation.
+    // Its last minute is one core's; nothing that follows uses the same target folder before the documentation. (With a lower priority it
+    // would still have that minute to itself, when the worlds are over.)
     let measuring = Beside::start(&[&["build"], &MEASURED[..], &["--quiet"]].concat())?;
     times
         .step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &environment))?;
