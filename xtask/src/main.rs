@@ -2,7 +2,6 @@
 
 mod api;
 mod bare;
-mod beside;
 mod circles;
 mod fuzz;
 mod package;
@@ -13,7 +12,6 @@ mod scripts;
 mod threads;
 mod tidy;
 
-use beside::Beside;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -111,9 +109,6 @@ fn test() -> Result<(), String> {
     let environment = [("FIRSTBYTE_BUILT", "1"), ("RUST_TEST_THREADS", TESTS_AT_ONCE)];
     times.step("build tests", || cargo(&[&TESTS[..], &["--no-run"]].concat(), &environment))?;
     times.step("tests", || cargo(&TESTS, &environment))?;
-    // Its last minute is one core's; nothing that follows uses the same target folder before the documentation. (With a lower priority it
-    // would still have that minute to itself, when the worlds are over.)
-    let measuring = Beside::start(&[&["build"], &MEASURED[..], &["--quiet"]].concat())?;
     times
         .step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &environment))?;
     times.step("without std", bare::run_in_tests)?;
@@ -121,7 +116,6 @@ fn test() -> Result<(), String> {
     times.step("worlds", || built("firstbyte-simulate", &["--worlds", WORLDS]))?;
     times
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
-    times.step("release build", || measuring.wait())?;
     // As clippy, whose checks of the dependencies it finds. rustdoc has debug assertions on in any profile, and of what they check the
     // simulation names a type that the engine does not have here.
     let doc =
@@ -129,9 +123,9 @@ fn test() -> Result<(), String> {
     times.step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
     times.step("main command", || built("firstbyte", &["lab", "fast-open"]))?;
     times.step("fuzz", fuzz::run_in_tests)?;
-    times.step("budgets", || measure("budgets"))?;
+    times.step("budgets", || cargo(&[&MEASURE[..], &["budgets"]].concat(), &[]))?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
-    times.step("instructions", || measure("instructions"))?;
+    times.step("instructions", || cargo(&[&MEASURE[..], &["instructions"]].concat(), &[]))?;
     times.print();
     Ok(())
 }
@@ -160,11 +154,7 @@ fn deny() -> Result<(), String> {
 const TESTS: [&str; 6] = ["test", "--workspace", "--locked", "--lib", "--bins", "--tests"];
 
 /// The one release build.
-const MEASURED: [&str; 4] = ["--release", "--locked", "--package", "firstbyte-bench"];
-
-fn measure(what: &str) -> Result<(), String> {
-    cargo(&[&["run"], &MEASURED[..], &["--", what]].concat(), &[])
-}
+const MEASURE: [&str; 6] = ["run", "--release", "--locked", "--package", "firstbyte-bench", "--"];
 
 /// How long each step took.
 #[derive(Default)]
