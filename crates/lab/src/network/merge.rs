@@ -2,7 +2,7 @@
 
 use super::queue::{Traveller, put_checksum};
 use bytes::Bytes;
-use wire::{Checksum, IpHeader, RxChecksum, RxPacket, protocol};
+use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};
 
 /// What is being merged: of each flow of a poll, the frames so far.
 #[derive(Default)]
@@ -107,16 +107,13 @@ impl Layout {
         })
     }
 
-    /// Did nobody alter the frame, or is its checksum right?
+    /// Did nobody alter the frame, or are its checksums right?
     fn is_sound(self, frame: &Traveller) -> bool {
         let is_right = || {
-            let ip = IpHeader::parse(&frame.bytes).ok()?.0;
-            let tcp = &frame.bytes[self.ip_len..];
-            let mut sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, tcp.len() as u32);
-            sum.add(tcp);
-            Some(sum.finish() == 0)
+            let (ip, _) = IpHeader::parse(&frame.bytes).ok()?;
+            TcpHeader::parse(&frame.bytes[self.ip_len..], Some((ip.src, ip.dst))).ok()
         };
-        frame.checksum == RxChecksum::Trusted || is_right().unwrap_or(false)
+        frame.checksum == RxChecksum::Trusted || is_right().is_some()
     }
 }
 
@@ -182,7 +179,7 @@ mod tests {
     use super::*;
     use crate::capture::PacketId;
     use qdisc::Packet as _;
-    use wire::{Addr, Flags, SeqNum, TcpHeader};
+    use wire::{Addr, Flags, SeqNum, protocol};
 
     fn frame(seq: u32, len: usize, flags: Flags) -> Traveller {
         let addr = |last| Addr::from(core::net::IpAddr::from([192, 0, 2, last]));

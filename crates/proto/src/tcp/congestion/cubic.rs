@@ -23,7 +23,7 @@ pub(crate) use segments::Segments;
 
 /// What windows are counted in, and what follows from it.
 pub(crate) trait Unit: Clone + Debug + Default {
-    /// What a loss leaves of the window. §4.6: "The parameter β_cubic SHOULD be set to 0.7".
+    /// β_cubic: what a loss leaves of the window (§4.6).
     const BETA: (u64, u64);
     /// (1 + β) / 2: what is left of W_max when loss comes below it. §4.7, fast convergence: "if the current cwnd is less than W_max, this
     /// indicates that the saturation point experienced by this flow is getting reduced".
@@ -74,8 +74,7 @@ enum Clock {
     Unset,
     /// `epoch` is the nanosecond it began at.
     Running,
-    /// The window is not used: `epoch` is the nanoseconds that have run until then. §4.2: "The elapsed time t […] MUST NOT include periods
-    /// during which cwnd has not been updated due to application-limited behavior".
+    /// The window is not used: `epoch` is the nanoseconds that have run until then (§4.2: t leaves such periods out).
     Paused,
 }
 

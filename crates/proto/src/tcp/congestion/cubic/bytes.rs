@@ -116,8 +116,8 @@ impl Unit for Bytes {
 }
 
 impl Growth {
-    /// §4.3: "W_est is set equal to cwnd_epoch at the start of the congestion avoidance stage", and grows by α_cubic segments per window; once
-    /// it has reached the window before the reduction, "the sender SHOULD set α_cubic to 1".
+    /// §4.3: "W_est is set equal to cwnd_epoch at the start of the congestion avoidance stage", and grows by α_cubic segments per window, by
+    /// one once the window before the reduction is reached.
     fn reno_friendly(&mut self, cwnd: u32, acked: &Acked) -> u32 {
         let (alpha, per) = if self.w_est < self.cwnd_prior { ALPHA } else { (1, 1) };
         let cwnd = u64::from(cwnd);
