@@ -2,12 +2,13 @@
 //! held. Over budget is a failure: these are the costs that a hostile peer would like to see grow with their number.
 //!
 //! Each case runs in a process of its own under callgrind, which counts only what `measured` calls: packets in, and what they have sent. A packet
-//! is one that comes or one that goes.
+//! is one that comes or one that goes. `--times` says how long they take here, which is worth something where nothing else runs.
 //! `sender` has the cases of selective acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
 
 mod peer;
 mod receiver;
 mod sender;
+mod times;
 
 use crate::instructions::{count_inside, has_valgrind};
 use crate::report::Failure;
@@ -29,6 +30,9 @@ pub struct Options {
     /// Segments of that case.
     #[arg(long)]
     segments: Option<u32>,
+    /// Times every case instead of counting: nanoseconds of a packet that comes, apart from those that it has sent.
+    #[arg(long, conflicts_with = "case")]
+    times: bool,
 }
 
 /// What is played before [`measured`], and the packets that it takes then.
@@ -146,15 +150,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         case.play(segments)?;
         return Ok(());
     }
-    if !has_valgrind() {
-        println!("budgets: SKIPPED, valgrind is not installed");
-        return Ok(());
-    }
     let chosen = CASES.iter().filter(|case| case.name.contains(&options.only));
     let rows: Vec<(&Case, u32)> =
         chosen.flat_map(|case| case.sizes.iter().map(move |segments| (case, *segments))).collect();
     if rows.is_empty() {
         return Err(format!("no case's name contains '{}'", options.only).into());
+    }
+    if options.times {
+        return times::print(&rows);
+    }
+    if !has_valgrind() {
+        println!("budgets: SKIPPED, valgrind is not installed");
+        return Ok(());
     }
     let counts = side_by_side(&rows, |(case, segments)| {
         case.count(*segments).map_err(|failure| format!("{}: {failure}", case.name))

@@ -15,6 +15,7 @@ mod refused;
 mod repeated;
 mod segment;
 mod segments;
+mod starts;
 mod unsent;
 mod weight;
 

@@ -21,17 +21,23 @@ impl Held {
     }
 
     /// As [`cut`](Self::cut), where `seq` lies within the segment at `place`, or just behind it.
-    pub(super) fn cut_within(&mut self, mut place: Place, seq: SeqNum, marked: bool) -> Place {
+    pub(super) fn cut_within(&mut self, place: Place, seq: SeqNum, marked: bool) -> Place {
         match self.segments.get(place) {
             Some(segment) if segment.seq.before(seq) => {
-                let at = seq.since(segment.seq);
-                if at < segment.len {
-                    if marked {
-                        place = self.segments.marked_place(place);
-                    }
-                    place = self.cut_at(place, at);
-                }
+                let place = self.cut_end(place, seq, marked);
                 self.segments.behind(place)
+            }
+            _ => place,
+        }
+    }
+
+    /// The segment at `place`, which begins before `end`, does not reach beyond it from now on: where it lies.
+    pub(super) fn cut_end(&mut self, place: Place, end: SeqNum, marked: bool) -> Place {
+        match self.segments.get(place) {
+            Some(segment) if segment.end().after(end) => {
+                let at = end.since(segment.seq);
+                let place = if marked { self.segments.marked_place(place) } else { place };
+                self.cut_at(place, at)
             }
             _ => place,
         }

@@ -6,8 +6,10 @@
 
 use super::TxSegment;
 use super::kinds::{Kind, Kinds, ROW, Row};
+use super::starts::Starts;
 use crate::Instant;
 use crate::tcp::recv::ordered::Ordered;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use wire::SeqNum;
 
@@ -21,7 +23,9 @@ pub(super) struct Place {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Marked {
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<Box<Block>>,
+    /// Where each block begins: a number is looked for in these before it is in a block.
+    firsts: VecDeque<SeqNum>,
     index: Index,
     len: usize,
     resent: BTreeSet<Transmission>,
@@ -29,17 +33,25 @@ pub(super) struct Marked {
 
 #[derive(Debug)]
 struct Block {
-    /// Where its first segment begins: finding a number looks into no block but its own.
-    first: SeqNum,
     segments: VecDeque<TxSegment>,
+    starts: Starts,
     row: Row,
     /// What the index says of it.
     any: Kinds,
 }
 
 impl Block {
-    fn new(first: SeqNum, segments: VecDeque<TxSegment>, row: Row) -> Block {
-        Block { first, segments, row, any: Kinds::default() }
+    const EMPTY: Block =
+        Block { segments: VecDeque::new(), starts: Starts::EMPTY, row: Row::EMPTY, any: Kinds::NONE };
+
+    /// Takes all segments from `at` on out.
+    fn split_off(&mut self, at: usize) -> Block {
+        Block {
+            segments: self.segments.split_off(at),
+            starts: self.starts.split_off(at),
+            row: self.row.split_off(at),
+            any: Kinds::NONE,
+        }
     }
 }
 
@@ -148,12 +160,10 @@ impl Marked {
             // What is not acknowledged begins here: the place that is asked for most.
             return Place { block: 0, at: 0 };
         }
-        let begun = self.blocks.partition_point(|block| block.first.before_or_eq(seq));
-        let block = begun.saturating_sub(1);
-        match self.blocks.get(block).map(|block| block.segments.partition_point(ends)) {
-            Some(at) if at < self.blocks[block].segments.len() => Place { block, at },
-            _ => Place { block: begun, at: 0 },
-        }
+        let block = self.firsts.partition_point(|first| first.before_or_eq(seq)).saturating_sub(1);
+        let at = self.blocks.get(block).and_then(|block| block.starts.last_up_to(seq)).unwrap_or(0);
+        let place = Place { block, at };
+        if self.get(place).is_some_and(ends) { self.behind(place) } else { place }
     }
 
     /// The place behind this one.
@@ -206,7 +216,8 @@ impl Marked {
 
     pub(super) fn push_back(&mut self, segment: TxSegment) {
         if self.blocks.back().is_none_or(|block| block.segments.len() == ROW) {
-            self.blocks.push_back(Block::new(segment.seq, VecDeque::new(), Row::default()));
+            self.blocks.push_back(Box::new(Block::EMPTY));
+            self.firsts.push_back(segment.seq);
         }
         let last = self.blocks.len() - 1;
         let at = self.blocks[last].segments.len();
@@ -218,11 +229,10 @@ impl Marked {
         let Some(block) = self.blocks.get_mut(place.block) else { return place };
         if block.segments.len() == ROW {
             let half = ROW / 2;
-            let rest = block.segments.split_off(half);
-            let first = rest.front().map_or(block.first, |segment| segment.seq);
-            let rest = Block::new(first, rest, block.row.split_off(half));
+            let rest = block.split_off(half);
             self.index.insert(place.block + 1, rest.any);
-            self.blocks.insert(place.block + 1, rest);
+            self.firsts.insert(place.block + 1, rest.starts.first().unwrap_or(segment.seq));
+            self.blocks.insert(place.block + 1, Box::new(rest));
             self.note_kinds(place.block);
             self.note_kinds(place.block + 1);
             if place.at >= half {
@@ -238,6 +248,7 @@ impl Marked {
         self.resent.extend(Transmission::of_resent(&segment));
         let block = &mut self.blocks[place.block];
         block.row.insert(place.at, Kinds::of(&segment));
+        block.starts.insert(place.at, segment.seq);
         block.segments.insert(place.at, segment);
         self.note_kinds(place.block);
         self.len += 1;
@@ -247,12 +258,16 @@ impl Marked {
         let block = self.blocks.get_mut(place.block)?;
         let segment = block.segments.remove(place.at)?;
         block.row.remove(place.at);
-        let first = block.segments.front().map(|segment| segment.seq);
-        block.first = first.unwrap_or(block.first);
+        block.starts.remove(place.at);
+        let first = block.starts.first();
         self.note_kinds(place.block);
-        if first.is_none() {
-            self.blocks.remove(place.block);
-            self.index.remove(place.block);
+        match first {
+            Some(first) => self.firsts[place.block] = first,
+            None => {
+                self.blocks.remove(place.block);
+                self.firsts.remove(place.block);
+                self.index.remove(place.block);
+            }
         }
         self.len -= 1;
         if let Some(gone) = Transmission::of_resent(&segment) {

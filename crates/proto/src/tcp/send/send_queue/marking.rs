@@ -19,20 +19,21 @@ impl SendQueue {
     /// segment perhaps smaller; one that is covered in part is not there (Linux's `tcp_match_skb_to_sack`).
     pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> Option<Packets> {
         let held = self.held.as_deref_mut()?;
-        let (first, last) = (held.segments.find(block.0), held.segments.find(block.1));
+        let first = held.segments.find(block.0);
+        let last = held.segments.find_near(first, block.1);
         let start = held.packet_edge(first, block.0, |at| at.next_multiple_of(smss));
         let end = held.packet_edge(last, block.1, |at| at / smss * smss);
         if !start.before(end) {
             return None;
         }
-        let amid = held.segments.get(last).is_some_and(|segment| segment.seq.before(end));
-        let first = if amid {
-            held.cut_within(last, end, true);
-            held.segments.find(start)
+        let first = if last == first {
+            let first = held.cut_within(first, start, true);
+            held.cut_end(first, end, true)
         } else {
-            first
+            held.cut_within(last, end, true);
+            held.cut_within(held.segments.find(start), start, true)
         };
-        Some(Packets { first: held.cut_within(first, start, true), end })
+        Some(Packets { first, end })
     }
 
     /// Those packets that were not selectively acknowledged are now, as `mark` notes: they are delivered.

@@ -121,6 +121,15 @@ impl Segments {
         }
     }
 
+    /// As [`find`](Self::find), of a number that is likely to lie in the segment at `place` or at its end, and not before it.
+    pub(super) fn find_near(&self, place: Place, seq: SeqNum) -> Place {
+        match self.get(place) {
+            Some(segment) if segment.end().after(seq) => place,
+            Some(segment) if segment.end() == seq => self.behind(place),
+            _ => self.find(seq),
+        }
+    }
+
     fn find_plain(&self, seq: SeqNum) -> usize {
         self.plain.partition_point(|segment| segment.end().before_or_eq(seq))
     }
