@@ -40,12 +40,12 @@ fn costs(bed: &mut Bed, before_the_drops: impl FnOnce()) -> (f64, [f64; 4]) {
 #[test]
 fn kernel_client() {
     let Some(_alone) = alone() else { return };
-    let (plain, visits) = costs(&mut Bed::new(Kernel, Kernel, ONE_WAY), || {});
-    println!("kernel: plain {plain:.1} ms, then {visits:.1?} ms");
-    assert!(
-        visits.iter().all(|visit| *visit >= plain + 1000.0 - SLACK),
-        "plain {plain:.1} ms, then {visits:.1?} ms"
-    );
+    measure(|| {
+        let (plain, visits) = costs(&mut Bed::new(Kernel, Kernel, ONE_WAY), || {});
+        println!("kernel: plain {plain:.1} ms, then {visits:.1?} ms");
+        let met = visits.iter().all(|visit| *visit >= plain + 1000.0 - SLACK);
+        met.then_some(()).ok_or(format!("plain {plain:.1} ms, then {visits:.1?} ms"))
+    });
 }
 
 /// Ours pays max(100 ms, 2.5 SRTT) once, where the round-trip time is remembered.
