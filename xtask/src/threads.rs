@@ -3,6 +3,8 @@
 use std::process::Command;
 
 const CRATES: [&str; 3] = ["firstbyte-sync", "firstbyte-host", "firstbyte-posix"];
+/// The engine and what lies around it take longer to optimise than the orders take without.
+const UNOPTIMISED: [&str; 4] = ["firstbyte-wire", "firstbyte-proto", "firstbyte-device", "firstbyte-host"];
 /// Read by `sync::model::check`.
 const TIMES: &str = "FIRSTBYTE_ORDERS";
 
@@ -20,6 +22,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         return Err(format!("--times {times}: give a whole number from 1 on"));
     }
     let mut cargo = Command::new(env!("CARGO"));
+    for name in UNOPTIMISED {
+        cargo.args(["--config", &format!("profile.dev.package.{name}.opt-level=0")]);
+    }
     // Apart from the ordinary build: every crate is another one.
     cargo.args(["test", "--locked", "--test", "orders", "--target-dir", "target/threads"]);
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
