@@ -144,6 +144,9 @@ fn compare(segments: &Segments, naive: &[Known], ask: usize) {
     let place = segments.find(from);
     let found = |place: Option<Place>| place.and_then(|place| segments.get(place)).map(known);
     assert_eq!(found(Some(place)), naive.get(index).copied());
+    if let Some(before) = naive.get(index.saturating_sub(ask / 11 % 3)) {
+        assert_eq!(segments.find_near(segments.find(SeqNum(before.seq)), from), place);
+    }
     assert_eq!(found(Some(segments.behind(place))), naive.get(index + 1).copied());
     assert_eq!(segments.is_last(place), index + 1 == naive.len());
     assert!(segments.iter_from(place).map(known).eq(naive[index..].iter().copied()));
