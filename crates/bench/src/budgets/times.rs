@@ -15,8 +15,8 @@ struct Run {
     median: u64,
     /// ... and nine of ten no longer than this.
     nine_of_ten: u64,
-    /// To send one.
-    sent: u64,
+    /// To send one, where any were sent.
+    sent: Option<u64>,
 }
 
 /// Prints the times of these cases, each with so many segments.
@@ -29,6 +29,7 @@ pub(super) fn print(rows: &[(&Case, u32)]) -> Result<(), Failure> {
             best = Some(best.filter(|best| best.median <= run.median).unwrap_or(run));
         }
         let Some(Run { median, nine_of_ten, sent }) = best else { continue };
+        let sent = sent.map_or("–".to_owned(), |sent| sent.to_string());
         println!("{:<28} {segments:>9} {median:>10} {nine_of_ten:>11} {sent:>10}", case.name);
     }
     Ok(())
@@ -54,7 +55,7 @@ impl Run {
         taken.sort_unstable();
         let at =
             |share: usize| taken.get(taken.len() * share / 100).copied().ok_or("the case has no packets");
-        let sent = sending.as_nanos() as u64 / sent.max(1);
+        let sent = (sending.as_nanos() as u64).checked_div(sent);
         Ok(Run { median: at(50)?, nine_of_ten: at(90)?, sent })
     }
 }
