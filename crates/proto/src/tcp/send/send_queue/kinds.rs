@@ -30,8 +30,6 @@ const KINDS: usize = 8;
 pub(super) struct Kinds(u8);
 
 impl Kinds {
-    pub(super) const NONE: Kinds = Kinds(0);
-
     pub(super) fn of(segment: &TxSegment) -> Kinds {
         let again = segment.transmissions > 1;
         let fresh =
@@ -58,8 +56,6 @@ pub(super) const ROW: usize = 64;
 pub(super) struct Row([u64; KINDS]);
 
 impl Row {
-    pub(super) const EMPTY: Row = Row([0; KINDS]);
-
     /// What any of them is.
     pub(super) fn any(&self) -> Kinds {
         Kinds(self.0.iter().enumerate().fold(0, |bits, (kind, word)| bits | u8::from(*word != 0) << kind))

@@ -41,17 +41,13 @@ struct Block {
 }
 
 impl Block {
-    const EMPTY: Block =
-        Block { segments: VecDeque::new(), starts: Starts::EMPTY, row: Row::EMPTY, any: Kinds::NONE };
+    fn new(segments: VecDeque<TxSegment>, starts: Starts, row: Row) -> Box<Block> {
+        Box::new(Block { segments, starts, row, any: Kinds::default() })
+    }
 
     /// Takes all segments from `at` on out.
-    fn split_off(&mut self, at: usize) -> Block {
-        Block {
-            segments: self.segments.split_off(at),
-            starts: self.starts.split_off(at),
-            row: self.row.split_off(at),
-            any: Kinds::NONE,
-        }
+    fn split_off(&mut self, at: usize) -> Box<Block> {
+        Block::new(self.segments.split_off(at), self.starts.split_off(at), self.row.split_off(at))
     }
 }
 
@@ -216,7 +212,7 @@ impl Marked {
 
     pub(super) fn push_back(&mut self, segment: TxSegment) {
         if self.blocks.back().is_none_or(|block| block.segments.len() == ROW) {
-            self.blocks.push_back(Box::new(Block::EMPTY));
+            self.blocks.push_back(Block::new(VecDeque::new(), Starts::EMPTY, Row::default()));
             self.firsts.push_back(segment.seq);
         }
         let last = self.blocks.len() - 1;
@@ -232,7 +228,7 @@ impl Marked {
             let rest = block.split_off(half);
             self.index.insert(place.block + 1, rest.any);
             self.firsts.insert(place.block + 1, rest.starts.first().unwrap_or(segment.seq));
-            self.blocks.insert(place.block + 1, Box::new(rest));
+            self.blocks.insert(place.block + 1, rest);
             self.note_kinds(place.block);
             self.note_kinds(place.block + 1);
             if place.at >= half {
