@@ -156,9 +156,9 @@ rules! {
 rules! {
     /// What the device is given to cut, where it does.
     BurstRules {
-        /// New data; a retransmission, or a segment with CWR, is one segment at a time.
+        /// Whatever the windows let go, but for a segment with CWR, which goes alone.
         Careful = "careful",
-        /// Whatever the windows let go (`tcp_write_xmit`, `tcp_xmit_retransmit_queue`).
+        /// As `tcp_write_xmit` and `tcp_xmit_retransmit_queue` make them.
         Kernel = "kernel",
     }
     /// On a path so slow that its bursts are of `tcp_min_tso_segs`, what the window leaves of one waits for the rest of it too. It may wait
@@ -171,8 +171,9 @@ rules! {
     /// What tells that the window was reduced (CWR) may be a burst, of which the device marks the first segment or all; otherwise it is one
     /// segment (RFC 3168 §6.1.2).
     tell_reduction: Kernel,
-    /// A burst that was lost as a whole is retransmitted as one, as far as the window lets it; otherwise one segment at a time.
-    go_again: Kernel,
+    /// What was not sent together is retransmitted together only where it fits into one segment, and then what is not lost may go along
+    /// (`tcp_retrans_try_collapse`); otherwise all that is lost in a row may.
+    resend_as_sent: Kernel,
 }
 
 rules! {

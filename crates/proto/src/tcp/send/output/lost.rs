@@ -59,18 +59,17 @@ impl Connection {
     /// The next run of bytes that is lost and was not retransmitted since.
     pub(super) fn next_lost(&self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
+        let most = self.lost_burst(cx, segment);
         let joins = cx.config.tcp_retrans_collapse;
-        let how = match cx.config.burst_rules.go_again() {
-            // What was not sent together is retransmitted together only where it fits whole; then what is not lost may go along (Linux's
-            // `tcp_retrans_try_collapse`).
+        let how = match cx.config.burst_rules.resend_as_sent() {
             true => Resend {
-                most: self.lost_burst(cx, segment),
+                most,
                 together: if joins { segment } else { 0 },
                 until: self.snd.una + self.snd.wnd,
                 all_lost: false,
             },
             false => Resend {
-                most: segment,
+                most,
                 together: if joins { u32::MAX } else { 0 },
                 until: self.snd.nxt,
                 all_lost: true,
@@ -79,10 +78,11 @@ impl Connection {
         self.recovery.board()?.next_lost(&self.snd.queue, (self.snd.una, self.snd.nxt), &how)
     }
 
-    /// Whole segments that the window lets us retransmit at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
+    /// Whole segments that the windows and the device let us retransmit at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
     fn lost_burst(&self, cx: &Context, segment: u32) -> u32 {
         let room = self.congestion_window().saturating_sub(self.pipe());
-        (room / segment).max(1).saturating_mul(segment).min(self.autosized(cx, segment))
+        let room = (room / segment).max(1).saturating_mul(segment);
+        room.min(self.autosized(cx, segment)).min(self.device_goal(&cx.capabilities, u32::MAX))
     }
 
     /// The tail loss probe of RFC 8985 §7.3, whatever cwnd is: "Transmit the lowest-sequence unsent Segment" if the peer's window takes it, else
