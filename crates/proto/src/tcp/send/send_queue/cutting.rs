@@ -62,16 +62,12 @@ impl Held {
             self.freeze_tail();
         }
         let unit = self.unit;
-        let rest = self.segments.update_sent(place, |first| {
+        self.segments.split(place, |first| {
             let mut rest = first.split_off(at);
             // Both weigh what they did together: a segment of which a part is acknowledged counts until all of it is.
             rest.weight = whole(rest.len, unit).min(first.weight);
             first.weight -= rest.weight;
             rest
-        });
-        match rest {
-            Some(rest) => self.segments.insert_behind(place, rest),
-            None => place,
-        }
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! What is looked for among the segments, and a bit of it for each of 64 things in a row.
 
 use super::TxSegment;
+use core::ops::BitOr;
 
 /// What a segment may be looked for as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,14 @@ impl Kinds {
             (Kind::SackedAgain, again && segment.sacked),
         ];
         Kinds(all.into_iter().fold(0, |bits, (kind, is)| bits | u8::from(is) << kind as u8))
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Kinds;
+
+    fn bitor(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
     }
 }
 

@@ -113,11 +113,13 @@ impl Marked {
     pub(super) fn update<R>(&mut self, place: Place, change: impl FnOnce(&mut TxSegment) -> R) -> Option<R> {
         let block = self.blocks.get_mut(place.block)?;
         let segment = block.segments.get_mut(place.at)?;
-        let before = Transmission::of_resent(segment);
+        let (kinds, before) = (Kinds::of(segment), Transmission::of_resent(segment));
         let result = change(segment);
         let after = Transmission::of_resent(segment);
-        block.row.set(place.at, Kinds::of(segment));
-        self.note_kinds(place.block);
+        if kinds != Kinds::of(segment) {
+            block.row.set(place.at, Kinds::of(segment));
+            self.note_kinds(place.block);
+        }
         if before != after {
             if let Some(before) = before {
                 self.resent.remove(&before);
@@ -217,36 +219,51 @@ impl Marked {
         }
         let last = self.blocks.len() - 1;
         let at = self.blocks[last].segments.len();
+        self.resent.extend(Transmission::of_resent(&segment));
         self.insert(Place { block: last, at }, segment);
     }
 
-    /// Returns where the one that was at `place` lies now.
-    pub(super) fn insert_behind(&mut self, mut place: Place, segment: TxSegment) -> Place {
-        let Some(block) = self.blocks.get_mut(place.block) else { return place };
-        if block.segments.len() == ROW {
-            let half = ROW / 2;
-            let rest = block.split_off(half);
-            self.index.insert(place.block + 1, rest.any);
-            self.firsts.insert(place.block + 1, rest.starts.first().unwrap_or(segment.seq));
-            self.blocks.insert(place.block + 1, rest);
-            self.note_kinds(place.block);
-            self.note_kinds(place.block + 1);
-            if place.at >= half {
-                place = Place { block: place.block + 1, at: place.at - half };
-            }
-        }
-        self.insert(Place { at: place.at + 1, ..place }, segment);
+    /// Makes two of the segment at `place`: `cut` takes off what is behind, which was sent with it. Returns where the first lies now.
+    pub(super) fn split(&mut self, place: Place, cut: impl FnOnce(&mut TxSegment) -> TxSegment) -> Place {
+        let Some(segment) = self.get_mut(place) else { return place };
+        let rest = cut(segment);
+        // The transmission of the whole is that of the rest from now on: it ends where that does.
+        let shorter = Transmission::of_resent(segment);
+        self.resent.extend(shorter);
+        let place = self.with_room(place, rest.seq);
+        self.insert(Place { at: place.at + 1, ..place }, rest);
         place
     }
 
-    /// The block has room.
-    fn insert(&mut self, place: Place, segment: TxSegment) {
-        self.resent.extend(Transmission::of_resent(&segment));
+    /// There is room behind `place` for what begins with `seq`. Returns where the segment that was at `place` lies now.
+    fn with_room(&mut self, place: Place, seq: SeqNum) -> Place {
         let block = &mut self.blocks[place.block];
-        block.row.insert(place.at, Kinds::of(&segment));
+        if block.segments.len() < ROW {
+            return place;
+        }
+        let half = ROW / 2;
+        let rest = block.split_off(half);
+        self.index.insert(place.block + 1, rest.any);
+        self.firsts.insert(place.block + 1, rest.starts.first().unwrap_or(seq));
+        self.blocks.insert(place.block + 1, rest);
+        self.note_kinds(place.block);
+        self.note_kinds(place.block + 1);
+        match place.at.checked_sub(half) {
+            Some(at) => Place { block: place.block + 1, at },
+            None => place,
+        }
+    }
+
+    /// The block has room, and its transmission is known.
+    fn insert(&mut self, place: Place, segment: TxSegment) {
+        let block = &mut self.blocks[place.block];
+        let kinds = Kinds::of(&segment);
+        block.row.insert(place.at, kinds);
         block.starts.insert(place.at, segment.seq);
         block.segments.insert(place.at, segment);
-        self.note_kinds(place.block);
+        if block.any != block.any | kinds {
+            self.note_kinds(place.block);
+        }
         self.len += 1;
     }
 

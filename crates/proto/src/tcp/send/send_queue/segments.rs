@@ -265,12 +265,14 @@ impl Segments {
         self.remove(self.first_place())
     }
 
-    /// Returns where the one that was at `place` lies now.
-    pub(super) fn insert_behind(&mut self, place: Place, segment: TxSegment) -> Place {
+    /// Makes two of the segment at `place`: `cut` takes off what is behind, which was sent with it. Returns where the first lies now.
+    pub(super) fn split(&mut self, place: Place, cut: impl FnOnce(&mut TxSegment) -> TxSegment) -> Place {
         match &mut self.marked {
-            Some(marked) if place.block < marked.blocks() => marked.insert_behind(place, segment),
+            Some(marked) if place.block < marked.blocks() => marked.split(place, cut),
             _ => {
-                self.plain.insert((place.at + 1).min(self.plain.len()), segment);
+                if let Some(rest) = self.plain.get_mut(place.at).map(cut) {
+                    self.plain.insert(place.at + 1, rest);
+                }
                 place
             }
         }

@@ -90,7 +90,8 @@ fn step(
         (4, Some(place)) if naive[index].len > 1 => {
             let cut = 1 + b as u32 % (naive[index].len - 1);
             let place = if b % 3 == 0 { segments.marked_place(place) } else { place };
-            let rest = segments.update_sent(place, |segment| {
+            let mut behind = None;
+            let place = segments.split(place, |segment| {
                 let mut rest = TxSegment::new(segment.seq + cut);
                 rest.len = segment.len - cut;
                 (rest.transmissions, rest.sent_at, rest.losses) =
@@ -98,12 +99,11 @@ fn step(
                 (rest.sacked, rest.lost, rest.retransmitted) =
                     (segment.sacked, segment.lost, segment.retransmitted);
                 segment.len = cut;
+                behind = Some(known(&rest));
                 rest
             });
-            let rest = rest.expect("a segment");
             naive[index].len = cut;
-            naive.insert(index + 1, known(&rest));
-            let place = segments.insert_behind(place, rest);
+            naive.insert(index + 1, behind.expect("a segment"));
             assert_eq!(segments.get(place).map(known), Some(naive[index]));
         }
         (_, Some(place)) => {
