@@ -280,14 +280,16 @@ fn has(side: &Side<'_>, name: &str) -> bool {
     begun || side.steps.iter().any(|step| matches!(step, Step::Set(option) if option.0 == name))
 }
 
+/// What a stack tells an application whose connection it has given up.
+pub const GIVEN_UP: [CloseReason; 4] = [
+    CloseReason::TimedOut,
+    CloseReason::HostUnreachable,
+    CloseReason::Prohibited,
+    CloseReason::PortUnreachable,
+];
+
 fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
-    let reasons = [
-        CloseReason::TimedOut,
-        CloseReason::HostUnreachable,
-        CloseReason::Prohibited,
-        CloseReason::PortUnreachable,
-    ];
-    reasons.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
+    GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
 fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {

@@ -5,6 +5,7 @@
 use super::ledger::Account;
 use super::text::Text;
 use super::{CLIENT, Failure, SERVER, World, ledger};
+use crate::excuse::GIVEN_UP;
 use crate::scenario::Step;
 use core::time::Duration;
 use proto::{
@@ -235,6 +236,13 @@ impl World<'_> {
         self.take_steps(side, which, app);
         self.read(side, which, app)?;
         if !app.is_over() && app.shut && app.eof {
+            // Meanwhile the stack may have given up what was written: whoever reads on behind the end is told.
+            if let Err(ReadError::Closed(reason)) = self.stacks[side].read(self.now, app.id, &mut [0])
+                && GIVEN_UP.contains(&reason)
+            {
+                self.ended(side, which, app, reason);
+                return Ok(());
+            }
             app.fate = Fate::Complete;
             self.stacks[side].close(self.now, app.id);
             self.say(format_args!("{side}/{which} closes"));

@@ -190,15 +190,10 @@ impl Rack {
         let reo_wnd = self.reo_wnd(queue, snd_una, recovering, how);
         let remaining = |sent| self.remaining(sent, reo_wnd, now);
         let is_late = |sent| remaining(sent) == Some(Duration::ZERO);
-        let before = marks.newly_lost.len();
         let is_late_in_flight =
             |segment: &TxSegment| segment.seq.before(snd_nxt) && is_late(segment.transmission());
         queue.mark_each(Kind::Fresh, snd_una, is_late_in_flight, |segment| marks.lose(segment));
-        if queue.lose_resent(is_late, |segment| marks.lose(segment))
-            && let Some(found) = marks.newly_lost.get_mut(before..)
-        {
-            found.sort_by_key(|((seq, _), _)| seq.since(snd_una));
-        }
+        queue.lose_resent(is_late, |segment| marks.lose(segment));
         // The last sent of those that were overtaken and are not late yet.
         let is_overtaken =
             |segment: &TxSegment| segment.seq.before(snd_nxt) && remaining(segment.transmission()).is_some();

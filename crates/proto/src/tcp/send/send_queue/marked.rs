@@ -111,15 +111,8 @@ impl Marked {
 
     /// To change anything but its first number.
     pub(super) fn update<R>(&mut self, place: Place, change: impl FnOnce(&mut TxSegment) -> R) -> Option<R> {
-        let block = self.blocks.get_mut(place.block)?;
-        let segment = block.segments.get_mut(place.at)?;
-        let (kinds, before) = (Kinds::of(segment), Transmission::of_resent(segment));
-        let result = change(segment);
-        let after = Transmission::of_resent(segment);
-        if kinds != Kinds::of(segment) {
-            block.row.set(place.at, Kinds::of(segment));
-            self.note_kinds(place.block);
-        }
+        let before = self.get(place).and_then(Transmission::of_resent);
+        let (result, after) = self.change(place, change)?;
         if before != after {
             if let Some(before) = before {
                 self.resent.remove(&before);
@@ -127,6 +120,39 @@ impl Marked {
             self.resent.extend(after);
         }
         Some(result)
+    }
+
+    /// As [`update`](Self::update), of what was sent more than once and is thought in flight the first transmission, if that is `within`.
+    pub(super) fn update_first_resent(
+        &mut self,
+        within: impl Fn((Instant, SeqNum)) -> bool,
+        change: impl FnOnce(&mut TxSegment),
+    ) -> bool {
+        if !self.resent.first().is_some_and(|first| within(first.value())) {
+            return false;
+        }
+        let place = self.resent.pop_first().map(|first| self.find(first.end.0 - 1));
+        let after = place.and_then(|place| self.change(place, change)).and_then(|((), after)| after);
+        self.resent.extend(after);
+        true
+    }
+
+    /// Changes it, and gives its transmission from now on if it belongs among the resent ones.
+    fn change<R>(
+        &mut self,
+        place: Place,
+        change: impl FnOnce(&mut TxSegment) -> R,
+    ) -> Option<(R, Option<Transmission>)> {
+        let block = self.blocks.get_mut(place.block)?;
+        let segment = block.segments.get_mut(place.at)?;
+        let kinds = Kinds::of(segment);
+        let result = change(segment);
+        let after = Transmission::of_resent(segment);
+        if kinds != Kinds::of(segment) {
+            block.row.set(place.at, Kinds::of(segment));
+            self.note_kinds(place.block);
+        }
+        Some((result, after))
     }
 
     pub(super) fn iter_from(&self, place: Place) -> impl Iterator<Item = &TxSegment> {
@@ -202,12 +228,7 @@ impl Marked {
         self.get(Place { block, at })
     }
 
-    /// Of what was sent more than once and is thought in flight, the first transmission.
-    pub(super) fn first_resent(&self) -> Option<Transmission> {
-        self.resent.first().copied()
-    }
-
-    /// The last before this one.
+    /// Of what was sent more than once and is thought in flight, the last transmission before this one.
     pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<Transmission> {
         self.resent.range(..transmission).next_back().copied()
     }

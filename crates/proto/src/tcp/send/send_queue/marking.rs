@@ -71,23 +71,15 @@ impl SendQueue {
         }
     }
 
-    /// Of what was sent more than once and is thought in flight, holds those to be lost that were sent first, for as long as the time of a
-    /// transmission and the number behind it are `within`. True if there are any.
+    /// Of what was sent more than once and is thought in flight, changes segments in the order in which they were sent, for as long as the time of
+    /// a transmission and the number behind it are `within`: they are not thought in flight then.
     pub(crate) fn lose_resent(
         &mut self,
         within: impl Fn((Instant, SeqNum)) -> bool,
         mut lose: impl FnMut(&mut TxSegment),
-    ) -> bool {
-        let Some(held) = &mut self.held else { return false };
-        let mut any = false;
-        while let Some(sent) = held.segments.first_resent().map(Transmission::value)
-            && within(sent)
-        {
-            let place = held.segments.find(sent.1 - 1);
-            held.segments.mark(place, &mut lose);
-            any = true;
-        }
-        any
+    ) {
+        let Some(held) = &mut self.held else { return };
+        while held.segments.mark_first_resent(&within, &mut lose) {}
     }
 
     /// Of what was sent more than once and is thought in flight, the last transmission before another, which ended at `end`.

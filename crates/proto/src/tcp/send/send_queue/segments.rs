@@ -4,6 +4,7 @@
 use super::TxSegment;
 use super::kinds::Kind;
 use super::marked::{Marked, Place, Transmission};
+use crate::Instant;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use wire::SeqNum;
@@ -241,12 +242,16 @@ impl Segments {
         }
     }
 
-    /// Of what was sent more than once and is thought in flight, the first transmission.
-    pub(super) fn first_resent(&self) -> Option<Transmission> {
-        self.marked.as_ref()?.first_resent()
+    /// Changes, of what was sent more than once and is thought in flight, the segment that was sent first, if its transmission is `within`.
+    pub(super) fn mark_first_resent(
+        &mut self,
+        within: impl Fn((Instant, SeqNum)) -> bool,
+        change: impl FnOnce(&mut TxSegment),
+    ) -> bool {
+        self.marked.as_mut().is_some_and(|marked| marked.update_first_resent(within, change))
     }
 
-    /// The last before this one.
+    /// Of that, the last transmission before this one.
     pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<Transmission> {
         self.marked.as_ref()?.last_resent_before(transmission)
     }

@@ -50,6 +50,11 @@ impl Known {
         }
     }
 
+    /// Where it is in the order in which they were sent last.
+    fn order(&self) -> (Instant, u32) {
+        (self.sent_at, self.seq.wrapping_sub(FIRST))
+    }
+
     fn is_resent(&self) -> bool {
         self.transmissions > 1 && !self.sacked && (!self.lost || self.retransmitted) && self.losses < 4
     }
@@ -105,6 +110,21 @@ fn step(
             naive[index].len = cut;
             naive.insert(index + 1, behind.expect("a segment"));
             assert_eq!(segments.get(place).map(known), Some(naive[index]));
+        }
+        (10, _) => {
+            let within = |sent_at| sent_at <= at(b as u64 % 900);
+            let first =
+                naive.iter_mut().filter(|segment| segment.is_resent()).min_by_key(|first| first.order());
+            let first = first.filter(|first| within(first.sent_at));
+            let lose = |segment: &mut TxSegment| {
+                (segment.lost, segment.retransmitted) = (true, false);
+                segment.losses += 1;
+            };
+            let was_there = segments.mark_first_resent(|(sent_at, _)| within(sent_at), lose);
+            assert_eq!(was_there, first.is_some());
+            if let Some(first) = first {
+                (first.lost, first.retransmitted, first.losses) = (true, false, first.losses + 1);
+            }
         }
         (_, Some(place)) => {
             let change = |segment: &mut TxSegment| match what {
@@ -162,17 +182,13 @@ fn compare(segments: &Segments, naive: &[Known], ask: usize) {
     let fresh = naive.iter().filter(|segment| segment.is(Kind::Fresh));
     let overtaken = fresh.take_while(|segment| segment.sent_at < limit).last().copied();
     assert_eq!(segments.last_overtaken(|segment| segment.sent_at < limit).map(known), overtaken);
-    let order = |segment: &Known| (segment.sent_at, segment.seq.wrapping_sub(FIRST));
-    let resent = || naive.iter().filter(|segment| segment.is_resent());
-    let value = |segment: &Known| (segment.sent_at, SeqNum(segment.seq) + segment.len);
-    let first = resent().min_by_key(|segment| order(segment)).map(value);
-    assert_eq!(segments.first_resent().map(Transmission::value), first);
     let before = Transmission::new(limit, from);
-    let earlier = resent().filter(|segment| {
+    let earlier = naive.iter().filter(|segment| segment.is_resent()).filter(|segment| {
         let behind = segment.seq.wrapping_add(segment.len).wrapping_sub(FIRST);
         (segment.sent_at, behind) < (limit, from.0.wrapping_sub(FIRST))
     });
-    let last = earlier.max_by_key(|segment| order(segment)).map(value);
+    let value = |segment: &Known| (segment.sent_at, SeqNum(segment.seq) + segment.len);
+    let last = earlier.max_by_key(|segment| segment.order()).map(value);
     assert_eq!(segments.last_resent_before(before).map(Transmission::value), last);
 }
 
