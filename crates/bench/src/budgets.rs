@@ -72,6 +72,7 @@ const CASES: &[Case] = &[
     Case::ours("sack cut backwards", 8200, IN_FLIGHT, sender::cut_backwards),
     Case::ours("sack cut alternating", 12_000, IN_FLIGHT, sender::cut_alternating),
     Case::ours("sack random", 10_300, IN_FLIGHT, sender::random),
+    Case::ours("sack random singles", 12_000, IN_FLIGHT, sender::random_singles),
     Case::ours("sack duplicates", 12_000, IN_FLIGHT, sender::duplicates),
     Case::linux("sack scattered, Linux's", 12_000, WITH_BOOKKEEPING, sender::scattered),
     Case::linux("sack cut, Linux's", 12_000, SMALLER, sender::cut),

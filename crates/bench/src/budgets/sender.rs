@@ -147,7 +147,15 @@ fn chance(i: u32) -> u32 {
 
 /// Four blocks that lie anywhere, of up to sixteen packets of bursts, and begin and end amid packets as often as not.
 pub(super) fn random(config: Config, n: u32) -> Result<Play, Failure> {
-    let mut peer = in_flight(config, n, BURST)?;
+    anywhere(in_flight(config, n, BURST)?, n)
+}
+
+/// The same of packets that left one by one.
+pub(super) fn random_singles(config: Config, n: u32) -> Result<Play, Failure> {
+    anywhere(in_flight(config, n, 0)?, n)
+}
+
+fn anywhere(mut peer: Peer, n: u32) -> Result<Play, Failure> {
     let anywhere = |i: u32| {
         let (from, to) = (1 + chance(3 * i) % (n - 20), 1 + chance(3 * i + 1) % 16);
         let (from, to) = block(from, from + to);

@@ -113,28 +113,56 @@ impl Marked {
     pub(super) fn update<R>(&mut self, place: Place, change: impl FnOnce(&mut TxSegment) -> R) -> Option<R> {
         let before = self.get(place).and_then(Transmission::of_resent);
         let (result, after) = self.change(place, change)?;
-        if before != after {
-            if let Some(before) = before {
-                self.resent.remove(&before);
-            }
-            self.resent.extend(after);
-        }
+        self.resent_changes(before, after);
         Some(result)
     }
 
+    /// As [`update`](Self::update), of all of a kind from `from` on, for as long as they lie `within`. True: all did.
+    pub(super) fn update_run(
+        &mut self,
+        kind: Kind,
+        from: Place,
+        mut within: impl FnMut(&TxSegment) -> bool,
+        mut change: impl FnMut(&mut TxSegment),
+    ) -> bool {
+        let mut next = self.next(kind, from);
+        while let Some(Place { block: number, at }) = next {
+            let mut here = Some(at);
+            while let Some(at) = here {
+                let block = &mut self.blocks[number];
+                let segment = &mut block.segments[at];
+                if !within(segment) {
+                    self.note_kinds(number);
+                    return false;
+                }
+                let before = Transmission::of_resent(segment);
+                change(segment);
+                let after = Transmission::of_resent(segment);
+                block.row.set(at, Kinds::of(segment));
+                here = block.row.next(kind, at + 1);
+                self.resent_changes(before, after);
+            }
+            self.note_kinds(number);
+            next = self.next(kind, Place { block: number + 1, at: 0 });
+        }
+        true
+    }
+
     /// As [`update`](Self::update), of what was sent more than once and is thought in flight the first transmission, if that is `within`.
+    /// Returns where its segment lies; that may be `near`.
     pub(super) fn update_first_resent(
         &mut self,
+        near: Option<Place>,
         within: impl Fn((Instant, SeqNum)) -> bool,
         change: impl FnOnce(&mut TxSegment),
-    ) -> bool {
-        if !self.resent.first().is_some_and(|first| within(first.value())) {
-            return false;
-        }
-        let place = self.resent.pop_first().map(|first| self.find(first.end.0 - 1));
-        let after = place.and_then(|place| self.change(place, change)).and_then(|((), after)| after);
+    ) -> Option<Place> {
+        let (_, end) = self.resent.first().map(|first| first.value()).filter(|first| within(*first))?;
+        self.resent.pop_first();
+        let is_it = |near: &Place| self.get(*near).is_some_and(|segment| segment.end() == end);
+        let place = near.filter(is_it).unwrap_or_else(|| self.find(end - 1));
+        let ((), after) = self.change(place, change)?;
         self.resent.extend(after);
-        true
+        Some(place)
     }
 
     /// Changes it, and gives its transmission from now on if it belongs among the resent ones.
@@ -153,6 +181,15 @@ impl Marked {
             self.note_kinds(place.block);
         }
         Some((result, after))
+    }
+
+    fn resent_changes(&mut self, before: Option<Transmission>, after: Option<Transmission>) {
+        if before != after {
+            if let Some(before) = before {
+                self.resent.remove(&before);
+            }
+            self.resent.extend(after);
+        }
     }
 
     pub(super) fn iter_from(&self, place: Place) -> impl Iterator<Item = &TxSegment> {
@@ -179,15 +216,15 @@ impl Marked {
 
     /// The first that ends behind `seq`, or the place behind all.
     pub(super) fn find(&self, seq: SeqNum) -> Place {
-        let ends = |segment: &TxSegment| segment.end().before_or_eq(seq);
-        if self.front().is_some_and(|first| !ends(first)) {
+        if self.front().is_some_and(|first| seq.before(first.end())) {
             // What is not acknowledged begins here: the place that is asked for most.
             return Place { block: 0, at: 0 };
         }
         let block = self.firsts.partition_point(|first| first.before_or_eq(seq)).saturating_sub(1);
         let at = self.blocks.get(block).and_then(|block| block.starts.last_up_to(seq)).unwrap_or(0);
         let place = Place { block, at };
-        if self.get(place).is_some_and(ends) { self.behind(place) } else { place }
+        let is_before = self.get(place).is_some_and(|segment| segment.end().before_or_eq(seq));
+        if is_before { self.behind(place) } else { place }
     }
 
     /// The place behind this one.

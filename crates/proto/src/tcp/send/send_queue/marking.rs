@@ -38,18 +38,13 @@ impl SendQueue {
 
     /// Those packets that were not selectively acknowledged are now, as `mark` notes: they are delivered.
     pub(crate) fn deliver(&mut self, packets: Packets, mut mark: impl FnMut(&mut TxSegment)) {
-        let Some(held) = &mut self.held else { return };
-        let mut from = packets.first;
-        while let Some(place) = held.segments.next(Kind::Missing, from)
-            && held.segments.get(place).is_some_and(|segment| !segment.end().after(packets.end))
-        {
-            let place = held.segments.marked_place(place);
-            held.segments.mark(place, &mut mark);
-            if let Some(segment) = held.segments.get(place) {
-                self.delivery.on_delivered(&mut held.flight, segment.departure(), &segment.snapshot);
-            }
-            from = held.segments.behind(place);
-        }
+        let Some(held) = self.held.as_deref_mut() else { return };
+        let Held { segments, flight, .. } = held;
+        let is_whole = |segment: &TxSegment| !segment.end().after(packets.end);
+        segments.mark_run(Kind::Missing, packets.first, is_whole, |segment| {
+            mark(segment);
+            self.delivery.on_delivered(flight, segment.departure(), &segment.snapshot);
+        });
     }
 
     /// Changes segments of a kind, from the one that holds `from` on, for as long as they lie `within`.
@@ -57,18 +52,12 @@ impl SendQueue {
         &mut self,
         kind: Kind,
         from: SeqNum,
-        mut within: impl FnMut(&TxSegment) -> bool,
-        mut change: impl FnMut(&mut TxSegment),
+        within: impl FnMut(&TxSegment) -> bool,
+        change: impl FnMut(&mut TxSegment),
     ) {
         let Some(held) = &mut self.held else { return };
-        let mut from = held.segments.find(from);
-        while let Some(place) = held.segments.next(kind, from)
-            && held.segments.get(place).is_some_and(&mut within)
-        {
-            let place = held.segments.marked_place(place);
-            held.segments.mark(place, &mut change);
-            from = held.segments.behind(place);
-        }
+        let from = held.segments.find(from);
+        held.segments.mark_run(kind, from, within, change);
     }
 
     /// Of what was sent more than once and is thought in flight, changes segments in the order in which they were sent, for as long as the time of
@@ -79,7 +68,11 @@ impl SendQueue {
         mut lose: impl FnMut(&mut TxSegment),
     ) {
         let Some(held) = &mut self.held else { return };
-        while held.segments.mark_first_resent(&within, &mut lose) {}
+        let mut near = None;
+        while let Some(place) = held.segments.mark_first_resent(near, &within, &mut lose) {
+            // What was lost together was mostly sent together.
+            near = Some(held.segments.behind(place));
+        }
     }
 
     /// Of what was sent more than once and is thought in flight, the last transmission before another, which ended at `end`.

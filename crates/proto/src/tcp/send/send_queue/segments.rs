@@ -185,6 +185,31 @@ impl Segments {
         self.marked.as_mut()?.update(place, change)
     }
 
+    /// Changes the marks of segments of a kind, from `from` on, for as long as they lie `within`.
+    pub(super) fn mark_run(
+        &mut self,
+        kind: Kind,
+        mut from: Place,
+        mut within: impl FnMut(&TxSegment) -> bool,
+        mut change: impl FnMut(&mut TxSegment),
+    ) {
+        if from.block < self.blocks()
+            && let Some(marked) = &mut self.marked
+        {
+            if !marked.update_run(kind, from, &mut within, &mut change) {
+                return;
+            }
+            from = self.plain_place(0);
+        }
+        while let Some(place) = self.next(kind, from)
+            && self.get(place).is_some_and(&mut within)
+        {
+            let place = self.marked_place(place);
+            self.mark(place, &mut change);
+            from = self.behind(place);
+        }
+    }
+
     /// Where the segment at `place` lies when it is among the marked ones: from now on it is, and all before it.
     pub(super) fn marked_place(&mut self, place: Place) -> Place {
         if place.block < self.blocks() || place.at >= self.plain.len() {
@@ -242,13 +267,15 @@ impl Segments {
         }
     }
 
-    /// Changes, of what was sent more than once and is thought in flight, the segment that was sent first, if its transmission is `within`.
+    /// Changes, of what was sent more than once and is thought in flight, the segment that was sent first, if its transmission is `within`. Returns
+    /// where it lies; that may be `near`.
     pub(super) fn mark_first_resent(
         &mut self,
+        near: Option<Place>,
         within: impl Fn((Instant, SeqNum)) -> bool,
         change: impl FnOnce(&mut TxSegment),
-    ) -> bool {
-        self.marked.as_mut().is_some_and(|marked| marked.update_first_resent(within, change))
+    ) -> Option<Place> {
+        self.marked.as_mut()?.update_first_resent(near, within, change)
     }
 
     /// Of that, the last transmission before this one.

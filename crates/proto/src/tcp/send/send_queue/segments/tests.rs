@@ -111,6 +111,19 @@ fn step(
             naive.insert(index + 1, behind.expect("a segment"));
             assert_eq!(segments.get(place).map(known), Some(naive[index]));
         }
+        (11, Some(place)) => {
+            let kind = KINDS[b % KINDS.len()];
+            let until = naive[(index + b / 8 % 9).min(naive.len() - 1)].seq;
+            let within = |seq: u32| SeqNum(seq).before(SeqNum(until));
+            let run = naive[index..].iter_mut().filter(|segment| segment.is(kind));
+            let sack = |segment: &mut TxSegment| {
+                (segment.sacked, segment.lost, segment.retransmitted) = (true, false, false);
+            };
+            run.take_while(|segment| within(segment.seq)).for_each(|segment| {
+                (segment.sacked, segment.lost, segment.retransmitted) = (true, false, false);
+            });
+            segments.mark_run(kind, place, |segment| within(segment.seq.0), sack);
+        }
         (10, _) => {
             let within = |sent_at| sent_at <= at(b as u64 % 900);
             let first =
@@ -120,8 +133,9 @@ fn step(
                 (segment.lost, segment.retransmitted) = (true, false);
                 segment.losses += 1;
             };
-            let was_there = segments.mark_first_resent(|(sent_at, _)| within(sent_at), lose);
-            assert_eq!(was_there, first.is_some());
+            let place = segments.mark_first_resent(place, |(sent_at, _)| within(sent_at), lose);
+            let found = place.and_then(|place| segments.get(place)).map(|segment| segment.seq.0);
+            assert_eq!(found, first.as_ref().map(|first| first.seq));
             if let Some(first) = first {
                 (first.lost, first.retransmitted, first.losses) = (true, false, first.losses + 1);
             }
@@ -196,7 +210,7 @@ proptest! {
     /// Whatever is done in whatever order (proptest prints the steps that fail, and keeps their seed).
     #[test]
     fn they_are_as_a_plain_list(
-        steps in proptest::collection::vec((0u8..11, any::<usize>(), any::<usize>()), 1..900),
+        steps in proptest::collection::vec((0u8..12, any::<usize>(), any::<usize>()), 1..900),
     ) {
         let (mut segments, mut naive, mut end) = (Held::default().segments, Vec::new(), FIRST);
         for (ms, chosen) in steps.into_iter().enumerate() {
