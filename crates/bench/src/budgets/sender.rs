@@ -145,16 +145,17 @@ fn chance(i: u32) -> u32 {
     (u64::from(i).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// Four blocks that lie anywhere, of up to sixteen packets of bursts, and begin and end amid packets as often as not.
+/// Four blocks anywhere, of packets that left in bursts.
 pub(super) fn random(config: Config, n: u32) -> Result<Play, Failure> {
     anywhere(in_flight(config, n, BURST)?, n)
 }
 
-/// The same of packets that left one by one.
+/// Four blocks anywhere, of packets that left one by one.
 pub(super) fn random_singles(config: Config, n: u32) -> Result<Play, Failure> {
     anywhere(in_flight(config, n, 0)?, n)
 }
 
+/// Four blocks that lie anywhere, of up to sixteen packets, and begin and end amid packets as often as not.
 fn anywhere(mut peer: Peer, n: u32) -> Result<Play, Failure> {
     let anywhere = |i: u32| {
         let (from, to) = (1 + chance(3 * i) % (n - 20), 1 + chance(3 * i + 1) % 16);
