@@ -300,7 +300,9 @@ impl World<'_> {
         // tuple: nothing was kept of the first (RFC 4987 §3.6).
         let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
         // One that is late by more than TIME-WAIT lasts, and was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
-        let outlives_time_wait = self.scenario.wire.late.0 > 0 && self.scenario.wire.late.1 > 60_000;
+        // What is on the wire while the machine sleeps is late by as long.
+        let late = if self.scenario.wire.late.0 > 0 { self.scenario.wire.late.1 } else { 0 };
+        let outlives_time_wait = Duration::from_millis(late) + self.slept() > Duration::from_secs(60);
         if again
             && !by_syn_cookie
             && !outlives_time_wait

@@ -73,13 +73,16 @@ impl World<'_> {
                 _ => &self.scenario.listener.options,
             },
             steps: &self.scenario.connections[which].ends[side].steps,
-            slept: self.scenario.sleeps[..self.sleeps_done]
-                .iter()
-                .map(|(_, ms)| Duration::from_millis(*ms))
-                .sum(),
+            slept: self.slept(),
             reads_no_more: app.is_some_and(|app| app.reads_no_more && app.shut),
             undelivered: open.is_some_and(|info| info.send_queue > 0 || info.flight_size > 0),
         }
+    }
+
+    /// How long the machine has slept so far.
+    pub(super) fn slept(&self) -> Duration {
+        let sleeps = &self.scenario.sleeps[..self.sleeps_done];
+        sleeps.iter().map(|(_, ms)| Duration::from_millis(*ms)).sum()
     }
 
     /// What the stack of this side has dropped, and why.
