@@ -182,3 +182,23 @@ fn a_lost_burst_is_retransmitted_as_a_burst() {
         assert_eq!(bursts(&mut p), expected, "of 1001:4001");
     }
 }
+
+/// The peer has taken back a part of its window: of a lost burst that it ends in, what it still takes goes.
+#[test]
+fn a_burst_is_retransmitted_as_far_as_the_window_goes() {
+    for config in both_profiles() {
+        let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+        let mut p = Peer::with(config, device);
+        let listener = p.listen();
+        p.send("S 0 win 65535 <mss 1000,sackOK>");
+        p.expect("SA 0 ack 1");
+        p.skip(100);
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 10_000));
+        assert_eq!(bursts(&mut p).iter().sum::<usize>(), 10_000);
+        p.skip(100);
+        p.send("A 1 ack 1001 win 3000 <sack 2001:3001 7001:10001>");
+        assert_eq!(bursts(&mut p), [1000, 1000], "1001:2001, and of 3001:7001 what lies before 4001");
+    }
+}

@@ -150,13 +150,12 @@ impl Connection {
         (seq, len): (SeqNum, u32),
         packet: &mut TxPacket,
     ) -> bool {
-        let len = if seq == self.snd.una { self.within_window(len) } else { len };
+        let len = if seq == self.snd.una { self.within_window(len) } else { self.before_edge(seq, len) };
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
-        let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
         let closed =
             self.snd.wnd == 0 && !(cx.config.peer_window_rules.resends_into_closed() && seq == self.snd.una);
-        if closed || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
+        if closed || len == 0 || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }
         match self.recovery.board().map(|board| board.phase) {
@@ -184,6 +183,12 @@ impl Connection {
             wnd => wnd - wnd % segment,
         };
         if len > self.snd.wnd { len.min(most) } else { len }
+    }
+
+    /// Of `len` bytes from `seq` on, the whole segments that the peer's window still takes, if not all (Linux's `tcp_retransmit_skb`).
+    fn before_edge(&self, seq: SeqNum, len: u32) -> u32 {
+        let room = self.snd.wnd.saturating_sub(seq.since(self.snd.una));
+        if len > room { room - room % u32::from(self.segment_max()) } else { len }
     }
 
     fn segments_of(&self, len: u32) -> u64 {
