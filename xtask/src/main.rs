@@ -9,11 +9,13 @@ mod packages;
 mod plant;
 mod sanitize;
 mod scripts;
+mod suites;
 mod threads;
 mod tidy;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
@@ -87,9 +89,6 @@ const WORLDS: &str = "20000";
 /// Of those that stacks with and without fast paths play alike.
 const COMPARED: &str = "10000";
 
-/// Tests at once. Those with a kernel as the peer wait most of the time, so that more than there are cores end sooner.
-const TESTS_AT_ONCE: &str = "8";
-
 /// Nothing is built twice: tests start and load what lies in `target/debug`, and so do the steps after them. Naming a single package instead
 /// would give dependencies other features, which is another build of nearly everything.
 fn test() -> Result<(), String> {
@@ -106,13 +105,15 @@ fn test() -> Result<(), String> {
         ["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     times.step("clippy", || cargo(&clippy, &[]))?;
     times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
-    let environment = [("FIRSTBYTE_BUILT", "1"), ("RUST_TEST_THREADS", TESTS_AT_ONCE)];
-    times.step("build tests", || cargo(&[&TESTS[..], &["--no-run"]].concat(), &environment))?;
-    times.step("tests", || cargo(&TESTS, &environment))?;
-    times
-        .step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &environment))?;
-    times.step("without std", bare::run_in_tests)?;
-    times.step("threads", || threads::run(&[]))?;
+    let mut suites = Vec::new();
+    times.step("build tests", || suites::build().map(|built| suites = built))?;
+    times.step("tests", || suites::run(&suites))?;
+    times.step("tests within the engine", || cargo(&TESTS_WITHIN, &[]))?;
+    times.step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &[]))?;
+    // The release build is one thread's work for most of its time.
+    times.step("without std, threads, release build", || {
+        at_once(|| bare::run_in_tests().and_then(|()| threads::run(&[])), || cargo(&MEASURE_BUILD, &[]))
+    })?;
     times.step("worlds", || built("firstbyte-simulate", &["--worlds", WORLDS]))?;
     times
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
@@ -150,11 +151,34 @@ fn deny() -> Result<(), String> {
     cargo(&["deny", "--workspace", "--offline", "check", "advisories"], &[])
 }
 
-/// All but the examples, which clippy has checked and no test starts.
-const TESTS: [&str; 6] = ["test", "--workspace", "--locked", "--lib", "--bins", "--tests"];
+/// Those that lie in the engine's own files. Optimised as the engine is for the others, they take 100 s to build, and 20 as they are.
+const TESTS_WITHIN: [&str; 7] = [
+    "test",
+    "--package",
+    "firstbyte-proto",
+    "--locked",
+    "--lib",
+    "--config",
+    "profile.dev.package.firstbyte-proto.opt-level=0",
+];
 
-/// The one release build.
+/// The one release build, of what measures.
+const MEASURE_BUILD: [&str; 5] = ["build", "--release", "--locked", "--package", "firstbyte-bench"];
+
+/// Runs it.
 const MEASURE: [&str; 6] = ["run", "--release", "--locked", "--package", "firstbyte-bench", "--"];
+
+/// Both, one beside the other.
+fn at_once(
+    one: impl FnOnce() -> Result<(), String> + Send,
+    other: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        one.join().unwrap_or_else(|_| Err("a thread of xtask panicked".to_owned())).and(other)
+    })
+}
 
 /// How long each step took.
 #[derive(Default)]

@@ -29,8 +29,6 @@
 //! | `mutation` | hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-extern crate firstbyte_proto as proto;
-
 mod bottleneck;
 mod pair;
 mod peer;

@@ -1,4 +1,4 @@
-//! `docs/state-table.md`: every state and every event, by driving the engine. `BLESS=1 cargo test -p firstbyte-proto --test it state_table`
+//! `docs/state-table.md`: every state and every event, by driving the engine. `BLESS=1 cargo test -p firstbyte-proto-tests state_table`
 //! writes it anew; a difference is a change of behaviour to be looked at.
 
 use crate::peer::*;
@@ -377,7 +377,7 @@ const HEAD: &str = "\
 # States and events
 
 What the engine does in each state on each event, with its default settings, found by driving it (`crates/proto/tests/it/state_table.rs`); the \
-test of that name fails where this page and the engine differ. `BLESS=1 cargo test -p firstbyte-proto --test it state_table` writes it anew.
+test of that name fails where this page and the engine differ. `BLESS=1 cargo test -p firstbyte-proto-tests state_table` writes it anew.
 
 Numbers count from the two initial ones; the peer offers 65535 bytes and an MSS of 1000. What is sent reads: flags (S F R P A), first and last \
 number with length where there is text, acknowledgement. The last column is what the verb returned and which events the application is \
@@ -405,7 +405,7 @@ fn table() -> String {
 
 #[test]
 fn the_page_is_what_the_engine_does() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-table.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/state-table.md");
     let text = table();
     if std::env::var_os("BLESS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -1,6 +1,4 @@
 //! Tests of the public interface, one file per subject.
-extern crate firstbyte_wire as wire;
-
 mod arbitrary_bytes;
 mod arrival;
 mod checksum;
