@@ -15,7 +15,6 @@ mod tidy;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
@@ -108,12 +107,9 @@ fn test() -> Result<(), String> {
     let mut suites = Vec::new();
     times.step("build tests", || suites::build().map(|built| suites = built))?;
     times.step("tests", || suites::run(&suites))?;
-    times.step("tests within the engine", || cargo(&TESTS_WITHIN, &[]))?;
     times.step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &[]))?;
-    // The release build is one thread's work for most of its time.
-    times.step("without std, threads, release build", || {
-        at_once(|| bare::run_in_tests().and_then(|()| threads::run(&[])), || cargo(&MEASURE_BUILD, &[]))
-    })?;
+    times.step("without std", bare::run_in_tests)?;
+    times.step("threads", || threads::run(&[]))?;
     times.step("worlds", || built("firstbyte-simulate", &["--worlds", WORLDS]))?;
     times
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
@@ -151,34 +147,8 @@ fn deny() -> Result<(), String> {
     cargo(&["deny", "--workspace", "--offline", "check", "advisories"], &[])
 }
 
-/// Those that lie in the engine's own files. Optimised as the engine is for the others, they take 100 s to build, and 20 as they are.
-const TESTS_WITHIN: [&str; 7] = [
-    "test",
-    "--package",
-    "firstbyte-proto",
-    "--locked",
-    "--lib",
-    "--config",
-    "profile.dev.package.firstbyte-proto.opt-level=0",
-];
-
-/// The one release build, of what measures.
-const MEASURE_BUILD: [&str; 5] = ["build", "--release", "--locked", "--package", "firstbyte-bench"];
-
-/// Runs it.
+/// The one release build.
 const MEASURE: [&str; 6] = ["run", "--release", "--locked", "--package", "firstbyte-bench", "--"];
-
-/// Both, one beside the other.
-fn at_once(
-    one: impl FnOnce() -> Result<(), String> + Send,
-    other: impl FnOnce() -> Result<(), String>,
-) -> Result<(), String> {
-    thread::scope(|scope| {
-        let one = scope.spawn(one);
-        let other = other();
-        one.join().unwrap_or_else(|_| Err("a thread of xtask panicked".to_owned())).and(other)
-    })
-}
 
 /// How long each step took.
 #[derive(Default)]
