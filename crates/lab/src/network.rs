@@ -551,7 +551,9 @@ impl Network {
             self.forward(host, traveller);
             return None;
         }
-        let Some(traveller) = entry.receive(self.now, traveller) else { return Some((host, None)) };
+        if let Some(card) = entry.card_mut() {
+            return card.receive(self.now, traveller).then_some((host, None));
+        }
         self.record(traveller.packet, place, &traveller.bytes);
         Some((host, Some(traveller.into_received())))
     }
@@ -580,7 +582,7 @@ impl Network {
     }
 }
 
-/// A packet for a host's stack; without it: the host's card has it.
+/// A packet for a host's stack; without it: the host's card has it, and something to do.
 type Arrival = (HostId, Option<RxPacket>);
 
 /// The earlier of two moments that may come.

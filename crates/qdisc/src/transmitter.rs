@@ -2,45 +2,57 @@
 use crate::Nanos;
 use core::num::NonZeroU64;
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+const BITS_PER_BYTE: u64 = 8;
 
 /// Serialises at `rate` bit/s. While it stays busy, packet k of a busy period ends at
 /// `start + ⌈bits of packets 1..=k / rate⌉`, so rounding never adds up.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
     rate: Option<NonZeroU64>,
-    busy_since: Nanos,
-    bits: u128,
-    finish_at: Nanos,
+    /// The whole nanosecond before the end of the last packet, or in which it ends.
+    whole: Nanos,
+    /// What is left to that end, in parts of a nanosecond of which there are `rate`.
+    rest: u64,
 }
 
 impl Transmitter {
     pub(crate) fn new(rate: Option<NonZeroU64>) -> Transmitter {
-        Transmitter { rate, busy_since: 0, bits: 0, finish_at: 0 }
+        Transmitter { rate, whole: 0, rest: 0 }
+    }
+
+    fn finish_at(&self) -> Nanos {
+        self.whole.saturating_add(u64::from(self.rest > 0))
     }
 
     /// Starts to send `len` bytes at `now`, which is not before the previous packet's end; returns when the last bit is out.
     pub(crate) fn start(&mut self, now: Nanos, len: usize) -> Nanos {
-        if now > self.finish_at || self.bits == 0 {
-            self.busy_since = now;
-            self.bits = 0;
+        if now > self.finish_at() {
+            (self.whole, self.rest) = (now, 0);
         }
-        let Some(rate) = self.rate else {
-            self.finish_at = now;
-            return now;
-        };
-        self.bits = self.bits.saturating_add(len as u128 * 8);
-        let nanos = self.bits.saturating_mul(NANOS_PER_SECOND).div_ceil(u128::from(rate.get()));
-        self.finish_at = self.busy_since.saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX));
-        self.finish_at
+        let Some(rate) = self.rate else { return now };
+        let (nanos, rest) = time_of(len as u64, self.rest, rate);
+        self.whole = self.whole.saturating_add(nanos);
+        self.rest = rest;
+        self.finish_at()
     }
 
     /// Changes the rate for the packets that start from now on.
     pub(crate) fn set_rate(&mut self, rate: Option<NonZeroU64>) {
+        (self.whole, self.rest) = (self.finish_at(), 0);
         self.rate = rate;
-        self.busy_since = self.finish_at;
-        self.bits = 0;
     }
+}
+
+/// How long so many bytes take at this rate, behind `rest`: whole nanoseconds, and what is left of the next.
+fn time_of(len: u64, rest: u64, rate: NonZeroU64) -> (Nanos, u64) {
+    let parts = len.checked_mul(BITS_PER_BYTE * NANOS_PER_SECOND).and_then(|parts| parts.checked_add(rest));
+    if let Some(parts) = parts {
+        return (parts / rate, parts % rate);
+    }
+    let parts = u128::from(len) * u128::from(BITS_PER_BYTE * NANOS_PER_SECOND) + u128::from(rest);
+    let rate = u128::from(rate.get());
+    (u64::try_from(parts / rate).unwrap_or(u64::MAX), (parts % rate) as u64)
 }
 
 #[cfg(test)]
@@ -59,6 +71,20 @@ mod tests {
         let second = tx.start(first, 1);
         let third = tx.start(second, 1);
         assert_eq!((first, second, third), (2_666_666_667, 5_333_333_334, 8_000_000_000));
+    }
+
+    #[test]
+    fn the_end_of_a_busy_period_is_what_all_its_bits_take() {
+        for rate in [7, 9_999_991, 1_000_000_007, u64::MAX] {
+            let mut tx = at(rate);
+            let (mut bits, mut end) = (0, 0);
+            for len in [1, 1500, 65_535, 40, usize::MAX / 1_000_000].into_iter().cycle().take(500) {
+                bits += len as u128 * 8;
+                end = tx.start(end, len);
+                let whole = (bits * 1_000_000_000).div_ceil(u128::from(rate));
+                assert_eq!(end, u64::try_from(whole).unwrap_or(u64::MAX), "{bits} bits at {rate} bit/s");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
 //! Each number of flows is run twice: with cards that leave everything to TCP, and with cards that cut and merge segments (TSO, GRO).
-//! With `--instructions N` it runs N flows once and prints only how many packets there were, for `valgrind --tool=callgrind`.
+//! With `--instructions N`, or `--instructions-offloading N` with cards that cut and merge, it runs N flows once and prints only how many
+//! packets there were, for `valgrind --tool=callgrind`.
 //! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
 mod ns3;
 
@@ -121,8 +122,10 @@ fn main() {
         && mode.starts_with("--")
     {
         let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
+        let count = |cards| println!("{} packets", share(number, BYTES, cards));
         return match mode.as_str() {
-            "--instructions" => println!("{} packets", share(number, BYTES, Cards::Plain)),
+            "--instructions" => count(Cards::Plain),
+            "--instructions-offloading" => count(Cards::Offloading),
             "--ns3" => beside_ns3(number),
             _ => panic!("{mode} is not known"),
         };

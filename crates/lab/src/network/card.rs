@@ -4,7 +4,7 @@
 //! connection waits below its stack (TCP small queues), what a refusal tells the stack, and merging (GRO).
 
 use super::frames::Frames;
-use super::merge::Merger;
+use super::merge::{Merged, Merger};
 use super::queue::{Queue, Traveller};
 use super::{derived_seed, earlier};
 use crate::capture::CardHeld;
@@ -16,7 +16,7 @@ use qdisc::{
 };
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use wire::{RxPacket, TxPacket};
+use wire::TxPacket;
 
 /// What a card is like.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ impl Card {
     ) {
         let is_counted = self.small_queues.is_some() && packet.payload_len() > 0;
         let owner = is_counted.then(|| stack.sender_of(packet)).flatten();
-        let mut frames = SmallVec::new();
+        let mut frames = SmallVec::with_capacity(Frames::count(packet));
         made.cut(packet, |frame| frames.push(frame));
         if self.records {
             events.extend(frames.iter().cloned().map(CardEvent::Left));
@@ -218,18 +218,18 @@ impl Card {
         }
     }
 
-    /// A frame that comes off the line.
-    pub(super) fn receive(&mut self, now: Instant, frame: Traveller) {
+    /// A frame that comes off the line. Is there anything to be done for it now, or to be told? Mostly it waits for an interrupt that others
+    /// wait for, too.
+    pub(super) fn receive(&mut self, now: Instant, frame: Traveller) -> bool {
+        let before = self.input.next_event();
         self.input.arrive(now.as_nanos(), frame);
+        let next = self.input.next_event();
+        self.records || next != before || next.is_some_and(|at| at <= now.as_nanos())
     }
 
     /// What has come through the receiving side by now, as batches that the stack is given one after the other.
-    pub(super) fn take_arrived(
-        &mut self,
-        now: Instant,
-        events: &mut Vec<CardEvent>,
-    ) -> SmallVec<[RxPacket; 1]> {
-        let mut packets = SmallVec::new();
+    pub(super) fn take_arrived(&mut self, now: Instant, events: &mut Vec<CardEvent>) -> Merged {
+        let mut packets = Merged::new();
         while let Some(event) = self.input.poll(now.as_nanos()) {
             match (event, &mut self.merger) {
                 (InputEvent::Taken(frame), merger) => {
@@ -238,10 +238,10 @@ impl Card {
                     }
                     match merger {
                         None => packets.push(frame.into_received()),
-                        Some(merger) => packets.extend(merger.take(frame)),
+                        Some(merger) => merger.take(frame, &mut packets),
                     }
                 }
-                (InputEvent::Flush, Some(merger)) => packets.extend(merger.flush()),
+                (InputEvent::Flush, Some(merger)) => merger.flush(&mut packets),
                 (InputEvent::Flush, None) => {}
             }
         }

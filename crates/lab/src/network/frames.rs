@@ -69,7 +69,15 @@ impl Frames {
         PacketId(self.made.get())
     }
 
-    /// The frames that a stack's packet becomes on a wire.
+    /// How many frames a stack's packet becomes on a wire.
+    pub(super) fn count(packet: &TxPacket) -> usize {
+        match usize::from(packet.gso_size) {
+            0 => 1,
+            size => packet.payload_len().div_ceil(size).max(1),
+        }
+    }
+
+    /// Those frames.
     pub(super) fn cut(&self, packet: &TxPacket, mut take: impl FnMut(Traveller)) {
         let mut frame = |len, write: &mut dyn FnMut(&mut [u8])| {
             take(Traveller::new(self.number(), self.written(len, write)));

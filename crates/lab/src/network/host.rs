@@ -3,7 +3,6 @@
 use super::app::App;
 use super::card::{Card, CardEvent, CardPlan, CardStats};
 use super::frames::Frames;
-use super::queue::Traveller;
 use super::sink::Sink;
 use super::sys::{Calls, Sys};
 use super::ways::Ways;
@@ -90,17 +89,19 @@ pub(super) struct Host {
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
-    /// What stack and application want, as of the last look at them.
+    /// What stack, application and card want, as of the last look at them.
     seen: Seen,
 }
 
-/// What a host's stack and application want.
+/// What a host's stack, application and card want.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     /// When the stack is to be told the time.
     stack_due: Option<Instant>,
     /// When the application is to be woken.
     app_due: Option<Instant>,
+    /// When something happens in the card.
+    card_due: Option<Instant>,
     has_connections: bool,
 }
 
@@ -181,11 +182,9 @@ impl Host {
         act(&mut **app, &mut Sys::new(now, stack, *calls, sink, events))
     }
 
-    /// A frame reaches the host's card; given back where there is none.
-    pub(super) fn receive(&mut self, now: Instant, frame: Traveller) -> Option<Traveller> {
-        let Some(card) = &mut self.sink.card else { return Some(frame) };
-        card.receive(now, frame);
-        None
+    /// Its card, if it has one.
+    pub(super) fn card_mut(&mut self) -> Option<&mut Card> {
+        self.sink.card.as_deref_mut()
     }
 
     /// Takes what the stack has to say if it `is_changed`, and lets the card do what it does by now, which may change the stack. Puts what
@@ -204,7 +203,8 @@ impl Host {
             *is_changed |= self.run_card(now, room);
         }
         core::mem::swap(events, &mut self.sink.card_events);
-        self.sink.card.as_ref().and_then(|card| card.next_event()).is_some_and(|at| at <= now)
+        self.seen.card_due = self.sink.card.as_ref().and_then(|card| card.next_event());
+        self.seen.card_due.is_some_and(|at| at <= now)
     }
 
     /// Does that change the stack?
@@ -238,16 +238,16 @@ impl Host {
         self.seen = Seen {
             stack_due: self.stack.poll_timeout(),
             app_due: self.app.next_wake(),
+            card_due: self.seen.card_due,
             has_connections: sizes.connections > 0 || sizes.requests > 0,
         };
     }
 
     /// When something happens next, and whether anything is under way.
     pub(super) fn next_event(&self) -> (Option<Instant>, bool) {
-        let Seen { stack_due, app_due, has_connections } = self.seen;
-        let in_card = self.sink.card.as_ref().and_then(|card| card.next_event());
-        let is_busy = has_connections || app_due.is_some() || in_card.is_some();
-        (earlier(stack_due, earlier(app_due, in_card)), is_busy)
+        let Seen { stack_due, app_due, card_due, has_connections } = self.seen;
+        let is_busy = has_connections || app_due.is_some() || card_due.is_some();
+        (earlier(stack_due, earlier(app_due, card_due)), is_busy)
     }
 
     fn drain(&mut self, now: Instant) {

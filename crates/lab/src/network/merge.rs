@@ -2,6 +2,7 @@
 
 use super::queue::{Traveller, put_checksum};
 use bytes::Bytes;
+use smallvec::SmallVec;
 use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};
 
 /// What is being merged: of each flow of a poll, the frames so far.
@@ -10,6 +11,9 @@ pub(super) struct Merger {
     rows: Vec<Row>,
     merged: u64,
 }
+
+/// What goes on to the stack, in order.
+pub(super) type Merged = SmallVec<[RxPacket; 1]>;
 
 struct Row {
     first: Traveller,
@@ -46,38 +50,34 @@ impl Merger {
         self.merged
     }
 
-    /// Takes a frame; gives what can wait no longer. A frame whose checksum is wrong is left to TCP.
-    pub(super) fn take(&mut self, frame: Traveller) -> Vec<RxPacket> {
+    /// Takes a frame; `out` gets what can wait no longer. A frame whose checksum is wrong is left to TCP.
+    pub(super) fn take(&mut self, frame: Traveller, out: &mut Merged) {
         let Some(layout) = Layout::of(&frame.bytes).filter(|layout| layout.is_sound(&frame)) else {
-            let mut out = self.flush();
-            out.push(frame.into_received());
-            return out;
+            self.flush(out);
+            return out.push(frame.into_received());
         };
-        let mut out = Vec::new();
         if let Some(index) = self.rows.iter().position(|row| row.is_of_flow(&frame.bytes, layout)) {
-            if self.rows[index].takes(&frame.bytes, layout) {
+            let row = &mut self.rows[index];
+            if row.takes(&frame.bytes, layout) {
                 self.merged += 1;
-                let row = &mut self.rows[index];
                 row.append(&frame.bytes, layout);
                 if row.is_full(layout) {
                     out.push(self.rows.remove(index).into_packet());
                 }
-                return out;
+                return;
             }
             out.push(self.rows.remove(index).into_packet());
         }
         let is_plain = frame.bytes[layout.ip_len + 13] == ACK && layout.text_len > 0;
         if !is_plain || self.rows.len() >= ROWS_MAX {
-            out.push(frame.into_received());
-            return out;
+            return out.push(frame.into_received());
         }
         self.rows.push(Row::begin(frame, layout));
-        out
     }
 
     /// A poll is over: everything goes on.
-    pub(super) fn flush(&mut self) -> Vec<RxPacket> {
-        self.rows.drain(..).map(Row::into_packet).collect()
+    pub(super) fn flush(&mut self, out: &mut Merged) {
+        out.extend(self.rows.drain(..).map(Row::into_packet));
     }
 }
 
@@ -189,6 +189,18 @@ mod tests {
         Traveller::new(PacketId(1), wire::build_tcp_packet(&ip, &tcp, &vec![7; len]))
     }
 
+    fn taken(merger: &mut Merger, frame: Traveller) -> Merged {
+        let mut out = Merged::new();
+        merger.take(frame, &mut out);
+        out
+    }
+
+    fn flushed(merger: &mut Merger) -> Merged {
+        let mut out = Merged::new();
+        merger.flush(&mut out);
+        out
+    }
+
     fn lengths(packets: &[RxPacket]) -> Vec<(usize, u16)> {
         packets.iter().map(|packet| (packet.data.len() - 40, packet.gso_size)).collect()
     }
@@ -197,9 +209,9 @@ mod tests {
     fn what_follows_is_merged_until_the_poll_ends() {
         let mut merger = Merger::default();
         for n in 0..3 {
-            assert!(merger.take(frame(n * 1000, 1000, Flags::ACK)).is_empty());
+            assert!(taken(&mut merger, frame(n * 1000, 1000, Flags::ACK)).is_empty());
         }
-        let out = merger.flush();
+        let out = flushed(&mut merger);
         assert_eq!((lengths(&out), merger.merged()), (vec![(3000, 1000)], 2));
         assert!(IpHeader::parse(&out[0].data).is_ok());
     }
@@ -207,26 +219,26 @@ mod tests {
     #[test]
     fn a_hole_a_push_and_a_short_one_end_a_row() {
         let mut merger = Merger::default();
-        assert!(merger.take(frame(0, 1000, Flags::ACK)).is_empty());
-        let out = merger.take(frame(2000, 1000, Flags::ACK));
+        assert!(taken(&mut merger, frame(0, 1000, Flags::ACK)).is_empty());
+        let out = taken(&mut merger, frame(2000, 1000, Flags::ACK));
         assert_eq!(lengths(&out), [(1000, 0)], "what came before the hole");
-        let out = merger.take(frame(3000, 400, Flags::ACK | Flags::PSH));
+        let out = taken(&mut merger, frame(3000, 400, Flags::ACK | Flags::PSH));
         assert_eq!(lengths(&out), [(1400, 1000)]);
-        assert!(merger.flush().is_empty());
-        assert_eq!(lengths(&merger.take(frame(0, 0, Flags::ACK))), [(0, 0)]);
-        assert_eq!(lengths(&merger.take(frame(0, 0, Flags::SYN))), [(0, 0)]);
+        assert!(flushed(&mut merger).is_empty());
+        assert_eq!(lengths(&taken(&mut merger, frame(0, 0, Flags::ACK))), [(0, 0)]);
+        assert_eq!(lengths(&taken(&mut merger, frame(0, 0, Flags::SYN))), [(0, 0)]);
     }
 
     #[test]
     fn a_frame_that_was_corrupted_is_left_to_tcp() {
         let mut merger = Merger::default();
-        assert!(merger.take(frame(0, 1000, Flags::ACK)).is_empty());
+        assert!(taken(&mut merger, frame(0, 1000, Flags::ACK)).is_empty());
         let mut corrupted = frame(1000, 1000, Flags::ACK);
         corrupted.flip_bit(8 * 500);
-        let out = merger.take(corrupted);
+        let out = taken(&mut merger, corrupted);
         assert_eq!(lengths(&out), [(1000, 0), (1000, 0)]);
         assert_eq!(out[1].checksum, RxChecksum::Verify);
         let rewritten = Traveller::altered(PacketId(2), frame(2000, 1000, Flags::ACK).bytes);
-        assert!(merger.take(rewritten).is_empty(), "whose checksum is right");
+        assert!(taken(&mut merger, rewritten).is_empty(), "whose checksum is right");
     }
 }
