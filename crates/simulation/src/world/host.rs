@@ -24,6 +24,8 @@ pub(super) struct Host {
     general: Option<Box<Stack>>,
     /// The first that they did differently.
     difference: Option<Failure>,
+    /// Has anything been done to them since they were compared?
+    is_changed: bool,
 }
 
 /// What only looks is asked of the stack with fast paths.
@@ -44,17 +46,23 @@ impl Host {
             stack.set_fast_paths(false);
             Box::new(stack)
         });
-        Host { stack: Stack::new(config, capabilities, seed), general, difference: None }
+        Host { stack: Stack::new(config, capabilities, seed), general, difference: None, is_changed: true }
     }
 
     /// Both do the same, with the same result.
-    fn both<T: PartialEq + Debug>(&mut self, what: &str, mut act: impl FnMut(&mut Stack) -> T) -> T {
-        let done = act(&mut self.stack);
+    fn both<T: PartialEq + Debug>(&mut self, what: &str, act: impl FnMut(&mut Stack) -> T) -> T {
+        self.is_changed = true;
+        self.ask_both(what, act)
+    }
+
+    /// As [`both`](Host::both), where it changes nothing.
+    fn ask_both<T: PartialEq + Debug>(&mut self, what: &str, mut ask: impl FnMut(&mut Stack) -> T) -> T {
+        let told = ask(&mut self.stack);
         if let Some(general) = &mut self.general {
-            let expected = act(general);
-            self.must_be_equal(what, &done, &expected);
+            let expected = ask(general);
+            self.must_be_equal(what, &told, &expected);
         }
-        done
+        told
     }
 
     fn must_be_equal<T: PartialEq + Debug>(&mut self, what: &str, done: &T, expected: &T) {
@@ -64,15 +72,15 @@ impl Host {
         }
     }
 
-    /// What they have told and hold.
+    /// What they have told and hold, if that can have changed.
     pub(super) fn compare(&mut self, now: Instant) -> Result<(), Failure> {
-        if self.general.is_some() {
-            self.both("counters", |stack| stack.counters().clone());
-            self.both("drops", |stack| stack.drops().all().collect::<Vec<_>>());
-            self.both("deadline", Stack::poll_timeout);
-            self.both("memory", |stack| (stack.memory(), stack.orphans(), stack.table_sizes()));
-            self.both("sockets", |stack| stack.sockets().collect::<Vec<_>>());
-            self.both("paths", |stack| stack.export_paths(now));
+        if self.general.is_some() && core::mem::take(&mut self.is_changed) {
+            self.ask_both("counters", |stack| stack.counters().clone());
+            self.ask_both("drops", |stack| stack.drops().all().collect::<Vec<_>>());
+            self.ask_both("deadline", Stack::poll_timeout);
+            self.ask_both("memory", |stack| (stack.memory(), stack.orphans(), stack.table_sizes()));
+            self.ask_both("sockets", |stack| stack.sockets().collect::<Vec<_>>());
+            self.ask_both("paths", |stack| stack.export_paths(now));
         }
         self.difference.take().map_or(Ok(()), Err)
     }
@@ -216,6 +224,7 @@ impl Host {
 
     /// The stack without fast paths is given them one by one: who hands them over together cannot tell.
     pub(super) fn handle_packets(&mut self, now: Instant, batch: &mut RxBatch) {
+        self.is_changed = true;
         let arrived = self.general.is_some().then(|| batch.clone());
         self.stack.handle_packets(now, batch);
         if let (Some(general), Some(mut arrived)) = (&mut self.general, arrived) {
@@ -229,15 +238,18 @@ impl Host {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.both("handle_timeout", |stack| stack.handle_timeout(now));
+        self.is_changed |= self.poll_timeout().is_some_and(|at| at <= now);
+        self.ask_both("handle_timeout", |stack| stack.handle_timeout(now));
     }
 
     pub(super) fn poll_timeout(&mut self) -> Option<Instant> {
-        self.both("poll_timeout", Stack::poll_timeout)
+        self.ask_both("poll_timeout", Stack::poll_timeout)
     }
 
     pub(super) fn poll_event(&mut self) -> Option<(SocketId, Events)> {
-        self.both("poll_event", Stack::poll_event)
+        let event = self.ask_both("poll_event", Stack::poll_event);
+        self.is_changed |= event.is_some();
+        event
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<TxPacket> {
@@ -245,12 +257,13 @@ impl Host {
             return self.stack.poll_transmit(now);
         }
         let mut sent = None;
-        self.both("poll_transmit", |stack| {
+        self.ask_both("poll_transmit", |stack| {
             let packet = stack.poll_transmit(now);
             let seen = packet.as_ref().map(seen);
             sent = sent.take().or(packet);
             seen
         });
+        self.is_changed |= sent.is_some();
         sent
     }
 
