@@ -193,7 +193,10 @@ impl Connection {
         self.soft_error = None;
         let rtt = cx.now.nanos_since(sent.sent_at);
         let first_sample = !self.rtt.is_sampled();
-        self.note_min_rtt(cx, rtt, |c| sent.len < c.smss().into());
+        // As `may_be_delayed` says of a lone segment.
+        self.note_min_rtt(cx, rtt, |c| {
+            sent.len < c.smss().into() && c.snd.queue.delivery.is_still_at(&sent.snapshot)
+        });
         self.rtt.on_delayed_nanos(rtt, self.snd.span());
         if first_sample {
             self.remember_rtt(cx);

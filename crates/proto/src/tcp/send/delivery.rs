@@ -296,6 +296,11 @@ impl Delivery {
         self.delivered
     }
 
+    /// Nothing was acknowledged since then.
+    pub(in crate::tcp) fn is_still_at(&self, then: &Snapshot) -> bool {
+        self.delivered == then.delivered
+    }
+
     /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` (microseconds; 0: not
     /// known) has passed: then what was acknowledged had been sent before the repetition that seems to be meant.
     #[inline(always)]
