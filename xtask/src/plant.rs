@@ -115,7 +115,8 @@ impl Copy {
             broken = broken.and_then(|()| write(&file, &change.break_text(&text)?));
             sound_texts.push((file, text));
         }
-        let found = broken.and_then(|()| self.build()).and_then(|program| search(&program, sound));
+        let found =
+            broken.and_then(|()| self.build()).and_then(|program| search(&program, sound, fault.compared));
         for (file, text) in sound_texts.into_iter().rev() {
             write(&file, &text)?;
         }
@@ -124,17 +125,19 @@ impl Copy {
 }
 
 /// The first world that fails with one program and holds with the other.
-fn search(broken: &Path, sound: &Path) -> Result<Option<Found>, String> {
+fn search(broken: &Path, sound: &Path, compared: bool) -> Result<Option<Found>, String> {
+    let how: &[&str] = if compared { &["--differential"] } else { &[] };
     let mut from = 0;
     while from < WORLDS {
         let (first, worlds) = (from.to_string(), (WORLDS - from).to_string());
-        let output = play(broken, &["--from", &first, "--worlds", &worlds, "--failures", "1"])?;
+        let worlds = ["--from", &first, "--worlds", &worlds, "--failures", "1"];
+        let output = play(broken, &[how, &worlds].concat())?;
         if output.status.success() {
             return Ok(None);
         }
         let found = symptom_of(&output);
         let Some(seed) = found.seed else { return Ok(Some(found)) };
-        if play(sound, &["--seed", &seed.to_string()])?.status.success() {
+        if play(sound, &[how, &["--seed", &seed.to_string()]].concat())?.status.success() {
             return Ok(Some(found));
         }
         from = seed + 1;

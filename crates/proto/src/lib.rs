@@ -55,6 +55,7 @@ mod config;
 mod counters;
 mod errors;
 pub mod fast_open;
+mod fast_paths;
 mod fifo;
 mod info;
 mod isn;

@@ -202,6 +202,8 @@ impl Stack {
                 tap_read: None,
                 #[cfg(debug_assertions)]
                 fast_paths: true,
+                #[cfg(debug_assertions)]
+                fast_paths_taken: Default::default(),
                 fresh: Fresh::new(&config),
                 config: config.clone(),
             },
@@ -326,6 +328,13 @@ impl Stack {
     #[doc(hidden)]
     pub fn set_fast_paths(&mut self, on: bool) {
         self.shared.fast_paths = on;
+    }
+
+    /// How often each fast path was taken, by its name.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub fn fast_paths_taken(&self) -> impl Iterator<Item = (String, u64)> {
+        self.shared.fast_paths_taken.all()
     }
 
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.

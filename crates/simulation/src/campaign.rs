@@ -57,7 +57,7 @@ impl Campaign {
     pub fn scenario(&self, seed: u64) -> Scenario {
         let attacked = self.attacked_every > 0 && (seed / 5).is_multiple_of(self.attacked_every);
         let drawn = Scenario::draw(seed, self.intensity(seed), attacked);
-        Scenario { differential: self.differential, ..drawn }
+        if self.differential { drawn.compared() } else { drawn }
     }
 
     /// The intensity of a seed.
@@ -204,6 +204,23 @@ mod tests {
         "TCPWinProbe",
         "TCPToZeroWindowAdv",
     ];
+
+    /// Else there would be nothing to compare with the general path.
+    #[cfg(debug_assertions)]
+    #[test]
+    fn every_fast_path_is_taken_at_defaults_and_with_a_few_rows_off() {
+        for intensity in [Intensity::Defaults, Intensity::Few] {
+            let mut totals = Summary::default();
+            for seed in 0..200 {
+                let scenario = Scenario::draw(seed, intensity, false).compared();
+                let summary = attempt(&scenario, false);
+                totals.add(summary.unwrap_or_else(|failure| panic!("seed {seed}: {failure:?}")));
+            }
+            let (taken, of) =
+                (totals.fast_paths.values().filter(|count| **count > 0).count(), totals.fast_paths.len());
+            assert!(taken == of && of > 0, "{intensity:?}: {:?}", totals.fast_paths);
+        }
+    }
 
     #[test]
     fn every_trouble_is_met_under_every_congestion_control() {

@@ -232,6 +232,11 @@ fn report(outcome: &Outcome, open: u64, seconds: f64) {
         "  counters that moved: {moved} of {}; fingerprint of all packets {fingerprint:016x}",
         totals.counters.len()
     );
+    if !totals.fast_paths.is_empty() {
+        let taken: Vec<String> =
+            totals.fast_paths.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        println!("  fast paths taken: {}", taken.join(", "));
+    }
     for (name, count) in &totals.excused {
         println!("  excused {count:>8}  {name}");
     }

@@ -126,7 +126,10 @@ impl<'a> World<'a> {
             let mut stack = Host::new(scenario.config(side), capabilities, seed, scenario.differential);
             stack.add_address(addresses[side], 24);
             stack.fix_isn(host.isn);
-            if let Ok(metrics) = host.route.join(" ").parse::<RouteMetrics>() {
+            // A route without metrics is one too, and closes the fast paths to its connections.
+            if !host.route.is_empty()
+                && let Ok(metrics) = host.route.join(" ").parse::<RouteMetrics>()
+            {
                 stack.set_route(start, Network::new(addresses[1 - side].into(), 24), metrics);
             }
             stack

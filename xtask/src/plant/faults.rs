@@ -9,6 +9,8 @@ pub(super) struct Fault {
     pub(super) name: String,
     /// The rule that it breaks.
     why: String,
+    /// Only stacks without fast paths do otherwise: worlds are compared.
+    pub(super) compared: bool,
     /// Several where another part of the engine would make good what one of them breaks.
     pub(super) changes: Vec<Change>,
 }
@@ -51,6 +53,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Fault>, String> {
             continue;
         }
         let Some(fault) = faults.last_mut() else { return Err(wrong(number, "no `fault` before it")) };
+        if line == "compared" {
+            fault.compared = true;
+            continue;
+        }
         if let Some(why) = line.strip_prefix("why ") {
             why.clone_into(&mut fault.why);
             continue;

@@ -6,6 +6,7 @@ use super::recovery::{Purpose, Recovery};
 use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
+use crate::fast_paths::FastPath;
 use crate::memory::Memory;
 use crate::rate_limit::ChallengeLimit;
 use crate::route::{Route, RouteMetrics};
@@ -75,6 +76,8 @@ pub(crate) struct Shared {
     /// Ordinary segments may skip checks that find nothing. Off: each takes the general path, to the same effect.
     #[cfg(debug_assertions)]
     pub(crate) fast_paths: bool,
+    #[cfg(debug_assertions)]
+    pub(crate) fast_paths_taken: crate::fast_paths::FastPathsTaken,
 }
 
 /// What a connection may see and change of its stack while it handles one event.
@@ -98,6 +101,15 @@ impl Context {
         return self.fast_paths;
         #[cfg(not(debug_assertions))]
         true
+    }
+
+    /// A fast path was taken.
+    #[inline(always)]
+    pub(crate) fn took(&mut self, path: FastPath) {
+        #[cfg(debug_assertions)]
+        self.fast_paths_taken.note(path);
+        #[cfg(not(debug_assertions))]
+        let _ = path;
     }
 
     /// The key of verdicts about a path.

@@ -58,6 +58,21 @@ fn a_hundred_thousand_connections_time_out_a_few_at_a_time_in_the_order_of_their
     expect_each_in_its_turn(&mut stack, now + Duration::from_secs(3600));
 }
 
+/// In whatever order they came to be set.
+#[test]
+fn timers_that_end_at_the_same_moment_do_so_in_the_order_of_the_connections() {
+    let mut stack = stack(Config::default());
+    let begun = Instant::ZERO + Duration::from_secs(1000);
+    let three = [0, 1, 2].map(host);
+    for host in three {
+        stack.connect(begun, SocketAddr::new(host, 80), ConnectOptions::default()).unwrap();
+    }
+    assert_eq!(sent(&mut stack, begun), three);
+    let again = begun + Duration::from_secs(1);
+    stack.handle_timeout(again);
+    assert_eq!(sent(&mut stack, again), three);
+}
+
 #[test]
 fn a_hundred_thousand_requests_time_out_a_few_at_a_time_in_the_order_of_their_deadlines() {
     let mut stack =

@@ -135,6 +135,33 @@ fn the_least_round_trip_comes_of_echoes_too() {
     assert_eq!(info.srtt, Some(Duration::from_micros(88_375)), "100 - 93 / 8");
 }
 
+/// An old least round trip does not follow one in which the peer may have waited: that of a small segment, if nothing was acknowledged since it
+/// went. Of two small ones, the second of which went with a FIN, it follows the second.
+#[test]
+fn the_least_round_trip_follows_what_no_wait_is_in() {
+    let (mut p, id) = established_with(Config::default().tcp_min_rtt_wlen(1));
+    let ms = Duration::from_millis;
+    let least = |p: &Peer| p.stack.info(id).unwrap().min_rtt;
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.now = p.now + ms(20);
+    p.send("A 1 ack 1001");
+    assert_eq!(least(&p), Some(ms(20)));
+    p.expect_nothing_for(2000);
+    p.write(id, &pattern(1001, 17));
+    p.expect("PA 1001:1018 ack 1");
+    p.now = p.now + ms(10);
+    p.write(id, &pattern(1018, 2));
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FPA 1018:1020 ack 1");
+    p.now = p.now + ms(30);
+    p.send("A 1 ack 1018");
+    assert_eq!(least(&p), Some(ms(20)));
+    p.now = p.now + ms(100);
+    p.send("A 1 ack 1021");
+    assert_eq!(least(&p), Some(ms(130)));
+}
+
 /// Reno's window grows by a segment for each window that is acknowledged, however many ACKs that takes: in bytes, and in Linux's profile.
 #[test]
 fn reno_grows_by_a_segment_a_window() {

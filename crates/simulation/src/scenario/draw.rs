@@ -9,6 +9,7 @@ use proto::{Config, WriteFlags};
 
 /// Odd constants keep what is drawn apart from what happens packet by packet.
 const DRAWN: u64 = 0x5851_f42d_4c95_7f2d;
+const COMPARED: u64 = 0x1405_7b7e_f767_814f;
 
 impl Scenario {
     /// The world of a seed. `attacked`: somebody who knows every number sends packets into it.
@@ -44,6 +45,25 @@ impl Scenario {
             attacks: if attacked { attacks(random) } else { Vec::new() },
             differential: false,
         }
+    }
+
+    /// A world for stacks with fast paths and without, made of one that was drawn. In most of these worlds nobody asks for what closes the fast paths to a connection, or there
+    /// would be nothing to compare: socket options, routes, Linux's habits.
+    pub fn compared(mut self) -> Scenario {
+        let random = &mut Random(self.seed ^ COMPARED);
+        self.differential = true;
+        if random.chance(75) {
+            self.hosts.iter_mut().for_each(|host| host.linux = false);
+        }
+        if random.chance(75) {
+            self.hosts.iter_mut().for_each(|host| host.route.clear());
+            self.listener.options.clear();
+            self.connections.iter_mut().flat_map(|connection| &mut connection.ends).for_each(|end| {
+                end.options.clear();
+                end.steps.retain(|step| !matches!(step, Step::Set(_)));
+            });
+        }
+        self
     }
 
     /// The settings a host begins with.

@@ -155,7 +155,10 @@ impl Host {
         data: &[u8],
         flags: WriteFlags,
     ) -> Result<usize, WriteError> {
-        self.both("write", |stack| stack.write_with(now, id, data, flags))
+        self.both("write", |stack| match flags.is_empty() {
+            true => stack.write(now, id, data),
+            false => stack.write_with(now, id, data, flags),
+        })
     }
 
     pub(super) fn write_bytes(

@@ -19,6 +19,8 @@ pub struct Summary {
     pub drops: u64,
     /// Both stacks' counters together, in the order of their table.
     pub counters: Vec<u64>,
+    /// How often fast paths were taken, by their names; only of a build with debug assertions.
+    pub fast_paths: BTreeMap<String, u64>,
     /// Ends of connections that needed an excuse, by its name.
     pub excused: BTreeMap<&'static str, u64>,
 }
@@ -33,6 +35,9 @@ impl Summary {
         self.drops += other.drops;
         self.counters.resize(other.counters.len(), 0);
         self.counters.iter_mut().zip(other.counters).for_each(|(sum, count)| *sum += count);
+        for (name, count) in other.fast_paths {
+            *self.fast_paths.entry(name).or_default() += count;
+        }
         for (name, count) in other.excused {
             *self.excused.entry(name).or_default() += count;
         }
@@ -83,7 +88,22 @@ impl World<'_> {
             ends: Ends::of(&self.apps),
             drops: self.stacks.iter().flat_map(|stack| stack.drops().all()).map(|(_, count)| count).sum(),
             counters: client.zip(server).map(|((_, ours), (_, theirs))| ours + theirs).collect(),
+            fast_paths: self.fast_paths(),
             ..Summary::default()
         }
+    }
+
+    #[cfg(debug_assertions)]
+    fn fast_paths(&self) -> BTreeMap<String, u64> {
+        let mut taken = BTreeMap::new();
+        for (name, count) in self.stacks.iter().flat_map(|stack| stack.fast_paths_taken()) {
+            *taken.entry(name).or_default() += count;
+        }
+        taken
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn fast_paths(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 }

@@ -9,6 +9,7 @@
 
 use super::holders::Holder;
 use crate::Instant;
+use crate::fast_paths::FastPath;
 use crate::stack::Stack;
 use crate::stack::listen::open::FinalAck;
 use crate::stack::listen::request::Request;
@@ -44,6 +45,7 @@ impl Stack {
             return false;
         }
         let Some(request) = self.take_request(index) else { return false };
+        self.shared.took(FastPath::Completing);
         let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
         if let Some(connection) = self.connections.get_mut(index) {
@@ -71,6 +73,7 @@ impl Stack {
         if !nobody_looks || !connection.completes(cx, ordinary) {
             return false;
         }
+        cx.took(FastPath::CompletingChild);
         connection.complete(cx, ordinary);
         notify_listener(&mut self.listeners, now, connection);
         connection.note_plain();

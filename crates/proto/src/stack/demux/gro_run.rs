@@ -7,6 +7,7 @@
 //! It saves 23 % of the instructions of a bulk transfer in packets of 1500 bytes.
 
 use crate::Instant;
+use crate::fast_paths::FastPath;
 use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
 use crate::tuple::FourTuple;
@@ -102,6 +103,7 @@ impl Stack {
             taken += 1;
         }
         if taken > 0 {
+            cx.took(FastPath::Run);
             connection.end_run(cx);
             self.shared.counters.in_segs += taken as u64;
             self.settle(now, index);

@@ -2,6 +2,7 @@
 
 use super::holders::Holder;
 use super::replies::Replies;
+use crate::fast_paths::FastPath;
 use crate::socket_options::Options;
 use crate::stack::Stack;
 use crate::stack::timers::settle::{is_over, settle_open, settle_ordinary};
@@ -149,6 +150,7 @@ impl Stack {
         }
         let id = ConnId { index, generation };
         let text = (!text.is_empty()).then_some(Payload::new(packet, text));
+        cx.took(FastPath::Segment);
         connection.take_predicted(cx, segment, text);
         if is_over(connection) {
             self.end(now, id);

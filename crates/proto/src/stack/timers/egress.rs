@@ -166,21 +166,24 @@ impl Stack {
         self.arm_moved();
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
-        let mut expired = SmallVec::<[u32; AHEAD]>::new();
+        let mut expired = SmallVec::<[(Instant, u32); AHEAD]>::new();
         for _ in 0..Stack::EXPIRED_AT_ONCE / AHEAD {
             while expired.len() < AHEAD
+                && let Some(deadline) = self.timers.next()
                 && let Some(index) = self.timers.pop_expired(now)
             {
                 if let Some(connection) = self.connections.get_mut(index) {
                     connection.timer = TimerHandle::default();
                     connection.touch();
                 }
-                expired.push(index);
+                expired.push((deadline, index));
             }
             if expired.is_empty() {
                 break;
             }
-            for index in expired.drain(..) {
+            // Of one moment not in the order in which they were set: fast paths set them at other times.
+            expired.sort_unstable();
+            for (_, index) in expired.drain(..) {
                 if let Some(connection) = self.connections.get_mut(index) {
                     connection.handle_timeout(self.shared.context(now));
                 }

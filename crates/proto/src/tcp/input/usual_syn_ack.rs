@@ -9,6 +9,7 @@
 
 use super::predicted::Ordinary;
 use crate::fast_open::ClientPlan;
+use crate::fast_paths::FastPath;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::fast_open_client::SynAck;
 use crate::tcp::open::handshake::{ActiveOpen, Handshake};
@@ -68,6 +69,7 @@ impl Connection {
         options: &UsualSyn,
         answer: Option<Payload<'_, '_>>,
     ) {
+        cx.took(FastPath::SynAck);
         let Some(handshake) = self.handshake.take() else { return };
         if let Handshake::Active(active) = &*handshake {
             self.take_answer_to_syn(cx, active, (segment, options), answer);

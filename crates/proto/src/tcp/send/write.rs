@@ -1,6 +1,7 @@
 //! What a write says beside its bytes, how many of them are taken, and when more may come.
 
 use super::nagle::Nagle;
+use crate::fast_paths::FastPath;
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::Handshake;
@@ -72,6 +73,7 @@ impl Connection {
     pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
         let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
         if taken {
+            cx.took(FastPath::Write);
             self.snd.nagle.remove(Nagle::PUSH);
             self.snd.queue.write_first(data, &mut cx.blocks);
             if let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() {

@@ -7,6 +7,7 @@
 //!
 //! Text saves 9 % of the instructions of an exchange so, and 32 % of those of a request on an open connection; a FIN alone 6 % of an exchange's.
 
+use crate::fast_paths::FastPath;
 use crate::tcp::congestion::{Congestion, Controller};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::send::nagle::Nagle;
@@ -57,6 +58,7 @@ impl Connection {
             self.snd.nagle.remove(Nagle::FIN_ALONE);
             flags |= Flags::FIN;
         }
+        cx.took(FastPath::TextSent);
         self.build_ordinary(cx, seq, len, flags, packet);
         true
     }
@@ -76,6 +78,7 @@ impl Connection {
         }
         self.snd.nagle.insert(Nagle::FIN_ALONE);
         self.put_in_flight(cx, seq + 1, (in_flight, cwnd), self.rtt.rto_nanos());
+        cx.took(FastPath::FinSent);
         self.build_ordinary(cx, seq, 0, Flags::ACK | Flags::FIN, packet);
         true
     }

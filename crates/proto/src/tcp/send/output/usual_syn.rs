@@ -8,6 +8,7 @@
 use super::segment::Outgoing;
 use super::syn::option_of;
 use crate::fast_open::{ClientPlan, fallback_after, syn_data_mss};
+use crate::fast_paths::FastPath;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::{ActiveOpen, Handshake};
 use crate::tcp::timers::Timer;
@@ -45,6 +46,7 @@ impl Connection {
         let written =
             packet.write_usual_syn(&segment, (&usual, option.as_ref()), cx.capabilities.tx_checksum);
         debug_assert!(written, "of IPv4");
+        cx.took(FastPath::SynSent);
         cx.counters.out_segs += 1;
         cx.counters.orig_data_sent += u64::from(data > 0);
         self.tally.went(data as usize, 1);
