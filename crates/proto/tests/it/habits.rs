@@ -73,6 +73,24 @@ fn a_cork_leaves_no_timer_behind() {
     p.expect_after(202, "PA 501:511 ack 1");
 }
 
+/// What arrives puts off the timer of what is corked, also in a batch behind a damaged packet, of which nothing is read.
+#[test]
+fn what_arrives_behind_a_damaged_packet_puts_off_what_is_corked() {
+    let (mut p, id) = established_with(SocketOptions { cork: true, ..SocketOptions::default() });
+    p.send("A 1:2 ack 1");
+    p.expect_after(5, "A 1 ack 2");
+    p.write(id, b"one");
+    p.expect_nothing_for(100);
+    let [duplicate, next] = ["A 1:2 ack 1", "A 2:3 ack 1"].map(|text| p.packet(text));
+    let mut damaged = duplicate.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    let mut batch = RxBatch::from_iter([RxPacket::new(damaged.into()), RxPacket::new(next)]);
+    p.stack.handle_packets(p.now, &mut batch);
+    p.expect_after(5, "A 1 ack 3");
+    p.expect_nothing_for(150);
+    p.expect_after(45, "PA 1:4 ack 3");
+}
+
 #[test]
 fn a_fin_and_a_push_take_along_what_is_corked() {
     let (mut p, id) = established_with(SocketOptions { cork: true, ..SocketOptions::default() });

@@ -47,8 +47,8 @@ impl Scenario {
         }
     }
 
-    /// A world for stacks with fast paths and without, made of one that was drawn. In most of these worlds nobody asks for what closes the fast paths to a connection, or there
-    /// would be nothing to compare: socket options, routes, Linux's habits.
+    /// A world for stacks with fast paths and without, made of one that was drawn. In most of these worlds nobody asks for what closes the
+    /// fast paths to a connection (socket options, routes, Linux's habits), or there would be nothing to compare.
     pub fn compared(mut self) -> Scenario {
         let random = &mut Random(self.seed ^ COMPARED);
         self.differential = true;

@@ -181,7 +181,7 @@ impl Stack {
             if expired.is_empty() {
                 break;
             }
-            // Of one moment not in the order in which they were set: fast paths set them at other times.
+            // Those of one moment by connection: fast paths set them in another order than the general path does.
             expired.sort_unstable();
             for (_, index) in expired.drain(..) {
                 if let Some(connection) = self.connections.get_mut(index) {

@@ -6,6 +6,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recv::ack_delay::Came;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::AckOwed;
+use crate::tcp::send::nagle::Nagle;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;
@@ -112,9 +113,15 @@ impl Connection {
         }
     }
 
-    /// Ends the run: what is done once for all of its segments.
+    /// Ends the run: what is done once for all of its segments. The packet that the run went on from may have been dropped before its
+    /// acknowledgement was read.
     pub(crate) fn end_run(&mut self, cx: &Context) {
         self.moments.heard(cx.now);
+        if self.special.is_some() {
+            self.special_hears(cx, self.snd.una);
+        }
+        self.snd.nagle.remove(Nagle::MORE);
+        self.persist_after_ack(cx);
         self.events |= Events::READABLE;
         self.arm_delayed_ack(cx);
     }
