@@ -241,8 +241,8 @@ settings! {
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
     /// Which MSS is announced, and which is assumed of a peer.
     mss_rules: MssRules = "firstbyte.mss_rules", ours MssRules::Rfc, linux MssRules::Kernel, range _,
-    /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
-    /// for 60 s at least).
+    /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds; an odd number counts
+    /// as the next even one (RFC 6298 §2.5 asks for 60 s at least).
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
     /// The first six time-outs of a connection with less than four segments in flight do not double.
     tcp_thin_linear_timeouts: bool = "net.ipv4.tcp_thin_linear_timeouts", ours false, linux false, range _,

@@ -137,12 +137,13 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "the server gave up the opening, as it was told to",
-        words: "tcp_synack_retries: a half-open request ends when so many SYN-ACKs have gone unanswered; a SYN that was sent again, or comes late, \
-                opens another",
+        words: "tcp_synack_retries: a half-open request ends when so many SYN-ACKs have gone unanswered; a SYN that was sent again, or copied, \
+                and comes late opens another",
         applies: |facts, _| {
             let [client, server] = &facts.sides;
             let least = server.configs.iter().map(|config| config.tcp_synack_retries).min().unwrap_or(0);
-            (server.fate.is_none() || client.account.syns > 1)
+            let comes_again = client.account.syns > 1 || facts.scenario.wire.duplicate > 0;
+            (server.fate.is_none() || comes_again)
                 && server.account.syns > least.min(server.values("syn_retries").min().unwrap_or(255) as u32)
         },
     },

@@ -65,6 +65,18 @@ impl Host {
         told
     }
 
+    /// As [`ask_both`](Host::ask_both), of what is made only for the report: they are asked where they `differ`.
+    fn ask_both_if<T: PartialEq + Debug>(
+        &mut self,
+        what: &str,
+        differ: impl Fn(&Stack, &Stack) -> bool,
+        ask: impl Fn(&Stack) -> T,
+    ) {
+        if self.general.as_ref().is_some_and(|general| differ(&self.stack, general)) {
+            self.ask_both(what, |stack| ask(stack));
+        }
+    }
+
     fn must_be_equal<T: PartialEq + Debug>(&mut self, what: &str, done: &T, expected: &T) {
         if done != expected && self.difference.is_none() {
             let kind = format!("fast and general path differ: {what}");
@@ -75,11 +87,23 @@ impl Host {
     /// What they have told and hold, if that can have changed.
     pub(super) fn compare(&mut self, now: Instant) -> Result<(), Failure> {
         if self.general.is_some() && core::mem::take(&mut self.is_changed) {
-            self.ask_both("counters", |stack| stack.counters().clone());
-            self.ask_both("drops", |stack| stack.drops().all().collect::<Vec<_>>());
+            self.ask_both_if(
+                "counters",
+                |a, b| a.counters() != b.counters(),
+                |stack| stack.counters().clone(),
+            );
+            self.ask_both_if(
+                "drops",
+                |a, b| a.drops().all().ne(b.drops().all()),
+                |stack| stack.drops().all().collect::<Vec<_>>(),
+            );
             self.ask_both("deadline", Stack::poll_timeout);
             self.ask_both("memory", |stack| (stack.memory(), stack.orphans(), stack.table_sizes()));
-            self.ask_both("sockets", |stack| stack.sockets().collect::<Vec<_>>());
+            self.ask_both_if(
+                "sockets",
+                |a, b| a.sockets().ne(b.sockets()),
+                |stack| stack.sockets().collect::<Vec<_>>(),
+            );
             self.ask_both("paths", |stack| stack.export_paths(now));
         }
         self.difference.take().map_or(Ok(()), Err)

@@ -40,7 +40,7 @@ impl Fresh {
         Fresh {
             rtt,
             min_rtt_age: least_rtt_age(config.tcp_min_rtt_wlen),
-            handshake_rto: config.rto_initial.min(config.rto_max()),
+            handshake_rto: config.rto_initial.min(rtt.max_rto()),
             window_shift: window_shift(config, &options),
             send_limit: send_limit(config, &options),
             space: by_payload.then(|| WindowSpace::new(config, &options)),
@@ -55,7 +55,7 @@ impl Fresh {
         if timeouts == 0 {
             return self.handshake_rto;
         }
-        config.rto_initial.saturating_mul(1 << timeouts.min(16)).min(config.rto_max())
+        config.rto_initial.saturating_mul(1 << timeouts.min(16)).min(self.rtt.max_rto())
     }
 
     /// The shift of a socket's windows; see [`window_shift`].

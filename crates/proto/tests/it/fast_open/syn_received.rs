@@ -90,6 +90,24 @@ fn only_the_syn_ack_is_repeated() {
     }
 }
 
+/// The greatest time-out of a connection is kept in steps of two milliseconds, and so it holds for a request that is none yet.
+#[test]
+fn every_syn_ack_waits_for_the_same_greatest_time_out() {
+    let config = || Config::default().rto_initial(Duration::from_secs(3)).tcp_rto_max_ms(1001);
+    for (syn, syn_ack) in [
+        ("S 0 win 65535 <mss 1000>", "SA 0 ack 1"),
+        ("S 0:10 win 65535 <mss 1000,FO COOKIE>", "SA 0 ack 11"),
+        ("S 0:10 win 65535 <mss 1000,sackOK,TS 200 0,wscale 7,FO COOKIE>", "SA 0 ack 11"),
+    ] {
+        let mut p = server(config());
+        p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+        p.send(&syn.replace("COOKIE", &cookie(&p).to_string()));
+        p.expect(syn_ack);
+        p.expect_after(1002, syn_ack);
+        p.expect_after(1002, syn_ack);
+    }
+}
+
 /// The copy is answered, the timer keeps its time.
 #[test]
 fn a_copy_of_the_syn_does_not_move_the_timer() {
