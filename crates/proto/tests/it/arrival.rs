@@ -313,6 +313,19 @@ fn old_windows_do_not_undo_newer_ones() {
     assert_eq!(p.stack.info(id).unwrap().snd_wnd, 1000, "the newest may take back");
 }
 
+/// WL1 is that of the acknowledgement sent ahead, whatever is retransmitted behind it, be it as a run.
+#[test]
+fn a_run_of_older_segments_leaves_wl1() {
+    let (mut p, id) = established();
+    p.send("A 2001 ack 1 win 5000");
+    let run =
+        ["A 1:1001 ack 1 win 5000", "A 1001:2001 ack 1 win 5000"].map(|text| RxPacket::new(p.packet(text)));
+    p.stack.handle_packets(p.now, &mut RxBatch::from_iter(run));
+    p.expect("A 1 ack 2001");
+    p.send("A 1501:2101 ack 1 win 9000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 5000);
+}
+
 #[test]
 fn packets_that_are_not_ours_come_back() {
     let (mut p, _) = established();

@@ -201,3 +201,17 @@ fn what_goes_beside_blocks_counts_as_the_packets_it_takes() {
     assert_eq!(p.stack.info(id).unwrap().tcp_info.unacked, 2000);
     p.expect_after(202, "PA 989:1001 ack 1 <sack 1001:2001>");
 }
+
+/// Linux takes the rest of a segment that was acknowledged in part for one that came late, and remembers that the path reorders: more than the
+/// fast path of the next text may overlook.
+#[test]
+fn the_rest_of_a_segment_acknowledged_in_part_is_remembered() {
+    let (mut p, id) = established_with(Config::default().loss_rules(LossRules::Kernel));
+    p.write(id, &pattern(1, 100));
+    p.expect("PA 1:101 ack 1");
+    p.send("A 1 ack 50");
+    p.send("A 1 ack 101");
+    assert_eq!(p.stack.counters().sack_reorder, 1);
+    p.write(id, &pattern(2, 100));
+    p.expect("PA 101:201 ack 1");
+}

@@ -84,7 +84,8 @@ impl Connection {
         let len = text.place.len();
         self.tally.came(len, packet.gso_size);
         cx.counters.hp_hits += u64::from(self.state == State::Established);
-        self.snd.wl1 = text.seq;
+        // What the peer sent ahead, before it retransmitted this, may have been newer.
+        self.snd.wl1 = self.snd.wl1.latest(text.seq);
         if let Some(tsval) = run.tsval
             && text.seq.before_or_eq(self.rcv.last_ack_sent)
         {

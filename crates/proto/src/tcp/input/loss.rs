@@ -181,6 +181,8 @@ impl Connection {
             self.recovery
                 .make_board((rest, self.agreed.sack), || cx.first_reordering(&self.tuple))
                 .saw_reordering();
+            // The fast path of the expected segment brings an acknowledgement here, too.
+            self.leave_fast_paths();
             return self.count_reordering(cx);
         };
         arrived.came_late(rest, true);
