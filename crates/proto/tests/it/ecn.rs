@@ -34,11 +34,16 @@ fn marks(p: &mut Peer) -> Vec<(Flags, Ecn)> {
 }
 
 /// The peer's segment, marked on its way.
-fn send_marked(p: &mut Peer, text: &str) {
+fn marked(p: &Peer, text: &str) -> RxPacket {
     let packet = p.packet(text);
     let (mut ip, header, payload) = wire::parse_tcp_packet(&packet).unwrap();
     ip.ecn = Ecn::Ce;
-    p.send_rx(RxPacket::new(wire::build_tcp_packet(&ip, &header, &packet[payload])));
+    RxPacket::new(wire::build_tcp_packet(&ip, &header, &packet[payload]))
+}
+
+fn send_marked(p: &mut Peer, text: &str) {
+    let packet = marked(p, text);
+    p.send_rx(packet);
 }
 
 const NONE: Flags = Flags::empty();
@@ -121,6 +126,17 @@ fn congestion_experienced_is_echoed_until_the_sender_has_reduced() {
         marks(&mut p)
     };
     assert_eq!(packet, [(Flags::ECE, Ecn::NotEct)], "marked anew");
+}
+
+/// A run may begin behind a packet that was dropped before its mark was seen.
+#[test]
+fn a_marked_run_behind_a_copy_is_echoed() {
+    let (mut p, _) = established(with_ecn(2));
+    p.send("A 1:101 ack 1");
+    p.expect_after(5, "A 1 ack 101");
+    let run = ["A 1:101 ack 1", "A 101:201 ack 1"].map(|text| marked(&p, text));
+    p.stack.handle_packets(p.now, &mut RxBatch::from_iter(run));
+    assert_eq!(marks(&mut p), [(Flags::ECE, Ecn::NotEct)]);
 }
 
 /// §6.1.2: the window is halved once per round trip; the next new data says so; nothing is retransmitted.

@@ -11,7 +11,7 @@ use crate::fast_paths::FastPath;
 use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
 use crate::tuple::FourTuple;
-use wire::{GroRun, IpHeader, RxBatch, RxChecksum, TcpHeader, ends_of};
+use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, TcpHeader, ends_of};
 
 /// Packets for which memory is asked at once.
 const AHEAD: usize = 16;
@@ -80,7 +80,7 @@ impl Stack {
     /// Takes the packets from index `from` on that continue the run whose first packet has just been handled, and returns how many they
     /// are.
     fn handle_run(&mut self, now: Instant, run: &GroRun, batch: &mut RxBatch, from: usize) -> usize {
-        let Some(header) = batch.data(from).and_then(header_of) else { return 0 };
+        let Some((header, codepoint)) = batch.data(from).and_then(header_of) else { return 0 };
         let Some(index) = self.find_connection(&tuple_of(run)) else { return 0 };
         let Some(connection) = self.connections.get_mut(index) else { return 0 };
         // Memory is charged when the run has settled: what would put the stack under pressure comes one by one.
@@ -99,6 +99,9 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
+            if taken == 0 {
+                connection.run_is_marked(codepoint);
+            }
             connection.take_run_segment(cx, &constants, &mut packet, RunSegment { seq, pushed, place });
             taken += 1;
         }
@@ -112,11 +115,11 @@ impl Stack {
     }
 }
 
-/// The TCP header, its checksum unseen.
-fn header_of(packet: &[u8]) -> Option<TcpHeader> {
-    let (_, range) = IpHeader::parse(packet).ok()?;
+/// The TCP header, its checksum unseen, and the IP header's ECN field.
+fn header_of(packet: &[u8]) -> Option<(TcpHeader, Ecn)> {
+    let (ip, range) = IpHeader::parse(packet).ok()?;
     let (header, _) = TcpHeader::parse(packet.get(range)?, None).ok()?;
-    Some(header)
+    Some((header, ip.ecn))
 }
 
 fn tuple_of(run: &GroRun) -> FourTuple {

@@ -51,6 +51,19 @@ fn with_a_factor_of_zero_no_data_goes_before_the_handshakes_ack() {
     p.expect("FPA 1001:1501 ack 11");
 }
 
+/// The FIN waits for the handshake's ACK, and a reset comes instead.
+#[test]
+fn a_fin_that_waits_does_not_go_after_a_reset() {
+    let mut p = limited(925);
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+    p.send(&format!("S 0:10 win 65535 <mss 1000,sackOK,TS 9 0,wscale 7,FO {}>", cookie(&p)));
+    p.expect("SA 0 ack 11");
+    let id = p.accept(listener);
+    p.stack.shutdown(p.now, id).unwrap();
+    p.send("R 11");
+    p.expect_nothing();
+}
+
 #[test]
 fn a_short_answer_rides_on_the_syn_ack_within_the_factor() {
     let mut p = limited(3);

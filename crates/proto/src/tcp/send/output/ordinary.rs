@@ -25,9 +25,7 @@ impl Connection {
         if len == 0 {
             return fin && self.send_lone_fin(cx, packet);
         }
-        // One that was reset before its SYN-ACK went has kept its turn, and the SYN's number.
-        if len > smss || !self.is_open() || !self.sends_as_usual(cx) || len < smss && !self.small_may_go(len)
-        {
+        if len > smss || !self.sends_as_usual(cx) || len < smss && !self.small_may_go(len) {
             return false;
         }
         let (flight, silence) = (seq.since(self.snd.una), now.nanos_since(self.window_use.last_sent_at()));
@@ -106,7 +104,8 @@ impl Connection {
     /// Nothing that may make the next segment another than usual.
     #[inline(always)]
     fn sends_as_usual(&self, cx: &Context) -> bool {
-        (self.special.is_none() || self.is_open()) && !cx.config.pacing && self.takes_fast_paths_open(cx)
+        // One that was reset while it had something to send has kept its turn, and perhaps the SYN's number.
+        self.is_open() && !cx.config.pacing && self.takes_fast_paths_open(cx)
     }
 
     /// The timer, where something was in flight before.
