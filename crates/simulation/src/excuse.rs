@@ -142,9 +142,17 @@ pub const EXCUSES: &[Excuse] = &[
         applies: |facts, _| {
             let [client, server] = &facts.sides;
             let least = server.configs.iter().map(|config| config.tcp_synack_retries).min().unwrap_or(0);
-            let comes_again = client.account.syns > 1 || facts.scenario.wire.duplicate > 0;
-            (server.fate.is_none() || comes_again)
+            (server.fate.is_none() || syn_comes_again(facts, client))
                 && server.account.syns > least.min(server.values("syn_retries").min().unwrap_or(255) as u32)
+        },
+    },
+    Excuse {
+        name: "ICMP ended the opening at the server",
+        words: "RFC 5461 §4.1: a soft error may end an attempt to open, as that of a half-open request does in Linux (tcp_req_err); a SYN that was \
+                sent again, or copied, and comes late opens another",
+        applies: |facts, _| {
+            let [client, server] = &facts.sides;
+            facts.scenario.has_icmp() && server.counters.listen_drops > 0 && syn_comes_again(facts, client)
         },
     },
     Excuse {
@@ -192,9 +200,10 @@ pub const EXCUSES: &[Excuse] = &[
                 cookie, or where none is asked for, opens at once. Of one client that repeats its SYN without the option, both in this order",
         applies: |facts, _| {
             let [client, server] = &facts.sides;
-            facts.scenario.listener.fast_open.is_some()
+            let every = |config: &Config| config.tcp_fastopen & proto::fastopen::ALL_LISTENERS != 0;
+            (facts.scenario.listener.fast_open.is_some() || server.configs.iter().any(every))
                 && server.counters.syncookies_sent > 0
-                && (client.account.syns > 1 || facts.scenario.wire.duplicate > 0)
+                && syn_comes_again(facts, client)
         },
     },
     Excuse {
@@ -291,6 +300,11 @@ pub const GIVEN_UP: [CloseReason; 4] = [
 
 fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
     GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
+}
+
+/// The client's SYN has gone more than once, or may have been copied on its way.
+fn syn_comes_again(facts: &Facts<'_>, client: &Side<'_>) -> bool {
+    client.account.syns > 1 || facts.scenario.wire.duplicate > 0
 }
 
 fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {

@@ -5,7 +5,7 @@
 
 use super::app::App;
 use super::{CLIENT, Failure, SERVER, World};
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{Forgery, Scenario, Step};
 use core::time::Duration;
 use proto::{Instant, ReceiveAccounting, SeqNum, State};
 use std::collections::BTreeMap;
@@ -306,6 +306,7 @@ impl World<'_> {
         if again
             && !by_syn_cookie
             && !outlives_time_wait
+            && !self.is_replay_forgotten()
             && config.replay_guard
             && (brought_text || self.bystander.is_plain[SERVER])
             && self.scenario.attacks.iter().all(|attack| attack.kind.is_bounded())
@@ -314,7 +315,16 @@ impl World<'_> {
         }
         Ok(())
     }
+
+    /// An attacker sends again what it has seen, perhaps later than a server remembers it.
+    fn is_replay_forgotten(&self) -> bool {
+        let replays = self.scenario.attacks.iter().any(|attack| attack.kind == Forgery::Replay);
+        replays && self.now.since(Instant::from_nanos(self.scenario.start_ns)) > REPLAY_MEMORY
+    }
 }
+
+/// For how long, at least, `firstbyte.replay_guard` knows a SYN that it has accepted.
+const REPLAY_MEMORY: Duration = Duration::from_secs(120);
 
 /// The client's port, the header, and the bytes of text of a TCP packet that this host has sent.
 fn parse(from: usize, packet: &[u8]) -> Option<(u16, TcpHeader, u32)> {
