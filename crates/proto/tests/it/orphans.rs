@@ -123,6 +123,22 @@ fn an_orphan_behind_a_closed_window_ends() {
     }
 }
 
+/// Probes are counted up to the greatest number that `tcp_orphan_retries` may be.
+#[test]
+fn an_orphan_with_the_most_retries_ends() {
+    let (mut p, id) = established_with(Config::default().tcp_orphan_retries(255).tcp_rto_max_ms(1000));
+    p.send("A 1 ack 1 win 0");
+    p.write(id, b"text that nobody takes");
+    p.close(id);
+    let start = p.now;
+    let mut sent = 0;
+    while p.sizes().0 > 0 && sent < 300 {
+        p.skip_until_sent();
+        sent += 1;
+    }
+    assert_eq!((sent - 1, p.now.since(start).as_millis()), (254, 253_400));
+}
+
 /// While there are too many, a time-out of one ends it.
 #[test]
 fn an_orphan_too_many_ends_at_its_next_timeout() {

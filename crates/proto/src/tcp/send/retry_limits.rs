@@ -109,14 +109,14 @@ impl Connection {
         if self.options.user_timeout().is_some_and(|most| probing >= most) {
             return self.end_if(cx, true);
         }
+        // Probes are counted up to 255, which the settings may be.
+        let is_beyond = |retries: u32| probes == u8::MAX || u32::from(probes) > retries;
         if !self.orphan {
-            // Probes are counted up to 255, which `tcp_retries2` may be.
-            let expired = probes == u8::MAX || u32::from(probes) > cx.config.tcp_retries2;
-            return self.end_if(cx, expired);
+            return self.end_if(cx, is_beyond(cx.config.tcp_retries2));
         }
         let alive = !self.rtt.is_exhausted();
         let retries = orphan_retries(&cx.config, alive, self.soft_error.is_some());
-        let expired = u32::from(probes) > retries || !alive && u32::from(self.rtt.backoff()) >= retries;
+        let expired = is_beyond(retries) || !alive && u32::from(self.rtt.backoff()) >= retries;
         self.end_if(cx, expired) || self.is_one_orphan_too_many(cx)
     }
 
