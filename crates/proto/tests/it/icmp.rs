@@ -1,6 +1,7 @@
 //! ICMP: errors count when they quote what is in flight; path MTU; echo.
 
 use crate::peer::*;
+use core::time::Duration;
 use proto::*;
 use wire::{Icmp, IcmpError, IpHeader};
 
@@ -23,6 +24,19 @@ fn established(mut p: Peer, syn: &str) -> (Peer, ConnId) {
 fn first_of(p: &mut Peer, id: ConnId, len: usize) -> bytes::Bytes {
     p.write(id, &pattern(1, len));
     p.take_packet().unwrap()
+}
+
+/// The path MTU is believed for a second, and for longer than that the device takes nothing.
+#[test]
+fn a_path_mtu_is_believed_until_what_it_made_lost_is_retransmitted() {
+    let config = Config::default().mtu_expires(Duration::from_secs(1));
+    let (mut p, id) = established(Peer::new(config), "S 0 win 65535 <mss 1460>");
+    let packet = first_of(&mut p, id, 1000);
+    p.queue_is_full = true;
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 600 });
+    p.expect_nothing_for(1001);
+    p.queue_is_full = false;
+    p.expect_after(199, "A 1:561 ack 1");
 }
 
 #[test]

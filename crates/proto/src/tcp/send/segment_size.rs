@@ -80,11 +80,12 @@ impl Connection {
         }
     }
 
-    /// If that is too long ago, larger packets are tried again (RFC 1191 §6.3, RFC 8201 §4).
+    /// If that is too long ago, larger packets are tried again (RFC 1191 §6.3, RFC 8201 §4). Not while something lost waits, perhaps for its
+    /// turn by the pacing rate: it may be lost for its size, and would be lost for it again, each time.
     #[inline]
     pub(crate) fn doubt_path_mtu(&mut self, cx: &Context) {
         let until = self.special.as_deref().and_then(|special| special.path_mtu_until);
-        if until.is_some_and(|until| until <= cx.now) {
+        if until.is_some_and(|until| until <= cx.now) && !self.recovery.resending_waits() {
             self.forget_path_mtu(cx);
         }
     }
