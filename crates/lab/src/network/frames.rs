@@ -77,7 +77,7 @@ impl Frames {
         }
     }
 
-    /// Those frames.
+    /// Cuts a stack's packet into the frames that it becomes on a wire.
     pub(super) fn cut(&self, packet: &TxPacket, mut take: impl FnMut(Traveller)) {
         let mut frame = |len, write: &mut dyn FnMut(&mut [u8])| {
             take(Traveller::new(self.number(), self.written(len, write)));

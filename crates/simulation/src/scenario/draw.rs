@@ -7,8 +7,9 @@ use super::{
 use crate::Random;
 use proto::{Config, WriteFlags};
 
-/// Odd constants keep what is drawn apart from what happens packet by packet.
+/// Keeps what is drawn apart from what happens packet by packet.
 const DRAWN: u64 = 0x5851_f42d_4c95_7f2d;
+/// Keeps what a compared world draws in addition apart from what every world draws.
 const COMPARED: u64 = 0x1405_7b7e_f767_814f;
 
 impl Scenario {

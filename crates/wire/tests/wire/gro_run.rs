@@ -84,7 +84,7 @@ fn whatever_says_something_new_ends_the_train() {
 }
 
 #[test]
-fn a_segment_without_text_makes_no_train() {
+fn a_segment_without_text_makes_no_run() {
     let ack = headers(v4(10, 0, 0, 1), v4(10, 0, 0, 2));
     assert_eq!(following(&packet(&ack, b""), &packet(&ack, b"")), None);
     assert_eq!(following(&packet(&ack, b"text"), &packet(&ack, b"")), None);
@@ -92,7 +92,7 @@ fn a_segment_without_text_makes_no_train() {
 }
 
 #[test]
-fn flags_that_mean_something_make_no_train() {
+fn flags_that_mean_something_make_no_run() {
     let (ip, tcp) = headers(v4(10, 0, 0, 1), v4(10, 0, 0, 2));
     for flags in [Flags::SYN, Flags::RST, Flags::FIN, Flags::URG, Flags::ECE, Flags::CWR, Flags::AE] {
         let with = (ip.clone(), TcpHeader { flags: Flags::ACK | flags, ..tcp.clone() });

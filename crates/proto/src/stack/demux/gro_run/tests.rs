@@ -103,7 +103,7 @@ fn a_gap_or_a_bad_checksum_ends_it() {
 
 /// The header of a packet whose data offset was damaged is no longer than the offset says: nothing behind it may pass for text.
 #[test]
-fn a_damaged_data_offset_begins_no_train() {
+fn a_damaged_data_offset_begins_no_run() {
     for offset in 0..5 {
         let (mut server, id, segments) = ten_segments();
         let mut damaged = segments[0].data.to_vec();
@@ -118,7 +118,7 @@ fn a_damaged_data_offset_begins_no_train() {
 }
 
 #[test]
-fn fragments_make_no_train() {
+fn fragments_make_no_run() {
     let (_, _, segments) = ten_segments();
     let mut fragment = segments[0].data.to_vec();
     fragment[7] = 3;
