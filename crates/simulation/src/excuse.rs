@@ -140,9 +140,9 @@ pub const EXCUSES: &[Excuse] = &[
         words: "tcp_synack_retries: a half-open request ends when so many SYN-ACKs have gone unanswered; a SYN that was sent again, or copied, \
                 and comes late opens another",
         applies: |facts, _| {
-            let [client, server] = &facts.sides;
+            let server = &facts.sides[SERVER];
             let least = server.configs.iter().map(|config| config.tcp_synack_retries).min().unwrap_or(0);
-            (server.fate.is_none() || syn_comes_again(facts, client))
+            (server.fate.is_none() || syn_comes_again(facts))
                 && server.account.syns > least.min(server.values("syn_retries").min().unwrap_or(255) as u32)
         },
     },
@@ -151,8 +151,9 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 5461 §4.1: a soft error may end an attempt to open, as that of a half-open request does in Linux (tcp_req_err); a SYN that was \
                 sent again, or copied, and comes late opens another",
         applies: |facts, _| {
-            let [client, server] = &facts.sides;
-            facts.scenario.has_icmp() && server.counters.listen_drops > 0 && syn_comes_again(facts, client)
+            facts.scenario.has_icmp()
+                && facts.sides[SERVER].counters.listen_drops > 0
+                && syn_comes_again(facts)
         },
     },
     Excuse {
@@ -199,11 +200,11 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 4987 §3.6: the server forgets the SYN that it answers by a SYN cookie; RFC 7413 §4.2: a SYN with the option and a good \
                 cookie, or where none is asked for, opens at once. Of one client that repeats its SYN without the option, both in this order",
         applies: |facts, _| {
-            let [client, server] = &facts.sides;
+            let server = &facts.sides[SERVER];
             let every = |config: &Config| config.tcp_fastopen & proto::fastopen::ALL_LISTENERS != 0;
             (facts.scenario.listener.fast_open.is_some() || server.configs.iter().any(every))
                 && server.counters.syncookies_sent > 0
-                && syn_comes_again(facts, client)
+                && syn_comes_again(facts)
         },
     },
     Excuse {
@@ -303,8 +304,8 @@ fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
 }
 
 /// The client's SYN has gone more than once, or may have been copied on its way.
-fn syn_comes_again(facts: &Facts<'_>, client: &Side<'_>) -> bool {
-    client.account.syns > 1 || facts.scenario.wire.duplicate > 0
+fn syn_comes_again(facts: &Facts<'_>) -> bool {
+    facts.sides[CLIENT].account.syns > 1 || facts.scenario.wire.duplicate > 0
 }
 
 fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {
