@@ -65,7 +65,7 @@ impl Host {
         told
     }
 
-    /// As [`ask_both`](Host::ask_both), of what is made only for the report: they are asked where they `differ`.
+    /// As [`ask_both`](Host::ask_both), of what is costly to collect: both are asked only where they `differ`.
     fn ask_both_if<T: PartialEq + Debug>(
         &mut self,
         what: &str,

@@ -6,12 +6,12 @@
 //!
 //! It saves 23 % of the instructions of a bulk transfer in packets of 1500 bytes.
 
-use crate::Instant;
 use crate::fast_paths::FastPath;
 use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
 use crate::tuple::FourTuple;
-use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, TcpHeader, ends_of};
+use crate::{ConnId, Instant};
+use wire::{GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader, ends_of};
 
 /// Packets for which memory is asked at once.
 const AHEAD: usize = 16;
@@ -45,6 +45,7 @@ impl Stack {
                 }
                 _ => None,
             };
+            let receiver = run.as_ref().and_then(|run| self.run_receiver(run));
             if let Some(mut packet) = batch.get_mut(at)
                 && !self.claim_packet(now, &mut packet)
             {
@@ -54,8 +55,8 @@ impl Stack {
                 continue;
             }
             at += 1;
-            if let Some(run) = run {
-                at += self.handle_run(now, &run, batch, at);
+            if let (Some(run), Some(receiver)) = (&run, receiver) {
+                at += self.handle_run(now, run, receiver, batch, at);
             }
         }
         batch.truncate(unclaimed);
@@ -77,12 +78,29 @@ impl Stack {
         AHEAD
     }
 
+    /// The connection that a run is for, and its RCV.NXT before the run's first packet.
+    #[inline(never)]
+    fn run_receiver(&self, run: &GroRun) -> Option<(ConnId, SeqNum)> {
+        let index = self.find_connection(&tuple_of(run))?;
+        let generation = self.connections.generation(index)?;
+        Some((ConnId { index, generation }, self.connections.get(index)?.rcv.nxt))
+    }
+
     /// Takes the packets from index `from` on that continue the run whose first packet has just been handled, and returns how many they
-    /// are.
-    fn handle_run(&mut self, now: Instant, run: &GroRun, batch: &mut RxBatch, from: usize) -> usize {
-        let Some((header, codepoint)) = batch.data(from).and_then(header_of) else { return 0 };
-        let Some(index) = self.find_connection(&tuple_of(run)) else { return 0 };
-        let Some(connection) = self.connections.get_mut(index) else { return 0 };
+    /// are. None if the first was dropped, or brought nothing new: then what a run does once for all of its packets was not done.
+    fn handle_run(
+        &mut self,
+        now: Instant,
+        run: &GroRun,
+        (id, rcv_nxt): (ConnId, SeqNum),
+        batch: &mut RxBatch,
+        from: usize,
+    ) -> usize {
+        let Some(header) = batch.data(from).and_then(header_of) else { return 0 };
+        let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return 0 };
+        if connection.rcv.nxt == rcv_nxt {
+            return 0;
+        }
         // Memory is charged when the run has settled: what would put the stack under pressure comes one by one.
         let mut room = self.shared.memory.room();
         let cx = self.shared.context(now);
@@ -99,9 +117,6 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
-            if taken == 0 {
-                connection.run_is_marked(codepoint);
-            }
             connection.take_run_segment(cx, &constants, &mut packet, RunSegment { seq, pushed, place });
             taken += 1;
         }
@@ -109,17 +124,17 @@ impl Stack {
             cx.took(FastPath::Run);
             connection.end_run(cx);
             self.shared.counters.in_segs += taken as u64;
-            self.settle(now, index);
+            self.settle(now, id.index);
         }
         taken
     }
 }
 
-/// The TCP header, its checksum unseen, and the IP header's ECN field.
-fn header_of(packet: &[u8]) -> Option<(TcpHeader, Ecn)> {
-    let (ip, range) = IpHeader::parse(packet).ok()?;
+/// The TCP header, its checksum unseen.
+fn header_of(packet: &[u8]) -> Option<TcpHeader> {
+    let (_, range) = IpHeader::parse(packet).ok()?;
     let (header, _) = TcpHeader::parse(packet.get(range)?, None).ok()?;
-    Some((header, ip.ecn))
+    Some(header)
 }
 
 fn tuple_of(run: &GroRun) -> FourTuple {

@@ -111,24 +111,11 @@ impl Connection {
         if segment.payload.is_empty() || !segment.end().after(self.rcv.nxt) {
             return;
         }
-        self.text_is_marked(segment.ecn);
-    }
-
-    /// New text has come in a packet with this codepoint, where no accurate feedback was agreed on.
-    pub(in crate::tcp) fn text_is_marked(&mut self, codepoint: Ecn) {
-        self.note_codepoint(codepoint);
-        if codepoint == Ecn::Ce && !self.ecn.marks.contains(Marks::ECHO) {
+        self.note_codepoint(segment.ecn);
+        if segment.ecn == Ecn::Ce && !self.ecn.marks.contains(Marks::ECHO) {
             self.ecn.marks |= Marks::ECHO;
             self.rcv.delay.alarm();
             self.rcv.ack_owed = AckOwed::Now;
-        }
-    }
-
-    /// A run of text with this codepoint begins, which acknowledges nothing new.
-    pub(crate) fn run_is_marked(&mut self, codepoint: Ecn) {
-        self.ecn.forget_reduction(self.snd.una);
-        if !self.agreed.ecn.is_off() {
-            self.text_is_marked(codepoint);
         }
     }
 

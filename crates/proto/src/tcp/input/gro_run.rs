@@ -6,7 +6,6 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recv::ack_delay::Came;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::AckOwed;
-use crate::tcp::send::nagle::Nagle;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;
@@ -114,15 +113,8 @@ impl Connection {
         }
     }
 
-    /// Ends the run: what is done once for all of its segments. The packet that the run went on from may have been dropped before its
-    /// acknowledgement was read.
+    /// Ends the run: what is done once for all of its segments, and was not by the packet that it goes on from.
     pub(crate) fn end_run(&mut self, cx: &Context) {
-        self.moments.heard(cx.now);
-        if self.special.is_some() {
-            self.special_hears(cx, self.snd.una);
-        }
-        self.snd.nagle.remove(Nagle::MORE);
-        self.persist_after_ack(cx);
         self.events |= Events::READABLE;
         self.arm_delayed_ack(cx);
     }

@@ -48,8 +48,16 @@ fn ten_segments_for(config: &Config) -> (Stack, ConnId, Vec<RxPacket>) {
 fn follow(server: &mut Stack, segments: &[RxPacket]) -> usize {
     let [first, rest @ ..] = segments else { return 0 };
     let run = GroRun::between(&first.data, &rest[0].data).expect("a run");
+    let receiver = server.run_receiver(&run).expect("a connection");
     assert!(server.handle_packet(NOW, first.clone()).is_none());
-    server.handle_run(NOW, &run, &mut rest.iter().cloned().collect(), 0)
+    server.handle_run(NOW, &run, receiver, &mut rest.iter().cloned().collect(), 0)
+}
+
+#[test]
+fn none_begins_behind_a_copy() {
+    let (mut server, _, segments) = ten_segments();
+    assert!(server.handle_packet(NOW, segments[0].clone()).is_none());
+    assert_eq!(follow(&mut server, &segments), 0);
 }
 
 #[test]
