@@ -20,6 +20,8 @@ const PACKETS_PER_BYTE: u64 = 4;
 /// and is sent again every second, is right, and endless.
 const MOST_OF_WORLD: u64 = 200_000;
 const MOST_PER_BYTE: u64 = 8;
+/// A compared world is left after so many: one in three hundred is longer, and those would take two thirds of the time of all.
+const MOST_COMPARED: u64 = 10_000;
 /// So many of the first packets of each host an attacker keeps.
 const MOST_PAST: usize = 200;
 /// More packets than one call may bring forth.
@@ -247,7 +249,9 @@ impl World<'_> {
     fn check_repetition(&mut self, from: usize, packet: &[u8]) -> Result<(), Failure> {
         self.wire.since_progress += 1;
         let said = self.wire.said;
-        self.too_long |= self.wire.packets > MOST_OF_WORLD + MOST_PER_BYTE * said;
+        let most =
+            if self.scenario.differential { MOST_COMPARED } else { MOST_OF_WORLD + MOST_PER_BYTE * said };
+        self.too_long |= self.wire.packets > most;
         let since = self.now.since(self.wire.progress_at.unwrap_or(self.at(0))).as_secs();
         let connections = self.scenario.connections.len() as u64;
         if self.wire.since_progress
