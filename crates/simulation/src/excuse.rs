@@ -217,6 +217,17 @@ pub const EXCUSES: &[Excuse] = &[
         },
     },
     Excuse {
+        name: "a SYN cookie met a full queue, and was taken when it came again",
+        words: "tcp_abort_on_overflow resets a client for which there is no room; RFC 4987 §3.6: behind a SYN cookie nothing is remembered, so \
+                that what the client sent before the reset came opens the connection once there is room",
+        applies: |facts, _| {
+            let server = &facts.sides[SERVER];
+            server.configs.iter().any(|config| config.tcp_abort_on_overflow)
+                && server.counters.syncookies_sent > 0
+                && server.counters.listen_overflows > 0
+        },
+    },
+    Excuse {
         name: "nobody listens to the path's MTU",
         words: "ip-route(8), mtu lock: path MTU discovery is not tried; RFC 8201 §4: a node that does not do it sends no more than 1280 bytes",
         applies: |facts, _| {

@@ -311,6 +311,7 @@ impl<'a> World<'a> {
             }
         }
         self.apps.iter_mut().for_each(|apps| *apps = [None, None]);
+        self.to_open.clear();
         self.to_accept = None;
         self.stacks[SERVER].close_listener(self.now, self.listener);
     }

@@ -81,8 +81,9 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     if waited + late >= most {
         return true;
     }
-    // Window probes are counted, and those of text that the device refuses.
-    let probed = account.sent_since_heard >= retries;
+    // Window probes are counted, and those of text that the device refuses, which the peer's SYN-ACK may come between.
+    let is_refused = facts.scenario.hosts[side].refusals > 0 && account.sent_since_progress > retries;
+    let probed = account.sent_since_heard >= retries || is_refused;
     let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
     let stuck = borne.is_some_and(|borne| oldest + late >= borne);
     // Out of memory it takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every

@@ -303,8 +303,12 @@ impl World<'_> {
         // What is on the wire while the machine sleeps is late by as long.
         let late = if self.scenario.wire.late.0 > 0 { self.scenario.wire.late.1 } else { 0 };
         let outlives_time_wait = Duration::from_millis(late) + self.slept() > Duration::from_secs(60);
+        // Where the initial sequence number stands still, who sends the SYN again may send its ACK again as well (RFC 9293 §3.4.1).
+        let replayed_whole =
+            self.is_replaying() && !brought_text && self.scenario.hosts[SERVER].isn.is_some();
         if again
             && !by_syn_cookie
+            && !replayed_whole
             && !outlives_time_wait
             && !self.is_replay_forgotten()
             && config.replay_guard
@@ -318,8 +322,11 @@ impl World<'_> {
 
     /// An attacker sends again what it has seen, perhaps later than a server remembers it.
     fn is_replay_forgotten(&self) -> bool {
-        let replays = self.scenario.attacks.iter().any(|attack| attack.kind == Forgery::Replay);
-        replays && self.now.since(Instant::from_nanos(self.scenario.start_ns)) > REPLAY_MEMORY
+        self.is_replaying() && self.now.since(Instant::from_nanos(self.scenario.start_ns)) > REPLAY_MEMORY
+    }
+
+    fn is_replaying(&self) -> bool {
+        self.scenario.attacks.iter().any(|attack| attack.kind == Forgery::Replay)
     }
 }
 
