@@ -35,9 +35,13 @@ fn marks(p: &mut Peer) -> Vec<(Flags, Ecn)> {
 
 /// The peer's segment, marked on its way.
 fn marked(p: &Peer, text: &str) -> RxPacket {
+    with_codepoint(p, Ecn::Ce, text)
+}
+
+fn with_codepoint(p: &Peer, codepoint: Ecn, text: &str) -> RxPacket {
     let packet = p.packet(text);
     let (mut ip, header, payload) = wire::parse_tcp_packet(&packet).unwrap();
-    ip.ecn = Ecn::Ce;
+    ip.ecn = codepoint;
     RxPacket::new(wire::build_tcp_packet(&ip, &header, &packet[payload]))
 }
 
@@ -137,6 +141,33 @@ fn a_marked_run_behind_a_copy_is_echoed() {
     let run = ["A 1:101 ack 1", "A 101:201 ack 1"].map(|text| marked(&p, text));
     p.stack.handle_packets(p.now, &mut RxBatch::from_iter(run));
     assert_eq!(marks(&mut p), [(Flags::ECE, Ecn::NotEct)]);
+}
+
+/// Each packet that cannot be marked, behind one that can, begins two quick ACKs (Linux's `tcp_data_ecn_check`), also where it comes in a run.
+#[test]
+fn each_packet_of_a_run_without_ect_begins_quick_acks() {
+    let (mut p, id) = established(with_ecn(2));
+    p.send("A 1:11 ack 1");
+    p.write(id, b"y");
+    p.expect("AP 1:2 ack 11");
+    p.send("A 11:21 ack 2");
+    p.expect_after(40, "A 2 ack 21");
+    let mut next = 21;
+    let text = |next: &mut u32, len: u32| {
+        let from = core::mem::replace(next, *next + len);
+        format!("A {from}:{} ack 2", from + len)
+    };
+    for _ in 0..8 {
+        let segment = text(&mut next, 1460);
+        p.send(&segment);
+        p.expect(&format!("A 2 ack {next}"));
+    }
+    p.send_rx(with_codepoint(&p, Ecn::Ect0, &text(&mut next, 10)));
+    p.expect_nothing();
+    let run = [1460, 100].map(|len| RxPacket::new(p.packet(&text(&mut next, len))));
+    p.stack.handle_packets(p.now, &mut RxBatch::from_iter(run));
+    p.expect(&format!("A 2 ack {next}"));
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.ato, Duration::from_millis(5), "quick ACKs are left");
 }
 
 /// §6.1.2: the window is halved once per round trip; the next new data says so; nothing is retransmitted.

@@ -11,7 +11,7 @@ use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};
-use wire::{GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader, ends_of};
+use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader, ends_of};
 
 /// Packets for which memory is asked at once.
 const AHEAD: usize = 16;
@@ -96,7 +96,7 @@ impl Stack {
         batch: &mut RxBatch,
         from: usize,
     ) -> usize {
-        let Some(header) = batch.data(from).and_then(header_of) else { return 0 };
+        let Some((ecn, header)) = batch.data(from).and_then(header_of) else { return 0 };
         let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return 0 };
         if connection.rcv.nxt == rcv_nxt {
             return 0;
@@ -104,7 +104,7 @@ impl Stack {
         // Memory is charged when the run has settled: what would put the stack under pressure comes one by one.
         let mut room = self.shared.memory.room();
         let cx = self.shared.context(now);
-        let Some(constants) = connection.begin_run(cx, &header) else { return 0 };
+        let Some(constants) = connection.begin_run(cx, ecn, &header) else { return 0 };
         let mut taken = 0;
         while let Some(mut packet) = batch.get_mut(from + taken) {
             // No length before the headers are known to be there: it may end within them.
@@ -130,11 +130,11 @@ impl Stack {
     }
 }
 
-/// The TCP header, its checksum unseen.
-fn header_of(packet: &[u8]) -> Option<TcpHeader> {
-    let (_, range) = IpHeader::parse(packet).ok()?;
+/// The ECN codepoint and the TCP header, its checksum unseen.
+fn header_of(packet: &[u8]) -> Option<(Ecn, TcpHeader)> {
+    let (ip, range) = IpHeader::parse(packet).ok()?;
     let (header, _) = TcpHeader::parse(packet.get(range)?, None).ok()?;
-    Some(header)
+    Some((ip.ecn, header))
 }
 
 fn tuple_of(run: &GroRun) -> FourTuple {

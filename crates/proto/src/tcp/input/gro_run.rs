@@ -9,7 +9,7 @@ use crate::tcp::recv::receiver::AckOwed;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;
-use wire::{Arrival, Flags, SeqNum, TcpHeader};
+use wire::{Arrival, Ecn, Flags, SeqNum, TcpHeader};
 
 /// What holds for every segment of a run, computed once.
 pub(crate) struct RunConstants {
@@ -34,8 +34,8 @@ pub(crate) struct RunSegment {
 
 impl Connection {
     /// Begins a run with this header, if further segments with it can change nothing but what is received: the connection is synchronized
-    /// and in order, and the header has no new acknowledgement, window or SACK block.
-    pub(crate) fn begin_run(&self, cx: &Context, header: &TcpHeader) -> Option<RunConstants> {
+    /// and in order, the header has no new acknowledgement, window or SACK block, and its codepoint does not call for quick ACKs.
+    pub(crate) fn begin_run(&self, cx: &Context, ecn: Ecn, header: &TcpHeader) -> Option<RunConstants> {
         let options = &header.options;
         let synchronized = self.handshake.is_none()
             && matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
@@ -46,6 +46,7 @@ impl Connection {
         let goes_on = synchronized
             && !self.orphan
             && !self.agreed.ecn.is_accurate()
+            && !(ecn == Ecn::NotEct && self.ecn.ect_seen())
             && self.rcv.space.counts_payload()
             && self.rcv.in_order()
             && !self.rcv.refuses
