@@ -125,15 +125,16 @@ impl Network {
             schedule: Schedule::default(),
             records: true,
             capture: Capture::new(),
-            frames: Frames::default(),
+            frames: Frames::new(true),
             room: RxBatch::default(),
             events: Vec::new(),
         }
     }
 
-    /// A network without a capture, whose hosts do not tell what they do: for many packets, of which only counters are of interest.
+    /// A network without a capture, whose hosts do not tell what they do: for many packets, of which only counters are of interest. Checksums
+    /// are computed only if something on one of its paths may alter a packet.
     pub fn without_capture(seed: u64) -> Network {
-        Network { records: false, ..Network::new(seed) }
+        Network { records: false, frames: Frames::new(false), ..Network::new(seed) }
     }
 
     /// Adds a host with its application, which starts at once.
@@ -168,6 +169,9 @@ impl Network {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         let path = self.paths.len();
         let devices = [first, second].map(|end| self.attached[end.0].len());
+        if route.may_alter() {
+            self.frames.need_sums();
+        }
         self.paths.push(Path::new(path, [first, second], devices, route, self.records, seed));
         for (host, peer) in [(first, second), (second, first)] {
             self.attached[host.0].push(path);

@@ -1,7 +1,8 @@
-//! How fast the simulator is: packets a second of one core, with few and with many hosts that share one bottleneck.
+//! How fast the simulator is: packets a second of one core, with few and with many flows that share one bottleneck.
 //!
 //! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
-//! Each number of flows is run twice: with cards that leave everything to TCP, and with cards that cut and merge segments (TSO, GRO).
+//! Each number of flows is run four times: to one host and to a host for each flow, with cards that leave everything to TCP and with cards
+//! that cut and merge segments (TSO, GRO).
 //! With `--instructions N`, or `--instructions-offloading N` with cards that cut and merge, it runs N flows once and prints only how many
 //! packets there were, for `valgrind --tool=callgrind`.
 //! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
@@ -36,9 +37,9 @@ enum Cards {
     Offloading,
 }
 
-/// `flows` clients, each a host with a path of its own, download `bytes` together over the line of one server's card. Gives the packets
-/// that went.
-fn share(flows: usize, bytes: usize, cards: Cards) -> u64 {
+/// `flows` clients on so many hosts, each with a path of its own, download `bytes` together over the line of one server's card. Gives the
+/// packets that went.
+fn share(hosts: usize, flows: usize, bytes: usize, cards: Cards) -> u64 {
     let offloads = matches!(cards, Cards::Offloading);
     let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
     let mut network = Network::without_capture(1);
@@ -62,14 +63,15 @@ fn share(flows: usize, bytes: usize, cards: Cards) -> u64 {
     let listening = ListenOptions { backlog: 4096, ..ListenOptions::default() };
     let server = network.add_host(plan, Program::server(vec![peer], listening, serving, true));
     let mut paths: Vec<PathId> = Vec::new();
-    for number in 0..flows {
+    for number in 0..hosts {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0001 + number as u32));
         let plan = HostPlan { card: client_card.clone(), ..HostPlan::new(Profile::Firstbyte, address) };
         let client = network.add_host(plan, firstbyte_lab::network::Idle);
         paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
         let steps =
             vec![Step::Connect { first: None }, Step::Write(100), Step::Read(pieces * PIECE), Step::Close];
-        let once = Rounds { count: 1, alone: 0, at_once: 1, pause: Duration::ZERO };
+        let count = flows / hosts;
+        let once = Rounds { count, alone: 0, at_once: count, pause: Duration::ZERO };
         network.set_app(client, Program::client(vec![peer], ConnectOptions::default(), steps, once));
     }
     assert!(network.run_until_quiet(Duration::from_secs(600)), "every download ends");
@@ -85,9 +87,9 @@ fn processor_time() -> f64 {
 }
 
 /// Packets a second of one core, and how many there were.
-fn rate(flows: usize, bytes: usize, cards: Cards) -> (f64, u64) {
+fn rate(hosts: usize, flows: usize, bytes: usize, cards: Cards) -> (f64, u64) {
     let begun = processor_time();
-    let packets = share(flows, bytes, cards);
+    let packets = share(hosts, flows, bytes, cards);
     (packets as f64 / (processor_time() - begun), packets)
 }
 
@@ -99,7 +101,7 @@ fn beside_ns3(times: usize) {
     for flows in [2, 1000] {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..times.max(1) {
-            ours.push(rate(flows, BYTES_BESIDE_NS3, Cards::Plain).0);
+            ours.push(rate(flows, flows, BYTES_BESIDE_NS3, Cards::Plain).0);
             let (packets, seconds) = ns3.share(flows, BYTES_BESIDE_NS3);
             theirs.push(packets as f64 / seconds);
         }
@@ -122,7 +124,7 @@ fn main() {
         && mode.starts_with("--")
     {
         let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
-        let count = |cards| println!("{} packets", share(number, BYTES, cards));
+        let count = |cards| println!("{} packets", share(number, number, BYTES, cards));
         return match mode.as_str() {
             "--instructions" => count(Cards::Plain),
             "--instructions-offloading" => count(Cards::Offloading),
@@ -135,11 +137,13 @@ fn main() {
     for (cards, name) in [(Cards::Plain, "plain cards"), (Cards::Offloading, "TSO and GRO")] {
         let mut first = None;
         for flows in &counts {
-            let (rate, packets) = rate(*flows, BYTES, cards);
-            let dear = *first.get_or_insert(rate) / rate;
-            println!(
-                "{name}, {flows:>5} flows: {packets} packets, {rate:.0} a second, {dear:.2} times as dear"
-            );
+            for hosts in [1, *flows] {
+                let (rate, packets) = rate(hosts, *flows, BYTES, cards);
+                let dear = *first.get_or_insert(rate) / rate;
+                println!(
+                    "{name}, {flows:>5} flows, receiving hosts {hosts:>5}: {packets} packets, {rate:.0} a second, {dear:.2} times as dear"
+                );
+            }
         }
     }
 }

@@ -17,10 +17,12 @@ const BLOCK: usize = 64 * 1024;
 const BLOCKS_MAX: usize = 1024;
 
 /// One for all hosts of a network; a clone is the same.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Frames {
     made: Rc<Cell<u64>>,
     memory: Rc<RefCell<Memory>>,
+    /// Do the TCP checksums of packets that hosts leave to their cards matter to anybody?
+    sums: Rc<Cell<bool>>,
 }
 
 struct Memory {
@@ -63,6 +65,21 @@ impl Memory {
 }
 
 impl Frames {
+    /// `sums`: are packets complete with their checksums? Where nobody looks at them nor alters them, none is verified.
+    pub(super) fn new(sums: bool) -> Frames {
+        Frames { made: Rc::default(), memory: Rc::default(), sums: Rc::new(Cell::new(sums)) }
+    }
+
+    /// Are packets complete with their checksums?
+    pub(super) fn has_sums(&self) -> bool {
+        self.sums.get()
+    }
+
+    /// From now on packets are complete with their checksums.
+    pub(super) fn need_sums(&self) {
+        self.sums.set(true);
+    }
+
     /// The number of the next packet.
     pub(super) fn number(&self) -> PacketId {
         self.made.set(self.made.get() + 1);
@@ -79,36 +96,39 @@ impl Frames {
 
     /// Cuts a stack's packet into the frames that it becomes on a wire.
     pub(super) fn cut(&self, packet: &TxPacket, mut take: impl FnMut(Traveller)) {
-        let mut frame = |len, write: &mut dyn FnMut(&mut [u8])| {
-            take(Traveller::new(self.number(), self.written(len, write)));
+        let Some(segments) = packet.cut() else {
+            let is_complete = packet.checksum == TxChecksum::Complete || !self.sums.get();
+            let bytes = if is_complete { self.copied(packet) } else { self.summed(packet) };
+            return take(Traveller::new(self.number(), bytes));
         };
-        match packet.cut() {
-            Some(mut segments) => {
-                while let Some(len) = segments.next_len() {
-                    frame(len, &mut |bytes| _ = segments.write_next(bytes));
-                }
-            }
-            None if packet.checksum == TxChecksum::Complete => {
-                take(Traveller::new(self.number(), self.copied(packet)));
-            }
-            None => frame(packet.len(), &mut |bytes| _ = packet.copy_into(bytes)),
+        let mut segments = if self.sums.get() { segments } else { segments.without_sums() };
+        while let Some(len) = segments.next_len() {
+            take(Traveller::new(self.number(), self.made_in(len, |block| _ = segments.append_next(block))));
         }
     }
 
     /// A packet as it is.
     fn copied(&self, packet: &TxPacket) -> Bytes {
-        let mut memory = self.memory.borrow_mut();
-        let block = memory.room(packet.len());
-        block.extend_from_slice(packet.header());
-        packet.slices().for_each(|slice| block.extend_from_slice(slice));
-        block.split().freeze()
+        self.made_in(packet.len(), |block| {
+            block.extend_from_slice(packet.header());
+            packet.slices().for_each(|slice| block.extend_from_slice(slice));
+        })
     }
 
-    fn written(&self, len: usize, write: &mut dyn FnMut(&mut [u8])) -> Bytes {
+    /// A packet with its checksum.
+    fn summed(&self, packet: &TxPacket) -> Bytes {
+        self.made_in(packet.len(), |block| {
+            block.resize(packet.len(), 0);
+            packet.copy_into(block);
+        })
+    }
+
+    /// What `fill` puts into a block with room for `len` bytes.
+    #[inline]
+    fn made_in(&self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
         let mut memory = self.memory.borrow_mut();
         let block = memory.room(len);
-        block.resize(len, 0);
-        write(block);
+        fill(block);
         block.split().freeze()
     }
 }
@@ -119,7 +139,7 @@ mod tests {
 
     #[test]
     fn frames_are_numbered_and_lie_behind_each_other() {
-        let frames = Frames::default();
+        let frames = Frames::new(true);
         let mut made = Vec::new();
         for text in [&b"first"[..], b"second"] {
             let packet = TxPacket::new(&[0; 20], [Bytes::from_static(text)].into_iter().collect());
@@ -133,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_block_is_used_again_when_its_frames_are_gone_and_not_before() {
-        let frames = Frames::default();
+        let frames = Frames::new(true);
         let frame = |len: usize| {
             let packet = TxPacket::new(&[0; 20], [Bytes::from(vec![1; len - 20])].into_iter().collect());
             let mut made = None;

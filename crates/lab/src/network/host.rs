@@ -109,8 +109,9 @@ impl Host {
     pub(super) fn new(plan: HostPlan, app: Box<dyn App>, frames: Frames, records: bool, seed: u64) -> Host {
         let cuts = plan.card.as_ref().is_some_and(|card| card.cuts);
         let gso_max_size = if cuts { GSO_MAX_SIZE } else { 0 };
-        // Who cuts has to compute the checksums of the pieces; that of the whole would be of no use.
-        let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum: cuts };
+        // Who cuts has to compute the checksums of the pieces; that of the whole would be of no use. Nor is any where nobody looks at it.
+        let tx_checksum = cuts || !frames.has_sums();
+        let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum };
         let sink = Sink::new(plan.card.as_ref().map(|card| Card::new(card, records, seed)), frames);
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {

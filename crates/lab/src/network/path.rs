@@ -95,6 +95,16 @@ impl Route {
         self.boxed(Box::new(middlebox))
     }
 
+    /// Can a packet come out otherwise than it went in?
+    pub(super) fn may_alter(&self) -> bool {
+        let may = |plan: &WirePlan| !plan.link.corrupt.is_zero() || plan.qdisc.is_some();
+        self.hops.iter().any(|hop| match hop {
+            HopPlan::Wire(directions) => directions.iter().any(may),
+            HopPlan::Bond(bond) => bond.links.iter().flatten().any(may),
+            HopPlan::Box(_) => true,
+        })
+    }
+
     /// Adds a middlebox of which only at run time it is known which one.
     pub fn boxed(mut self, middlebox: Box<dyn Middlebox>) -> Route {
         self.hops.push(HopPlan::Box(middlebox));

@@ -1,7 +1,7 @@
 //! Software GSO: one large TCP packet to the packets a wire carries.
 use super::{MAX_HEADER, TxPacket};
 use crate::{Checksum, Flags, IpHeader, SeqNum, TCP_HEADER_LEN, TcpHeader, protocol};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Cuts a GSO packet, one packet after the other: see [`TxPacket::cut`].
 #[derive(Debug)]
@@ -60,23 +60,54 @@ impl<'a> Segments<'a> {
         Some(len)
     }
 
-    fn copy_payload(&mut self, mut to: &mut [u8], sum: &mut Checksum) {
-        while !to.is_empty() {
-            if self.current.is_empty() {
-                let Some(next) = self.rest.next() else { return };
-                self.current = next;
-                continue;
+    /// Appends the next packet, as [`write_next`](Self::write_next) writes it, to `to`; `None` after the last. Memory that holds nothing yet
+    /// need not be filled before.
+    #[inline]
+    pub fn append_next(&mut self, to: &mut BytesMut) -> Option<usize> {
+        let len = self.next_len()?;
+        let start = to.len();
+        to.extend_from_slice(&self.headers.bytes[..self.headers.len]);
+        let payload_len = len - self.headers.len;
+        let mut sum = Checksum::new();
+        let mut missing = payload_len;
+        while let Some(part) = self.take_part(missing) {
+            if self.sums {
+                sum.add(part);
             }
-            let len = to.len().min(self.current.len());
-            let (from, later) = self.current.split_at(len);
-            let (now, rest) = to.split_at_mut(len);
+            to.extend_from_slice(part);
+            missing -= part.len();
+        }
+        self.left -= payload_len;
+        let header = &mut to[start..start + self.headers.len];
+        self.headers.finish(header, self.offset, self.left == 0, payload_len, sum);
+        self.offset += payload_len;
+        Some(len)
+    }
+
+    fn copy_payload(&mut self, mut to: &mut [u8], sum: &mut Checksum) {
+        while let Some(from) = self.take_part(to.len()) {
+            let (now, rest) = to.split_at_mut(from.len());
             if self.sums {
                 sum.copy_and_add(now, from);
             } else {
                 now.copy_from_slice(from);
             }
-            (self.current, to) = (later, rest);
+            to = rest;
         }
+    }
+
+    /// Payload that lies together, at most so many bytes; `None`: no more is wanted, or there is no more.
+    #[inline]
+    fn take_part(&mut self, most: usize) -> Option<&'a [u8]> {
+        if most == 0 {
+            return None;
+        }
+        while self.current.is_empty() {
+            self.current = self.rest.next()?;
+        }
+        let (part, later) = self.current.split_at(most.min(self.current.len()));
+        self.current = later;
+        Some(part)
     }
 }
 
