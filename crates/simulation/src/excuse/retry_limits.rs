@@ -9,6 +9,8 @@ use proto::{Config, Counters};
 
 /// Linux's `TCP_RTO_MIN`, from which `tcp_retries2` counts.
 const BASE: Duration = Duration::from_millis(200);
+/// Window probes are counted in a byte; that of its greatest value is not sent.
+const MOST_PROBES: u32 = 254;
 /// An orphan's retransmissions with `tcp_orphan_retries` 0.
 const ORPHAN_RETRIES: u32 = 8;
 
@@ -83,7 +85,7 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     }
     // Window probes are counted, and those of text that the device refuses, which the peer's SYN-ACK may come between.
     let is_refused = facts.scenario.hosts[side].refusals > 0 && account.sent_since_progress > retries;
-    let probed = account.sent_since_heard >= retries || is_refused;
+    let probed = account.sent_since_heard >= retries.min(MOST_PROBES) || is_refused;
     let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
     let stuck = borne.is_some_and(|borne| oldest + late >= borne);
     // Out of memory it takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every

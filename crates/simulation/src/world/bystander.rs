@@ -299,10 +299,11 @@ impl World<'_> {
         // A copy of the ACK that completed a handshake by SYN cookie completes it again, as long as the cookie is valid and no TIME-WAIT holds the
         // tuple: nothing was kept of the first (RFC 4987 §3.6).
         let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
-        // One that is late by more than TIME-WAIT lasts, and was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
+        // One that is late by more than TIME-WAIT lasts, and whose text was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
         // What is on the wire while the machine sleeps is late by as long.
         let late = if self.scenario.wire.late.0 > 0 { self.scenario.wire.late.1 } else { 0 };
-        let outlives_time_wait = Duration::from_millis(late) + self.slept() > Duration::from_secs(60);
+        let time_wait = self.configs[SERVER].iter().map(|config| config.time_wait).min().unwrap_or_default();
+        let outlives_time_wait = Duration::from_millis(late) + self.slept() > time_wait;
         // Where the initial sequence number stands still, who sends the SYN again may send its ACK again as well (RFC 9293 §3.4.1).
         let replayed_whole =
             self.is_replaying() && !brought_text && self.scenario.hosts[SERVER].isn.is_some();
