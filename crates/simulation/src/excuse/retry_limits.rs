@@ -88,9 +88,7 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let probed = account.sent_since_heard >= retries.min(MOST_PROBES) || is_refused;
     let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
     let stuck = borne.is_some_and(|borne| oldest + late >= borne);
-    // Out of memory it takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every
-    // acknowledgement.
-    let deaf = has_no_room(end.counters) && account.sent_since_progress >= retries;
+    let deaf = takes_window_back(end) && account.sent_since_progress >= retries;
     let unheard = end.configs.iter().any(|config| config.peer_window_rules == proto::PeerWindowRules::Kernel)
         && account.silence(*at) + late >= 2 * end.rto_max();
     account.progress_at.is_some() && (probed || stuck || deaf || unheard)
@@ -166,7 +164,7 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
 }
 
 /// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what would be answered, or the peer has told of a
-/// closed window (it reads nothing) or had no room for what came, or the time is too short for a round trip.
+/// closed window (it reads nothing) or had no room for what came, or it took its own window back, or the time is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -186,6 +184,7 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let waited = at.since(account.waits_since.unwrap_or(from));
     harmed
         || has_no_room(peer.counters)
+        || shrinks_window(end)
         || account.told_closed
         || !end.slept.is_zero()
         || !peer_was_there
@@ -196,6 +195,16 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
 /// the window it has offered. Either is as good as a loss.
 fn has_no_room(counters: &Counters) -> bool {
     counters.listen_overflows + counters.listen_drops + counters.rcv_q_drop > 0
+}
+
+/// Out of memory, or with `tcp_shrink_window`, an end takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and
+/// with it the numbers of every acknowledgement.
+fn takes_window_back(end: &Side<'_>) -> bool {
+    has_no_room(end.counters) || shrinks_window(end)
+}
+
+fn shrinks_window(end: &Side<'_>) -> bool {
+    end.configs.iter().any(|config| config.tcp_shrink_window)
 }
 
 #[cfg(test)]
