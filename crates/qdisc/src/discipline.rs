@@ -65,6 +65,8 @@ pub enum DropReason {
     Nth,
     /// The link was down.
     Down,
+    /// A later acknowledgment says all that it said (cake's `ack-filter`).
+    NeedlessAck,
     /// Its queue was taken away.
     Purged,
 }

@@ -60,9 +60,6 @@ pub struct FqCodelXstats {
     pub memory_usage: u64,
 }
 
-/// What a packet takes in memory beyond its bytes: Linux's `sk_buff` and `skb_shared_info` on 64-bit machines, rounded.
-const SKB_OVERHEAD: u64 = 768;
-
 /// Flows under CoDel in turns.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
@@ -157,7 +154,7 @@ impl<P: Packet> FqCodel<P> {
         let (mut count, mut bytes) = (0, 0);
         while let Some(skb) = flow.queue.pop() {
             bytes += u64::from(skb.len);
-            self.memory_usage -= memory(&skb);
+            self.memory_usage -= skb.memory();
             self.stats.removed(&skb);
             self.stats.drop(skb, DropReason::QueueFull, dropped);
             count += 1;
@@ -168,10 +165,6 @@ impl<P: Packet> FqCodel<P> {
         flow.control.add_count(count);
         Some((fattest, count))
     }
-}
-
-fn memory<P>(skb: &Skb<P>) -> u64 {
-    skb.wire_len() as u64 + SKB_OVERHEAD
 }
 
 /// A flow as CoDel sees it: its own packets, but the backlog of all (as in Linux).
@@ -185,7 +178,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     fn pop(&mut self) -> Option<Skb<P>> {
         let skb = self.queue.pop()?;
         self.stats.removed(&skb);
-        *self.memory_usage -= memory(&skb);
+        *self.memory_usage -= skb.memory();
         Some(skb)
     }
 
@@ -205,7 +198,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             return self.stats.drop(skb, DropReason::NoClass, dropped);
         };
         skb.time = now;
-        self.memory_usage += memory(&skb);
+        self.memory_usage += skb.memory();
         self.stats.entered(&skb);
         flow.queue.push(skb);
         if !flow.listed {

@@ -12,8 +12,8 @@
 //!
 //! - [`Link`]: one direction of a link; [`LinkConfig`] describes it, [`LinkStats`] counts.
 //! - [`Qdisc`]: what a queueing discipline is. [`Fifo`] (pfifo, bfifo, pfifo_head_drop), [`PfifoFast`], [`Prio`], [`Tbf`],
-//!   [`Htb`], [`Sfq`], [`Red`], [`Codel`], [`FqCodel`], [`Pie`], [`Fq`] and [`Netem`] behave as Linux 6.18's, with its
-//!   parameters, defaults and counters; each file says where it does not.
+//!   [`Htb`], [`Sfq`], [`Red`], [`Codel`], [`FqCodel`], [`Pie`], [`Fq`], [`Cake`] and [`Netem`] behave as Linux 6.18's,
+//!   with its parameters, defaults and counters; each file says where it does not.
 //! - [`Device`]: a tree of them, built, changed and shown in `tc`'s words, with the kernel's answers to what it refuses.
 //! - [`SizeTable`]: what a packet counts as on a link with cells or a least size (`tc`'s `stab`).
 //! - [`Nic`]: a card's sending side behind its disciplines: rings, byte queue limits ([`Dql`]), interrupts.
@@ -23,7 +23,7 @@
 //!
 //! A link and [`Netem`] both impair. A link is the wire itself: it serialises exactly, can lose packets by number and go down.
 //! Netem is a discipline on the way to it, with Linux's habits and names; the models of loss are the same code. Not here: the
-//! ingress side, policing, filters other than by mark, offloaded segments, a shared medium.
+//! ingress side, policing, filters other than by mark, a shared medium.
 //!
 //! ```
 //! use firstbyte_qdisc::{Link, LinkConfig, Verdict};
@@ -45,6 +45,7 @@ extern crate alloc;
 extern crate std;
 
 mod bond;
+mod cake;
 mod codel;
 mod config;
 mod discipline;
@@ -76,6 +77,10 @@ mod tc;
 mod transmitter;
 
 pub use bond::{Bond, BondMode, BondStats};
+pub use cake::{
+    Cake, CakeAckFilter, CakeCoding, CakeConfig, CakeFraming, CakeIsolation, CakeTinXstats, CakeTins,
+    CakeXstats,
+};
 pub use codel::{Codel, CodelConfig, CodelParams, CodelXstats};
 pub use config::{LinkConfig, Reorder};
 pub use discipline::{Dequeue, DropReason, Dropped, Qdisc, Stats, Verdict};
@@ -92,7 +97,7 @@ pub use netem::{
     Correlated, Distribution, FourStates, Netem, NetemConfig, NetemLoss, NetemRate, NetemSlot, SlotDelay,
 };
 pub use nic::{Nic, NicConfig, NicEvent, Parcel, RingStats};
-pub use packet::{Ecn, Packet, Skb};
+pub use packet::{Ecn, Packet, Segments, Skb, TcpFields};
 pub use pfifo_fast::PfifoFast;
 pub use pie::{Pie, PieConfig, PieXstats};
 pub use prio::{Prio, PrioConfig};

@@ -333,6 +333,35 @@ impl<P: Packet> Packet for Entry<P> {
         self.packet.set_ce();
     }
 
+    fn dscp(&self) -> u8 {
+        self.packet.dscp()
+    }
+
+    fn clear_dscp(&mut self) {
+        self.packet.clear_dscp();
+    }
+
+    fn source_hash(&self) -> u32 {
+        self.packet.source_hash()
+    }
+
+    fn destination_hash(&self) -> u32 {
+        self.packet.destination_hash()
+    }
+
+    fn network_offset(&self) -> u32 {
+        self.packet.network_offset()
+    }
+
+    fn tcp(&self) -> Option<crate::TcpFields> {
+        self.packet.tcp()
+    }
+
+    // A link counts what it was offered, so that a packet stays one; what a card would make of it is known all the same.
+    fn segments(&self) -> Option<crate::Segments> {
+        self.packet.segments()
+    }
+
     fn departs_at(&self) -> Option<Nanos> {
         self.packet.departs_at()
     }

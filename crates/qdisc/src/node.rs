@@ -1,6 +1,6 @@
 //! A discipline in its place: with a handle, a size table, and one packet that was looked at.
 use crate::{
-    Codel, Dequeue, DropReason, Dropped, Fifo, Fq, FqCodel, Handle, Htb, Limit, Nanos, Netem, Packet,
+    Cake, Codel, Dequeue, DropReason, Dropped, Fifo, Fq, FqCodel, Handle, Htb, Limit, Nanos, Netem, Packet,
     PfifoFast, Pie, Prio, Qdisc, Red, Sfq, SizeTable, Skb, Stats, Tbf, Verdict,
 };
 use alloc::boxed::Box;
@@ -20,6 +20,7 @@ pub(crate) enum Kind<P> {
     Red(Box<Red<P>>),
     Pie(Pie<P>),
     Fq(Box<Fq<P>>),
+    Cake(Box<Cake<P>>),
     Netem(Box<Netem<P>>),
 }
 
@@ -38,6 +39,7 @@ macro_rules! each {
             Kind::Red($q) => $call,
             Kind::Pie($q) => $call,
             Kind::Fq($q) => $call,
+            Kind::Cake($q) => $call,
             Kind::Netem($q) => $call,
         }
     };

@@ -1,5 +1,6 @@
 //! What a queueing discipline may know of a packet, and the packet as it waits.
 use crate::Nanos;
+use alloc::vec::Vec;
 
 /// What disciplines ask a packet. Every answer has a default, so that a packet that is only bytes fits anywhere.
 pub trait Packet: Clone {
@@ -26,6 +27,48 @@ pub trait Packet: Clone {
     /// Sets Congestion Experienced; called only if [`Packet::ecn`] is not [`Ecn::NotEct`].
     fn set_ce(&mut self) {}
 
+    /// The Differentiated Services codepoint of its IP header (RFC 2474 section 3), 0 to 63; 0 if it has none. cake wants CS7 (56) of
+    /// ARP.
+    fn dscp(&self) -> u8 {
+        0
+    }
+
+    /// Sets the codepoint to 0, and leaves the ECN field.
+    fn clear_dscp(&mut self) {}
+
+    /// Which host sent it: packets of one have the same number.
+    fn source_hash(&self) -> u32 {
+        0
+    }
+
+    /// Which host it is for: packets to one have the same number.
+    fn destination_hash(&self) -> u32 {
+        0
+    }
+
+    /// Bytes of its length that precede its IP header (Linux's `skb_network_offset`).
+    fn network_offset(&self) -> u32 {
+        0
+    }
+
+    /// What its TCP header says, if it is a segment of TCP.
+    fn tcp(&self) -> Option<TcpFields> {
+        None
+    }
+
+    /// The frames that a card would cut it into (Linux's GSO); `None`: it is one.
+    fn segments(&self) -> Option<Segments> {
+        None
+    }
+
+    /// Takes it apart into those frames, at least one, each with its length; `Err`: it cannot be taken apart, and stays as it is.
+    ///
+    /// # Errors
+    /// The packet itself.
+    fn into_segments(self) -> Result<Vec<(Self, usize)>, Self> {
+        Err(self)
+    }
+
     /// Not before this moment may it leave (Linux's `skb->tstamp`, the earliest departure time); `None`: at once.
     fn departs_at(&self) -> Option<Nanos> {
         None
@@ -49,6 +92,34 @@ pub enum Ecn {
     Ect1,
     /// Congestion Experienced.
     Ce,
+}
+
+/// Frames of equal length, and a last one that may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// How many.
+    pub count: u32,
+    /// Bytes of each but the last, headers included.
+    pub len: u32,
+    /// Bytes of the last, headers included.
+    pub last_len: u32,
+}
+
+/// What a TCP segment says, as far as it tells whether a later acknowledgment makes this one needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TcpFields {
+    /// The twelve bits after the data offset: FIN is the lowest, the reserved ones are the highest (RFC 9293 section 3.1).
+    pub flags: u16,
+    /// The acknowledgment number.
+    pub ack: u32,
+    /// Bytes of data.
+    pub payload_len: u32,
+    /// The timestamps option: TSval and TSecr (RFC 7323 section 3.2).
+    pub timestamps: Option<(u32, u32)>,
+    /// The SACK option's blocks: first sequence number, and the one after the last (RFC 2018 section 3).
+    pub sack: [Option<(u32, u32)>; 4],
+    /// Is there an option other than timestamps, SACK and MD5, or a malformed one?
+    pub other_options: bool,
 }
 
 /// A packet as it waits: with its length, and what disciplines note on it (as on Linux's `sk_buff`).
@@ -83,9 +154,27 @@ impl<P> Skb<P> {
     pub fn len(&self) -> usize {
         self.len as usize
     }
+
+    /// Bytes that it takes in memory (Linux's `skb->truesize`).
+    pub(crate) fn memory(&self) -> u64 {
+        self.wire_len() as u64 + SKB_OVERHEAD
+    }
 }
 
+/// What a packet takes in memory beyond its bytes: Linux's `sk_buff` and `skb_shared_info` on 64-bit machines, rounded.
+const SKB_OVERHEAD: u64 = 768;
+
 impl<P: Packet> Skb<P> {
+    /// Takes it apart into frames, if it can be.
+    pub(crate) fn into_segments(self) -> Result<Vec<Skb<P>>, Skb<P>> {
+        let Skb { packet, wire_len, len, time } = self;
+        let frame = |(packet, len)| Skb { time, ..Skb::new(packet, len) };
+        match packet.into_segments() {
+            Ok(frames) => Ok(frames.into_iter().map(frame).collect()),
+            Err(packet) => Err(Skb { packet, wire_len, len, time }),
+        }
+    }
+
     /// Marks it if it is ECN-capable; was it? (Linux's `INET_ECN_set_ce`.)
     pub(crate) fn set_ce(&mut self) -> bool {
         if self.packet.ecn() == Ecn::NotEct {

@@ -9,6 +9,7 @@
 //!
 //! Not here: filters other than `fw` (a packet's mark names the class), policing, the ingress side.
 
+mod cake;
 mod codel;
 mod command;
 mod error;

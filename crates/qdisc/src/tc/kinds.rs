@@ -2,12 +2,12 @@
 use super::error::{EINVAL, EOPNOTSUPP, TcError, kernel, usage};
 use super::show::Detail;
 use super::words::Words;
-use super::{codel, fifo, flows, htb, netem, prio, red, tbf};
+use super::{cake, codel, fifo, flows, htb, netem, prio, red, tbf};
 use crate::node::{Kind, Node};
 use crate::rng::mix;
 use crate::{
-    Codel, CodelConfig, Dropped, Fifo, Fq, FqCodel, FqCodelConfig, FqConfig, Handle, Htb, Limit, Nanos,
-    Netem, Packet, PfifoFast, Pie, PieConfig, Prio, Red, Sfq, SfqConfig, Tbf,
+    Cake, CakeConfig, Codel, CodelConfig, Dropped, Fifo, Fq, FqCodel, FqCodelConfig, FqConfig, Handle, Htb,
+    Limit, Nanos, Netem, Packet, PfifoFast, Pie, PieConfig, Prio, Red, Sfq, SfqConfig, Tbf,
 };
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -45,6 +45,7 @@ const KINDS: &[&str] = &[
     "red",
     "pie",
     "fq",
+    "cake",
     "netem",
 ];
 
@@ -72,6 +73,7 @@ pub(super) fn check(kind: &str, words: Words<'_>) -> Result<(), TcError> {
         "red" => red::parse(words).map(drop),
         "pie" => flows::parse_pie(words, &mut PieConfig::default()),
         "fq" => flows::parse_fq(words, &mut FqConfig::new(0)),
+        "cake" => cake::parse(words, &mut CakeConfig::default()),
         "netem" => netem::parse(words).map(drop),
         _ => fifo::parse(kind, words).map(drop),
     }
@@ -146,6 +148,11 @@ pub(super) fn create<P: Packet>(
             flows::parse_fq(words, &mut config)?;
             Kind::Fq(Box::new(Fq::new(flows::check_fq(config)?)))
         }
+        "cake" => {
+            let mut config = CakeConfig::default();
+            cake::parse(words, &mut config)?;
+            Kind::Cake(Box::new(Cake::new(handle, config, facts.frame, facts.seed_of(handle))))
+        }
         "netem" => Kind::Netem(Box::new(Netem::new(netem::parse(words)?, now, facts.seed_of(handle)))),
         _ => return Err(kernel("Specified qdisc kind is unknown")),
     })
@@ -198,6 +205,11 @@ pub(super) fn change<P: Packet>(
             flows::parse_fq(words, &mut config)?;
             q.set_config(now, flows::check_fq(config)?, dropped);
         }
+        Kind::Cake(q) => {
+            let mut config = q.config();
+            cake::parse(words, &mut config)?;
+            q.set_config(config, dropped);
+        }
         Kind::Netem(q) => q.set_config(netem::parse(words)?, now),
         Kind::Codel(q) => {
             let mut config = q.config();
@@ -233,6 +245,7 @@ pub(super) fn name<P>(kind: &Kind<P>) -> &'static str {
         Kind::Red(_) => "red",
         Kind::Pie(_) => "pie",
         Kind::Fq(_) => "fq",
+        Kind::Cake(_) => "cake",
         Kind::Netem(_) => "netem",
     }
 }
@@ -256,6 +269,7 @@ pub(super) fn options<P: Packet>(node: &Node<P>, detail: Detail) -> String {
         Kind::Red(q) => red::show(&q.config(), detail),
         Kind::Pie(q) => flows::show_pie(&q.config()),
         Kind::Fq(q) => flows::show_fq(&q.config()),
+        Kind::Cake(q) => cake::show(&q.config()),
         Kind::Netem(q) => netem::show(q.config()),
     }
 }
@@ -268,6 +282,7 @@ pub(super) fn xstats<P: Packet>(node: &Node<P>, now: Nanos) -> String {
         Kind::Red(q) => red::xstats(&q.xstats()),
         Kind::Pie(q) => flows::xstats_pie(&q.xstats()),
         Kind::Fq(q) => flows::xstats_fq(&q.xstats(), now),
+        Kind::Cake(q) => cake::xstats(&q.xstats()),
         _ => String::new(),
     }
 }

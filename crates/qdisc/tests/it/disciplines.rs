@@ -1,5 +1,6 @@
 //! Conversations with disciplines, and what holds for all of them.
 mod bed;
+mod cake;
 mod codel;
 mod fq;
 mod fq_codel;

@@ -1,5 +1,5 @@
 //! A device in virtual time: frames are offered at their times, and a wire takes them away at a rate.
-use qdisc::{Dequeue, Device, Dropped, Ecn, Packet, Qdisc, Skb, Stats, Verdict};
+use qdisc::{Dequeue, Device, Dropped, Ecn, Packet, Qdisc, Segments, Skb, Stats, TcpFields, Verdict};
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -12,6 +12,13 @@ pub(crate) struct Frame {
     pub(crate) priority: u32,
     pub(crate) mark: u32,
     pub(crate) ecn: Ecn,
+    pub(crate) dscp: u8,
+    pub(crate) source: u32,
+    pub(crate) destination: u32,
+    /// Bytes before the IP header.
+    pub(crate) offset: u32,
+    pub(crate) tcp: Option<TcpFields>,
+    pub(crate) segments: Option<Segments>,
     pub(crate) departs_at: Option<u64>,
     pub(crate) flipped: Option<u64>,
 }
@@ -35,6 +42,43 @@ impl Packet for Frame {
 
     fn set_ce(&mut self) {
         self.ecn = Ecn::Ce;
+    }
+
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
+    fn clear_dscp(&mut self) {
+        self.dscp = 0;
+    }
+
+    fn source_hash(&self) -> u32 {
+        self.source
+    }
+
+    fn destination_hash(&self) -> u32 {
+        self.destination
+    }
+
+    fn network_offset(&self) -> u32 {
+        self.offset
+    }
+
+    fn tcp(&self) -> Option<TcpFields> {
+        self.tcp
+    }
+
+    fn segments(&self) -> Option<Segments> {
+        self.segments
+    }
+
+    fn into_segments(self) -> Result<Vec<(Frame, usize)>, Frame> {
+        let Some(Segments { count, len, last_len }) = self.segments else { return Err(self) };
+        let frame = |n| {
+            let len = if n + 1 == count { last_len } else { len };
+            (Frame { segments: None, ..self.clone() }, len as usize)
+        };
+        Ok((0..count).map(frame).collect())
     }
 
     fn departs_at(&self) -> Option<u64> {

@@ -25,6 +25,11 @@ const DISCIPLINES: &[(&str, Option<usize>)] = &[
     ("pie limit 20 target 1ms tupdate 2ms ecn", Some(20)),
     ("fq flow_limit 5", None),
     ("fq maxrate 1mbit quantum 1000 initial_quantum 1000", None),
+    ("cake", None),
+    ("cake bandwidth 3mbit diffserv4 rtt 5ms ack-filter", None),
+    ("cake bandwidth 3mbit besteffort memlimit 20kb ingress", None),
+    ("cake unlimited diffserv8 memlimit 30kb dual-dsthost wash", None),
+    ("stab overhead 10 cake bandwidth 5mbit precedence flowblind pppoe-vcmux rtt 1ms", None),
     ("netem delay 5ms 3ms loss 5% reorder 10% gap 3 limit 20", Some(20)),
     ("netem delay 5ms rate 3mbit loss gemodel 5% 20% slot 1ms 4ms packets 3", None),
 ];
@@ -53,6 +58,10 @@ fn play(qdisc: &str, seed: u64, wire: Option<u64>, offers: &[Offer]) -> (Bed, us
             // Of one flow all have the same priority.
             priority: (flow + priority * 6) / 6 * 3 + flow % 2,
             ecn: if *ecn { Ecn::Ect0 } else { Ecn::NotEct },
+            // So have they the same DSCP and the same hosts.
+            dscp: [0, 8, 46, 34, 16, 1][*flow as usize],
+            source: flow % 2,
+            destination: flow % 3,
             ..Frame::default()
         };
         bed.offer(frame, *len);
@@ -168,6 +177,19 @@ const WORDS: &[&str] = &[
     "sfq",
     "pie",
     "fq",
+    "cake",
+    "bandwidth",
+    "diffserv8",
+    "besteffort",
+    "rtt",
+    "memlimit",
+    "wash",
+    "ack-filter",
+    "ingress",
+    "mpu",
+    "raw",
+    "pppoe-vcmux",
+    "satellite",
     "stab",
     "linklayer",
     "atm",
