@@ -43,6 +43,7 @@ mod app;
 mod bonded;
 mod card;
 mod frames;
+mod headers;
 mod host;
 mod link;
 mod merge;

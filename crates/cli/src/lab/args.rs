@@ -104,7 +104,8 @@ impl Scenario {
 /// What may be other than an experiment's file says.
 #[derive(Args, Debug)]
 pub(super) struct ChangeArgs {
-    /// Put this queueing discipline, in tc's words, before the bottleneck of each run that says none of its own, e.g. 'fq_codel target 5ms'.
+    /// Put this queueing discipline, in tc's words, before the bottleneck of each run that says none of its own, e.g. 'fq_codel target 5ms' or
+    /// 'cake bandwidth 20mbit'.
     #[arg(long, value_name = "WORDS", value_parser = discipline, conflicts_with = "host")]
     pub(super) qdisc: Option<String>,
     /// Play it at the time of the clock, between two network namespaces, with this TCP at the ends of its path: `kernel`, `firstbyte`, or

@@ -12,7 +12,7 @@ use core::time::Duration;
 use proto::{ConnId, Instant, Stack};
 use qdisc::{
     DqlConfig, DropReason, Input, InputConfig, InputEvent, InputLoss, InputStats, Nic, NicConfig, NicEvent,
-    Packet, Parcel, RingStats, TcError, Verdict,
+    Packet, Parcel, RingStats, Segments, TcError, Verdict,
 };
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ struct Outgoing {
     owner: Option<ConnId>,
     frames: SmallVec<[Traveller; 1]>,
     len: usize,
+    /// Bytes for which it counts among those of its connection that are below the stack.
+    counted: usize,
 }
 
 impl Packet for Outgoing {
@@ -93,6 +95,45 @@ impl Packet for Outgoing {
 
     fn set_ce(&mut self) {
         self.frames.iter_mut().for_each(Packet::set_ce);
+    }
+
+    fn dscp(&self) -> u8 {
+        self.frames.first().map_or(0, Packet::dscp)
+    }
+
+    fn clear_dscp(&mut self) {
+        self.frames.iter_mut().for_each(Packet::clear_dscp);
+    }
+
+    fn source_hash(&self) -> u32 {
+        self.frames.first().map_or(0, Packet::source_hash)
+    }
+
+    fn destination_hash(&self) -> u32 {
+        self.frames.first().map_or(0, Packet::destination_hash)
+    }
+
+    fn tcp(&self) -> Option<qdisc::TcpFields> {
+        self.frames.first().and_then(Packet::tcp)
+    }
+
+    fn segments(&self) -> Option<Segments> {
+        let [first, .., last] = &self.frames[..] else { return None };
+        let len = |frame: &Traveller| frame.bytes.len() as u32;
+        Some(Segments { count: self.frames.len() as u32, len: len(first), last_len: len(last) })
+    }
+
+    fn into_segments(self) -> Result<Vec<(Outgoing, usize)>, Outgoing> {
+        let Outgoing { owner, frames, counted, .. } = self;
+        let lens: usize = frames.iter().map(|frame| frame.bytes.len()).sum();
+        // The headers that all but the first repeat were counted once.
+        let repeated = lens.saturating_sub(counted) / frames.len().saturating_sub(1).max(1);
+        let single = |(n, frame): (usize, Traveller)| {
+            let len = frame.bytes.len();
+            let counted = if n == 0 { len } else { len.saturating_sub(repeated) };
+            (Outgoing { owner, frames: SmallVec::from_iter([frame]), len, counted }, len)
+        };
+        Ok(frames.into_iter().enumerate().map(single).collect())
     }
 }
 
@@ -210,7 +251,7 @@ impl Card {
         }
         let len = packet.len();
         self.count_below(stack, now, owner, len);
-        let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
+        let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len, counted: len });
         self.note_dropped(stack, now, events);
         self.note_held(events);
         if matches!(verdict, Verdict::Dropped(_)) {
@@ -262,7 +303,7 @@ impl Card {
         while let Some(event) = self.nic.poll(now.as_nanos()) {
             match event {
                 NicEvent::Sent { frame, .. } => events.push(CardEvent::OnLine(frame)),
-                NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.len),
+                NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.counted),
             }
         }
         self.note_dropped(stack, now, events);
@@ -291,7 +332,7 @@ impl Card {
         }
         let dropped: Vec<(Outgoing, DropReason)> = self.nic.drain_dropped().collect();
         for (packet, reason) in dropped {
-            self.is_gone(stack, now, packet.owner, packet.len);
+            self.is_gone(stack, now, packet.owner, packet.counted);
             let by = super::link::words(reason);
             events.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
         }
@@ -327,4 +368,23 @@ impl Card {
 /// A duration in `qdisc`'s nanoseconds.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::PacketId;
+
+    #[test]
+    fn what_is_taken_apart_counts_as_much_below_the_stack_as_before() {
+        let frame = |len| Traveller::new(PacketId(1), vec![0x45; len].into());
+        // 2500 bytes of text and one header of 40 were given; each frame has a header.
+        let frames = SmallVec::from_iter([frame(1040), frame(1040), frame(540)]);
+        let large = Outgoing { owner: None, frames, len: 2540, counted: 2540 };
+        assert_eq!(large.segments(), Some(Segments { count: 3, len: 1040, last_len: 540 }));
+        let frames = large.into_segments().ok().unwrap();
+        let counted: Vec<(usize, usize)> = frames.iter().map(|(frame, len)| (*len, frame.counted)).collect();
+        assert_eq!(counted, [(1040, 1040), (1040, 1000), (540, 500)]);
+        assert!(frames.iter().all(|(frame, len)| frame.segments().is_none() && frame.len() == *len));
+    }
 }

@@ -136,6 +136,7 @@ pub(super) fn words(reason: DropReason) -> &'static str {
         DropReason::Horizon => "departs too late",
         DropReason::TooBig => "longer than the bucket",
         DropReason::NoClass => "no class",
+        DropReason::NeedlessAck => "a later acknowledgment waits",
         DropReason::Purged => "queue taken away",
         _ => "another reason",
     }

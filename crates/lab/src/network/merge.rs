@@ -1,6 +1,7 @@
 //! Frames that follow each other become one packet (GRO, Linux's `tcp_gro_receive`).
 
-use super::queue::{Traveller, put_checksum};
+use super::headers::put_checksum;
+use super::queue::Traveller;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};

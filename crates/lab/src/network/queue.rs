@@ -2,7 +2,7 @@
 
 use crate::capture::PacketId;
 use bytes::Bytes;
-use qdisc::{Dequeue, Device, Dropped, Ecn, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
+use qdisc::{Dequeue, Device, Dropped, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
 use wire::{RxChecksum, RxPacket};
 
 /// A packet on its way.
@@ -106,68 +106,4 @@ impl<P: Packet + 'static> Qdisc<P> for Queue<P> {
     fn can_bypass(&self) -> bool {
         each!(self, q => q.can_bypass())
     }
-}
-
-/// Of an IPv4 or IPv6 header: version, and where the ECN field lies.
-fn version(bytes: &[u8]) -> Option<u8> {
-    (bytes.len() >= 40).then(|| bytes[0] >> 4)
-}
-
-impl Packet for Traveller {
-    /// Addresses, and the ports that follow them in a packet without extension headers.
-    fn flow_hash(&self) -> u32 {
-        let place = match version(&self.bytes) {
-            Some(4) => 12..24,
-            Some(6) => 8..44,
-            _ => return 0,
-        };
-        let mut hash: u32 = 0x811c_9dc5;
-        for byte in self.bytes.get(place).unwrap_or_default() {
-            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        }
-        // Spread over the high bits too, which disciplines scale down to their buckets.
-        hash ^= hash >> 15;
-        hash.wrapping_mul(0x2c1b_3c6d)
-    }
-
-    fn ecn(&self) -> Ecn {
-        let field = match version(&self.bytes) {
-            Some(4) => self.bytes[1] & 3,
-            Some(6) => self.bytes[1] >> 4 & 3,
-            _ => 0,
-        };
-        [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(field)]
-    }
-
-    fn set_ce(&mut self) {
-        let mut bytes = self.bytes.to_vec();
-        match version(&bytes) {
-            Some(4) => {
-                bytes[1] |= 3;
-                let header = usize::from(bytes[0] & 15) * 4;
-                let Some(header) = bytes.get_mut(..header) else { return };
-                put_checksum(header);
-            }
-            Some(6) => bytes[1] |= 0x30,
-            _ => return,
-        }
-        self.bytes = bytes.into();
-    }
-
-    fn flip_bit(&mut self, bit: u64) {
-        let mut bytes = self.bytes.to_vec();
-        if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| bytes.get_mut(index)) {
-            *byte ^= 0x80 >> (bit % 8);
-        }
-        *self = Traveller::altered(self.packet, bytes.into());
-    }
-}
-
-/// Makes the checksum of an IPv4 header right.
-pub(super) fn put_checksum(header: &mut [u8]) {
-    header[10..12].fill(0);
-    let mut sum = wire::Checksum::new();
-    sum.add(header);
-    let sum = sum.finish();
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
 }

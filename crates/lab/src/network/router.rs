@@ -1,6 +1,6 @@
 //! What a router does with a packet that is for others (RFC 1812 §5.2.1.2, §5.3.1); of IPv4.
 
-use super::queue::put_checksum;
+use super::headers::put_checksum;
 use bytes::Bytes;
 use core::net::IpAddr;
 use wire::{Addr, Icmp, IcmpError, IpHeader, protocol};

@@ -246,6 +246,28 @@ mod tests {
     }
 
     #[test]
+    fn marks_that_are_late_are_not_made_up_for() {
+        let mut cobalt = Cobalt { dropping: true, drop_next: 1000 * MS, ..Cobalt::default() };
+        cobalt.step(4, &CobaltParams { interval: 0, ..PARAMS });
+        let mut skb = Skb::new(Capable, 1500);
+        skb.time = 1000 * MS;
+        // 200 ms late: one mark, one for which the clock is put right, and then an interval over √6.
+        let mut marks = |now: Nanos| {
+            let mut mark = || cobalt.signal(now, &PARAMS, &mut skb, 0, &mut Rng::new(1));
+            (0..10).filter(|_| mark() == Signal::Marked).count()
+        };
+        assert_eq!((marks(1200 * MS), marks(1240 * MS), marks(1241 * MS)), (2, 0, 1));
+    }
+
+    #[derive(Clone)]
+    struct Capable;
+    impl Packet for Capable {
+        fn ecn(&self) -> crate::Ecn {
+            crate::Ecn::Ect0
+        }
+    }
+
+    #[test]
     fn blue_rises_by_a_256th_when_full_and_falls_by_a_4096th_when_empty_at_most_once_a_target() {
         let mut cobalt = Cobalt::default();
         assert!(cobalt.queue_is_full(10 * MS, &PARAMS), "it begins");

@@ -271,6 +271,36 @@ mod tests {
     }
 
     #[test]
+    fn a_bulk_flow_that_is_taken_over_counts_for_its_new_host() {
+        #[derive(Clone)]
+        struct From(u32, u32);
+        impl Packet for From {
+            fn flow_hash(&self) -> u32 {
+                self.1
+            }
+            fn source_hash(&self) -> u32 {
+                self.0
+            }
+        }
+        let isolation = CakeIsolation::DualSrcHost;
+        let mut table = Table::new(3);
+        let mut flows: Vec<Flow<From>> = (0..QUEUES).map(|_| Flow::new()).collect();
+        let set = |number: u32| Key::of(&From(0, number), isolation, 3).flow as usize % QUEUES / WAYS;
+        let same: Vec<u32> = (0..).filter(|number| set(*number) == set(0)).take(9).collect();
+        for number in &same[..8] {
+            let queue = table.queue_of(&From(1, *number), isolation, &mut flows);
+            flows[queue].standing = Standing::Bulk;
+            table.add_bulk(&flows[queue], isolation);
+        }
+        let first = table.queue_of(&From(1, same[0]), isolation, &mut flows);
+        let of_first = flows[first].source;
+        assert_eq!(table.sources.load(of_first), 8);
+        let taken = table.queue_of(&From(2, same[8]), isolation, &mut flows);
+        assert_eq!(table.sources.load(of_first), 7);
+        assert_eq!((table.sources.load(flows[taken].source), table.load(&flows[taken], isolation)), (1, 1));
+    }
+
+    #[test]
     fn hosts_that_talk_to_each_other_are_one_flow_of_hosts_in_each_direction() {
         #[derive(Clone)]
         struct Between(u32, u32, u32);

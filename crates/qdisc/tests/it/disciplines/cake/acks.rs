@@ -36,6 +36,22 @@ fn one_that_could_be_spared_stays_beside_the_last() {
 }
 
 #[test]
+fn behind_the_bottleneck_what_is_spared_counts_as_sent() {
+    let next = |words: &str| {
+        let words = format!("cake bandwidth 8mbit besteffort ack-filter-aggressive {words}");
+        let mut bed = Bed::new(&words, None);
+        bed.send(0, 9, 1000);
+        for number in 1..4 {
+            bed.offer(Frame { number, flow: 1, tcp: Some(pure(number * 1000)), ..Frame::default() }, 60);
+        }
+        bed.drain();
+        (bed.left[1].frame.number, bed.left[1].at / 1000)
+    };
+    // A frame of 1000 bytes and, behind the bottleneck, two of 60.
+    assert_eq!((next("egress"), next("ingress")), ((3, 1000), (3, 1120)));
+}
+
+#[test]
 fn duplicates_are_counted_by_who_receives_them() {
     assert_eq!(dropped("ack-filter-aggressive", &[pure(1000), pure(1000), pure(1000), pure(1000)]), []);
 }

@@ -44,9 +44,14 @@ fn another_round_trip_is_another_pace() {
 
 #[test]
 fn the_last_packet_of_a_flow_is_not_dropped() {
-    let mut bed = flood("", Ecn::NotEct);
-    bed.drain();
-    assert_eq!(bed.left.last().unwrap().frame.number, 299);
+    for (count, lost) in [(9, vec![]), (10, vec![8])] {
+        let mut bed = Bed::new("cake bandwidth 8mbit besteffort", None);
+        for number in 0..count {
+            bed.send(number, 1, 1000);
+        }
+        bed.drain();
+        assert_eq!(bed.lost(), lost, "of {count}");
+    }
 }
 
 #[test]
@@ -72,6 +77,27 @@ fn behind_the_bottleneck_what_is_dropped_counts_as_sent() {
     assert_eq!(at("ingress"), [(7, 7), (9, 8), (10, 10), (11, 11)]);
 }
 
+#[test]
+fn behind_the_bottleneck_a_flow_pays_for_what_it_loses() {
+    // Both flows are signalled as often; one loses packets, the other is marked.
+    let both = |words: &str| {
+        let mut bed =
+            Bed::new(&format!("cake bandwidth 8mbit besteffort metro memlimit 100mb {words}"), None);
+        for number in 0..2000 {
+            for (flow, ecn) in [(1, Ecn::NotEct), (2, Ecn::Ect0)] {
+                bed.offer(Frame { number, flow, ecn, ..Frame::default() }, 1000);
+            }
+        }
+        bed.advance(400 * MS);
+        let left = |flow| bed.left.iter().filter(|left| left.frame.flow == flow).count();
+        (left(1), left(2), bed.dropped.len())
+    };
+    let (loses, marked, dropped) = both("ingress");
+    assert!(dropped > 100 && marked.abs_diff(loses + dropped) <= 2, "{loses} and {dropped} beside {marked}");
+    let (loses, marked, dropped) = both("egress");
+    assert!(dropped > 100 && marked.abs_diff(loses) <= 2, "{loses} and {dropped} beside {marked}");
+}
+
 /// A frame of 1000 bytes takes 1768 in memory.
 const TEN_FRAMES: usize = 17_680;
 
@@ -91,6 +117,49 @@ fn when_memory_is_full_the_longest_queue_gives_up_its_oldest() {
     assert_eq!(bed.send(23, 3, 60), Verdict::Queued);
     assert_eq!((bed.lost(), bed.stats().qlen), (vec![1, 2, 3], 10));
     assert!(bed.tc("-s qdisc show").contains(" memory used: 19Kb of 17680b\n"), "19,448 bytes at most");
+}
+
+#[test]
+fn behind_the_bottleneck_what_finds_no_memory_counts_as_sent_too() {
+    let second = |words: &str| {
+        let mut bed =
+            Bed::new(&format!("cake bandwidth 8mbit besteffort memlimit {TEN_FRAMES} {words}"), None);
+        for number in 0..12 {
+            bed.send(number, 1, 1000); // one leaves, ten wait, one is too many
+        }
+        bed.drain();
+        bed.left[1].at
+    };
+    assert_eq!(second("egress"), MS);
+    // 2 ms by what was counted, but never more than one and a half times what left.
+    assert_eq!(second("ingress"), MS * 3 / 2);
+}
+
+#[test]
+fn whatever_came_and_went_it_is_the_longest_queue_that_gives_way() {
+    let mut bed = Bed::new("cake bandwidth 3mbit diffserv4 interplanetary memlimit 60kb", None);
+    let mut rng = qdisc::Rng::new(5);
+    let (mut backlog, mut left, mut dropped) = ([0i64; 12], 0, 0);
+    for number in 0..6000 {
+        // Flows come and go: some hundred frames are of a few of them only.
+        let flow = (rng.below(4) as u32 + number / 300) % 12;
+        let len = 100 + rng.below(1400) as usize;
+        let dscp = [0, 8, 34, 46][flow as usize % 4];
+        backlog[flow as usize] += len as i64;
+        bed.offer(Frame { number, flow, dscp, ..Frame::default() }, len);
+        for lost in &bed.dropped[dropped..] {
+            let flow = lost.skb.packet.flow as usize;
+            assert_eq!(Some(&backlog[flow]), backlog.iter().max(), "at frame {number}");
+            backlog[flow] -= lost.skb.len() as i64;
+        }
+        dropped = bed.dropped.len();
+        bed.advance(u64::from(number + 1) * MS + rng.below(MS));
+        for sent in &bed.left[left..] {
+            backlog[sent.frame.flow as usize] -= sent.len as i64;
+        }
+        left = bed.left.len();
+    }
+    assert!(dropped > 1000, "{dropped}");
 }
 
 #[test]

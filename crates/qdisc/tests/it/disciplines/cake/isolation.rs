@@ -110,6 +110,49 @@ fn flows_of_different_packets_get_the_same_bytes() {
 }
 
 #[test]
+fn flows_that_are_over_do_not_count_against_their_host() {
+    let mut bed = Bed::new("cake bandwidth 8mbit besteffort interplanetary memlimit 1gb", None);
+    let offer = |bed: &mut Bed, flow, count| {
+        for number in 0..count {
+            let source = if flow == 9 { 2 } else { 1 };
+            bed.offer(Frame { number, flow, source, destination: flow, ..Frame::default() }, 1000);
+        }
+    };
+    for flow in 0..8 {
+        offer(&mut bed, flow, 20);
+    }
+    offer(&mut bed, 9, 3000);
+    bed.advance(SECOND);
+    let before = bed.left.len();
+    offer(&mut bed, 8, 1000);
+    bed.advance(2 * SECOND);
+    let of = |flow| bed.left.iter().skip(before).filter(|left| left.frame.flow == flow).count();
+    assert!(of(8).abs_diff(of(9)) <= 10, "{} and {}", of(8), of(9));
+}
+
+#[test]
+fn a_flow_that_only_pays_what_it_owes_is_no_bulk_flow() {
+    // A quantum of 300 bytes: a packet of 1000 leaves a deficit.
+    let mut bed = Bed::new("cake bandwidth 8mbit besteffort", None);
+    bed.send(0, 1, 1000);
+    bed.advance(MS / 2);
+    for number in 1..10 {
+        bed.send(number, 2, 1000);
+    }
+    let counts = |bed: &mut Bed| (row(bed, "sp_flows").concat(), row(bed, "bk_flows").concat());
+    bed.advance(MS + MS / 2);
+    assert_eq!(
+        counts(&mut bed),
+        ("2".into(), "0".into()),
+        "the first is empty, the second had its first turn"
+    );
+    bed.send(10, 1, 1000);
+    assert_eq!(counts(&mut bed), ("1".into(), "1".into()), "now the first has more than its share");
+    bed.advance(2 * MS + MS / 2);
+    assert_eq!(counts(&mut bed), ("0".into(), "2".into()));
+}
+
+#[test]
 fn idle_flows_are_forgotten() {
     let mut bed = Bed::new("cake bandwidth 8mbit besteffort", None);
     bed.send(1, 1, 100);

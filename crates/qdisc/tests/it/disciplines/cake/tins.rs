@@ -71,6 +71,23 @@ fn voice_above_its_threshold_does_not() {
 }
 
 #[test]
+fn what_voice_sent_while_nobody_else_did_is_not_held_against_it() {
+    let mut bed = Bed::new("cake bandwidth 8mbit interplanetary", None);
+    for number in 100..200 {
+        bed.offer(marked(number, VOICE), 1000);
+    }
+    // For 40 ms it has four times its share.
+    bed.advance(40 * MS + MS / 2);
+    for number in 0..40 {
+        bed.offer(marked(number, 0), 1000);
+    }
+    bed.advance(50 * MS);
+    let voice = |l: &&crate::disciplines::bed::Left| l.frame.dscp == VOICE && l.at > 40 * MS;
+    let times: Vec<u64> = bed.left.iter().filter(voice).map(|l| l.at / MS).collect();
+    assert_eq!(times, [44, 48], "as soon as one packet's share has passed");
+}
+
+#[test]
 fn besteffort_sees_no_dscp() {
     let mut bed = Bed::new("cake bandwidth 8mbit besteffort flowblind", None);
     for (number, dscp) in (0..).zip([BULK, 0, VIDEO, VOICE, BULK]) {
