@@ -16,7 +16,8 @@
 //!
 //! Not here: `nat` (no address is translated), `autorate-ingress` (nothing is received), filters, and classes, which in Linux only show
 //! flows. A large segment is taken apart if its packet can be ([`Packet::into_segments`]); else, as with `no-split-gso`, it stays one, and
-//! each of its frames counts with its own overhead. Random numbers are of a seeded generator, not those of Linux.
+//! each of its frames counts with its own overhead. Random numbers are of a seeded generator, not those of Linux. The source was followed;
+//! no kernel was at hand to play the same packets.
 
 mod ack_filter;
 mod cobalt;

@@ -1,4 +1,6 @@
 //! Options of queueing disciplines in the words of tc(8), by include/uapi/linux/pkt_sched.h.
+mod cake;
+
 use crate::sources::generic::Attributes;
 
 /// The options of one; none of a kind that is not known here.
@@ -10,6 +12,7 @@ pub(super) fn words(kind: &str, bytes: &[u8]) -> Vec<(String, String)> {
         "tbf" => token_bucket(&Attributes::within(bytes)),
         "htb" => classes(&Attributes::within(bytes)),
         "fq_codel" => Some(fq_codel(&Attributes::within(bytes))),
+        "cake" => Some(cake::words(&Attributes::within(bytes))),
         _ => None,
     };
     words.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn short_options_are_no_options() {
-        for kind in ["pfifo_fast", "pfifo", "bfifo", "tbf", "htb", "fq_codel", "other"] {
+        for kind in ["pfifo_fast", "pfifo", "bfifo", "tbf", "htb", "fq_codel", "cake", "other"] {
             for length in 0..20 {
                 assert!(words(kind, &[1; 19][..length.min(3)]).is_empty(), "{kind}");
             }

@@ -120,12 +120,16 @@ fn large(number: u32) -> Frame {
 #[test]
 fn a_large_segment_is_taken_apart_so_that_others_come_between() {
     let mut bed = Bed::new("cake bandwidth 8mbit overhead 0 besteffort", None);
+    bed.advance(SECOND);
     bed.offer(large(1), 2434);
     bed.offer(Frame { number: 2, flow: 2, offset: 14, ..Frame::default() }, 114);
     bed.drain();
-    let left: Vec<_> = bed.left.iter().map(|left| (left.frame.number, left.len, left.at / MICRO)).collect();
+    let time = |at: u64| (at - SECOND) / MICRO;
+    let left: Vec<_> = bed.left.iter().map(|left| (left.frame.number, left.len, time(left.at))).collect();
     assert_eq!(left, [(1, 1014, 0), (2, 114, 1000), (1, 1014, 1100), (1, 514, 2100)]);
     assert_eq!((bed.stats().packets, bed.stats().bytes), (4, 2656));
+    // Of 0, 1, 1.1 and 2.1 ms each counts for a quarter.
+    assert_eq!(super::row(&mut bed, "pk_delay"), ["871us"]);
 }
 
 #[test]

@@ -86,6 +86,17 @@ fn names_of_distances_stand_for_round_trips() {
 }
 
 #[test]
+fn at_low_rates_the_target_is_one_and_a_half_frames_and_the_interval_at_least_two_targets() {
+    // A frame of 1514 bytes takes 1.514 ms.
+    let mut bed = Bed::new("cake bandwidth 8mbit besteffort datacentre", None);
+    assert_eq!(super::row(&mut bed, "target"), ["2.27ms"]);
+    assert_eq!(super::row(&mut bed, "interval"), ["4.54ms"]);
+    bed.tc("qdisc change root handle 1: cake metro");
+    assert_eq!(super::row(&mut bed, "target"), ["2.27ms"]);
+    assert_eq!(super::row(&mut bed, "interval"), ["11.8ms"], "10 ms, and what the target was raised by");
+}
+
+#[test]
 fn what_is_not_changed_stays() {
     let mut bed = Bed::new("cake bandwidth 20mbit ethernet wash", None);
     bed.tc("qdisc change root handle 1: cake besteffort rtt 50ms");
