@@ -132,7 +132,7 @@ fn framing(
         // Once it took off the link header, which is done by itself now. tc still reads past it.
         "via-ethernet" => {}
         "overhead" => *overhead = Some(within(word, words, &OVERHEADS)?),
-        "mpu" => framing.mpu = within(word, words, &MPUS)? as u16,
+        "mpu" => set(&mut framing.mpu, within(word, words, &MPUS)? as u16),
         _ => return Ok(false),
     }
     Ok(true)
@@ -146,11 +146,11 @@ fn within(word: &str, words: &mut Words<'_>, range: &RangeInclusive<i32>) -> Res
 
 fn option(word: &str, words: &mut Words<'_>, config: &mut CakeConfig) -> Result<(), TcError> {
     match word {
-        "bandwidth" => config.bandwidth = words.rate(word)?,
+        "bandwidth" => set(&mut config.bandwidth, words.rate(word)?),
         "unlimited" => config.bandwidth = 0,
         "rtt" => {
             let interval = Nanos::from(words.time(word)?);
-            config.interval = interval.max(1) * MICRO;
+            set(&mut config.interval, interval * MICRO);
             config.target = (interval / RTT_PER_TARGET).max(1) * MICRO;
         }
         "wash" => config.wash = true,
@@ -183,6 +183,13 @@ fn option(word: &str, words: &mut Words<'_>, config: &mut CakeConfig) -> Result<
         _ => return Err(unknown(word)),
     }
     Ok(())
+}
+
+/// tc sends no zero: what was there before stays.
+fn set<T: Default + PartialEq>(place: &mut T, value: T) {
+    if value != T::default() {
+        *place = value;
+    }
 }
 
 /// tc's target is a twentieth of the round-trip time.

@@ -36,6 +36,7 @@ fn every_word_is_shown_again() {
     }
 }
 
+/// What tc 6.1 sends to the kernel for these words.
 #[test]
 fn names_of_links_stand_for_overheads_that_add_up() {
     let framing = |words: &str| {
@@ -59,6 +60,13 @@ fn names_of_links_stand_for_overheads_that_add_up() {
         ("bridged-ptm via-ethernet", "ptm overhead 22"),
         ("pppoe-ptm overhead 10 noatm", "noatm overhead 10"),
         ("raw overhead 10", "raw overhead 10"),
+        ("overhead 10 raw", "raw overhead 0"),
+        ("raw atm", "raw atm overhead 0"),
+        ("atm raw", "raw overhead 0"),
+        ("atm docsis", "noatm overhead 18 mpu 64"),
+        ("atm ethernet", "atm overhead 38 mpu 84"),
+        ("conservative ether-vlan", "atm overhead 52"),
+        ("ether-vlan conservative", "atm overhead 48"),
         ("ethernet raw", "raw overhead 0 mpu 84"),
     ] {
         assert_eq!(framing(words).as_deref(), Some(expected), "{words}");
@@ -102,6 +110,8 @@ fn what_is_not_changed_stays() {
     bed.tc("qdisc change root handle 1: cake besteffort rtt 50ms");
     let expected = "qdisc cake 1: root refcnt 2 bandwidth 20Mbit besteffort triple-isolate nonat wash no-ack-filter split-gso rtt 50ms noatm overhead 38 mpu 84 \n";
     assert_eq!(bed.tc("qdisc show"), expected);
+    bed.tc("qdisc change root handle 1: cake bandwidth 0 mpu 0");
+    assert_eq!(bed.tc("qdisc show"), expected, "tc sends no zeros");
 }
 
 #[test]
