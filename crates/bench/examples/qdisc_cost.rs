@@ -48,7 +48,8 @@ const KINDS: &[(&str, &[&str])] = &[
     ("fq_codel", &["qdisc add root handle 1: fq_codel"]),
     ("pie", &["qdisc add root handle 1: pie"]),
     ("fq", &["qdisc add root handle 1: fq"]),
-    ("cake", &["qdisc add root handle 1: cake bandwidth 3gbit"]),
+    // These frames know of no hosts: a thousand flows of one would have quanta of a byte or two.
+    ("cake", &["qdisc add root handle 1: cake bandwidth 3gbit flows"]),
     ("netem", &["qdisc add root handle 1: netem delay 400us 100us loss 0.1%"]),
 ];
 

@@ -10,7 +10,8 @@
 //! - `config`: what tc gives it. `xstats`: what it counts.
 //! - `diffserv`: which tin a codepoint goes to, and the tins' shares.
 //! - `hash`: queues in sets of eight, and how many bulk flows each host has.
-//! - `tin`, `flow`: turns of new, old and decaying flows, by deficits.
+//! - `tin`, `rounds`, `flow`: turns of new, old and decaying flows, by deficits.
+//! - `ack_filter`, `overflow`: what is dropped before its turn.
 //! - `cobalt`: whether a packet is marked or dropped.
 //! - `shaper`, `overhead`: when the next packet may leave, by what it takes on the wire.
 //!
@@ -27,6 +28,7 @@ mod flow;
 mod hash;
 mod overflow;
 mod overhead;
+mod rounds;
 mod shaper;
 mod tin;
 mod xstats;
@@ -366,7 +368,7 @@ impl<P: Packet> Cake<P> {
             let Some(Waiting { mut skb, wire_len }) = self.pop(place) else { return Served::Nothing };
             let Some(tin) = self.tins.get_mut(usize::from(place.tin)) else { return Served::Nothing };
             let Some(flow) = tin.flows.get_mut(usize::from(place.queue)) else { return Served::Nothing };
-            let bulk_flows = if is_ingress { tin.rounds.bulk_flows.into() } else { 0 };
+            let bulk_flows = if is_ingress { tin.rounds.bulk_flows().into() } else { 0 };
             let signal = flow.cobalt.signal(now, &tin.params, &mut skb, bulk_flows, &mut self.rng);
             // The last packet of a queue is never dropped.
             let is_lost = matches!(signal, Signal::Drop { .. }) && !flow.queue.is_empty();

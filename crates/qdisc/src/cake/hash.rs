@@ -198,7 +198,8 @@ impl Table {
         }
     }
 
-    /// The bulk flows of whichever of a flow's hosts has more, at least one: by so much its quantum is divided.
+    /// The bulk flows of whichever of a flow's hosts has more, at least one: by so much its quantum is divided. A thousand flows of one
+    /// host have quanta of a byte or two, so that a packet takes hundreds of rounds, here as in Linux.
     pub(super) fn load<P>(&self, flow: &Flow<P>, isolation: CakeIsolation) -> u16 {
         let mut load = 1;
         if isolation.shares_by_source() {

@@ -3,11 +3,11 @@ use super::cobalt::CobaltParams;
 use super::diffserv::Share;
 use super::flow::{Flow, Standing};
 use super::hash::{QUEUES, Table};
+use super::rounds::Rounds;
 use super::shaper::{ByteTime, TinClock};
 use super::xstats::CakeTinXstats;
 use super::{CakeConfig, CakeIsolation};
 use crate::{Nanos, Rng};
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// A tin's counters that only rise, and their averages.
@@ -43,102 +43,6 @@ pub(super) struct Tin<P> {
     pub(super) unresponsive_flows: u32,
 }
 
-/// The flows in the order of their turns.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rounds {
-    new: VecDeque<u16>,
-    old: VecDeque<u16>,
-    decaying: VecDeque<u16>,
-    pub(super) sparse_flows: u32,
-    pub(super) bulk_flows: u32,
-    decaying_flows: u32,
-}
-
-/// The lists of flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
-    New,
-    Old,
-    Decaying,
-}
-
-impl Rounds {
-    /// Does a flow that has or may have packets wait for its turn?
-    pub(super) fn has_work(&self) -> bool {
-        self.sparse_flows + self.bulk_flows > 0
-    }
-
-    fn list(&mut self, list: List) -> &mut VecDeque<u16> {
-        match list {
-            List::New => &mut self.new,
-            List::Old => &mut self.old,
-            List::Decaying => &mut self.decaying,
-        }
-    }
-
-    /// Takes out the flow whose turn it is: at first one that decays, then the new ones, then the old ones.
-    pub(super) fn pop(&mut self, is_first: bool) -> Option<u16> {
-        let head = |list: &mut VecDeque<u16>| list.pop_front();
-        if is_first && let Some(queue) = head(&mut self.decaying) {
-            return Some(queue);
-        }
-        head(&mut self.new).or_else(|| head(&mut self.old)).or_else(|| head(&mut self.decaying))
-    }
-
-    /// Puts a flow back where it was taken from, since it keeps its turn.
-    pub(super) fn keep(&mut self, queue: u16, standing: Standing) {
-        let list = match standing {
-            Standing::Sparse => List::New,
-            Standing::Decaying => List::Decaying,
-            Standing::None | Standing::SparseWait | Standing::Bulk => List::Old,
-        };
-        self.list(list).push_front(queue);
-    }
-
-    /// A flow that used up its quantum goes to the end of the old ones.
-    pub(super) fn requeue(&mut self, queue: u16) {
-        self.old.push_back(queue);
-    }
-
-    /// Counts a flow where it stands now instead of where it stood.
-    pub(super) fn recount(&mut self, from: Standing, to: Standing) {
-        if let Some(count) = self.count_of(from) {
-            *count = count.saturating_sub(1);
-        }
-        if let Some(count) = self.count_of(to) {
-            *count += 1;
-        }
-    }
-
-    fn count_of(&mut self, standing: Standing) -> Option<&mut u32> {
-        match standing {
-            Standing::None => None,
-            Standing::Sparse | Standing::SparseWait => Some(&mut self.sparse_flows),
-            Standing::Bulk => Some(&mut self.bulk_flows),
-            Standing::Decaying => Some(&mut self.decaying_flows),
-        }
-    }
-
-    /// A flow has become empty and is remembered.
-    pub(super) fn decay(&mut self, queue: u16) {
-        self.decaying.push_back(queue);
-    }
-
-    /// A flow that was forgotten, or is about to be, begins.
-    pub(super) fn begin(&mut self, queue: u16, from: Standing) {
-        if from == Standing::Decaying {
-            for list in [List::Decaying, List::Old] {
-                let list = self.list(list);
-                if let Some(place) = list.iter().position(|other| *other == queue) {
-                    list.remove(place);
-                    break;
-                }
-            }
-        }
-        self.new.push_back(queue);
-    }
-}
-
 /// A quantum without a shaper, and at most, bytes.
 const QUANTUM_MAX: u64 = 1514;
 const QUANTUM_MIN: u64 = 300;
@@ -158,7 +62,7 @@ impl<P> Tin<P> {
             deficit: 0,
             flow_quantum: 0,
             threshold: 0,
-            rounds: Rounds::default(),
+            rounds: Rounds::new(),
             unresponsive_flows: 0,
         }
     }
@@ -271,8 +175,8 @@ impl<P> Tin<P> {
             drops,
             ecn_marks,
             ack_drops,
-            sparse_flows: self.rounds.sparse_flows + self.rounds.decaying_flows,
-            bulk_flows: self.rounds.bulk_flows,
+            sparse_flows: self.rounds.sparse_flows() + self.rounds.decaying_flows(),
+            bulk_flows: self.rounds.bulk_flows(),
             unresponsive_flows: self.unresponsive_flows,
             max_len,
             quantum: self.flow_quantum,
