@@ -412,7 +412,9 @@ const MEMORY_LIMIT_MIN: u32 = 4 << 20;
 /// Full frames whose bytes are the most that the limit of memory is without being configured.
 const FRAMES_MAX: u32 = 10_240;
 
+// Not inlined where one of several disciplines is called: every other one would pay for the stack that this one needs.
 impl<P: Packet> Qdisc<P> for Cake<P> {
+    #[inline(never)]
     fn enqueue(&mut self, now: Nanos, mut skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
         let isolation = self.config.isolation;
         let number = self.tin_of(&mut skb.packet);
@@ -430,6 +432,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         if self.make_room(now, place, dropped) { Verdict::Congestion } else { Verdict::Queued }
     }
 
+    #[inline(never)]
     fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<Dropped<P>>) -> Dequeue<P> {
         let mut is_first = true;
         while self.stats.qlen > 0 {

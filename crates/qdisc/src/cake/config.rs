@@ -123,7 +123,7 @@ pub enum CakeAckFilter {
     /// None.
     #[default]
     Off,
-    /// All but two of those that can be spared.
+    /// All that can be spared but one.
     Conservative,
     /// All that can be spared.
     Aggressive,
