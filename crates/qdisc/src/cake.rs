@@ -133,8 +133,8 @@ impl<P: Packet> Cake<P> {
         let wanted = match (configured, bandwidth) {
             (0, 0) => u32::MAX,
             (0, _) => {
-                let in_flight = u128::from(bandwidth) * u128::from(interval) / NANOS_PER_SECOND;
-                u32::try_from(in_flight * 4).unwrap_or(u32::MAX).max(MEMORY_LIMIT_MIN)
+                let bytes = 4 * u128::from(bandwidth) * u128::from(interval) / NANOS_PER_SECOND;
+                u32::try_from(bytes).unwrap_or(u32::MAX).max(MEMORY_LIMIT_MIN)
             }
             (configured, _) => configured,
         };

@@ -232,6 +232,8 @@ fn a_discipline_on_a_wire_keeps_its_queue_short() {
     let (fifo, codel) = (longest_wait(None), longest_wait(Some("fq_codel target 5ms")));
     assert!(fifo > 150_000_000, "{fifo}");
     assert!(codel < fifo, "{codel} of {fifo}");
+    let cake = longest_wait(Some("cake bandwidth 4900kbit besteffort"));
+    assert!(cake < codel, "{cake} of {codel}");
 }
 
 #[test]
