@@ -27,8 +27,8 @@ pub trait Packet: Clone {
     /// Sets Congestion Experienced; called only if [`Packet::ecn`] is not [`Ecn::NotEct`].
     fn set_ce(&mut self) {}
 
-    /// The Differentiated Services codepoint of its IP header (RFC 2474 section 3), 0 to 63; 0 if it has none. cake wants CS7 (56) of
-    /// ARP.
+    /// The Differentiated Services codepoint of its IP header (RFC 2474 section 3), 0 to 63; 0 if it has none, but 56 (CS7) for ARP, as
+    /// Linux's cake takes it.
     fn dscp(&self) -> u8 {
         0
     }
