@@ -5,7 +5,7 @@
 
 mod retry_limits;
 
-use crate::scenario::{Opt, Scenario, Step};
+use crate::scenario::{Forgery, Opt, Scenario, Step};
 use crate::world::{Account, CLIENT, Fate, SERVER};
 use core::time::Duration;
 use proto::{CloseReason, Config, Counters, Drops, Instant};
@@ -314,9 +314,10 @@ fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
     GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
-/// The client's SYN has gone more than once, or may have been copied on its way.
+/// The client's SYN has gone more than once, or may have been copied on its way, or an attacker repeats it.
 fn syn_comes_again(facts: &Facts<'_>) -> bool {
-    facts.sides[CLIENT].account.syns > 1 || facts.scenario.wire.duplicate > 0
+    let is_replayed = facts.scenario.attacks.iter().any(|attack| attack.kind == Forgery::Replay);
+    facts.sides[CLIENT].account.syns > 1 || facts.scenario.wire.duplicate > 0 || is_replayed
 }
 
 fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {

@@ -5,6 +5,7 @@ use crate::peer::*;
 use crate::transfer::Transfer;
 use core::time::Duration;
 use proto::*;
+use wire::{RxBatch, RxPacket};
 
 fn with_mem(pages: &str) -> Config {
     let mut config = Config::default();
@@ -20,6 +21,27 @@ fn fill(p: &mut Peer, id: ConnId, mut seq: u32) -> u32 {
         seq += 1000;
     }
     seq
+}
+
+/// The packet of a batch that puts the stack under pressure is the last before windows shrink, as where they come one by one: each takes its
+/// place in memory besides its bytes.
+#[test]
+fn a_batch_comes_under_pressure_where_its_packets_do() {
+    let window = |is_batch: bool| {
+        let mut p = Peer::new(with_mem("1 2 100"));
+        let listener = p.listen();
+        let id = p.establish(listener);
+        let segments = (0..55).map(|n| format!("A {}:{} ack 1", 1 + n * 100, 101 + n * 100));
+        let packets: Vec<RxPacket> = segments.map(|text| RxPacket::new(p.packet(&text))).collect();
+        if is_batch {
+            p.stack.handle_packets(p.now, &mut RxBatch::from_iter(packets));
+        } else {
+            packets.into_iter().for_each(|packet| drop(p.stack.handle_packet(p.now, packet)));
+        }
+        p.expect_only_acks();
+        (p.stack.info(id).unwrap().rcv_wnd, p.stack.is_under_memory_pressure())
+    };
+    assert_eq!(window(true), window(false));
 }
 
 /// Pressure above 80 KiB: the window shrinks to four segments, and does not move further while it lasts. Below 40 KiB it is over.

@@ -9,6 +9,7 @@
 use crate::fast_paths::FastPath;
 use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
+use crate::tcp::recv::receive_buffer::pinned;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};
 use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader, ends_of};
@@ -115,7 +116,7 @@ impl Stack {
             if !connection.takes_at_once(seq, len) {
                 break;
             }
-            let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
+            let Some(left) = room.checked_sub(pinned(len, packet.truesize) as u64) else { break };
             room = left;
             connection.take_run_segment(cx, &constants, &mut packet, RunSegment { seq, pushed, place });
             taken += 1;
