@@ -46,7 +46,7 @@ impl Connection {
         let goes_on = synchronized
             && !self.orphan
             && !self.agreed.ecn.is_accurate()
-            && !(ecn == Ecn::NotEct && self.ecn.ect_seen())
+            && (ecn != Ecn::NotEct || !self.ecn.ect_seen())
             && self.rcv.space.counts_payload()
             && self.rcv.in_order()
             && !self.rcv.refuses
