@@ -55,7 +55,7 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
     match scenario {
         Scenario::FastOpen(FastOpenArgs { rtt, count, request, reply, profile, ipv6, forget, output }) => {
             let (count, request_len, reply_len) = (size(count), size(request), size(reply));
-            let (profile, seed) = (profile.into(), output.seed);
+            let (profile, seed) = (profile.into(), output.seed());
             let params = scenario::fast_open::Params {
                 rtt,
                 count,
@@ -70,33 +70,33 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
         }
         Scenario::Packets(PacketsArgs { rtt, request, reply, output }) => {
             let (request_len, reply_len) = (size(request), size(reply));
-            let params = scenario::packets::Params { rtt, request_len, reply_len, seed: output.seed };
+            let params = scenario::packets::Params { rtt, request_len, reply_len, seed: output.seed() };
             (Box::new(scenario::packets::run(&params)), output)
         }
         Scenario::Fallback(FallbackArgs { rtt, request, reply, output }) => {
             let (request_len, reply_len) = (size(request), size(reply));
-            let params = scenario::fallback::Params { rtt, request_len, reply_len, seed: output.seed };
+            let params = scenario::fallback::Params { rtt, request_len, reply_len, seed: output.seed() };
             (Box::new(scenario::fallback::run(&params)), output)
         }
         Scenario::Middlebox(MiddleboxArgs { rtt, count, output }) => {
-            let params = scenario::middlebox::Params { rtt, count: size(count), seed: output.seed };
+            let params = scenario::middlebox::Params { rtt, count: size(count), seed: output.seed() };
             (Box::new(scenario::middlebox::run(&params)), output)
         }
         Scenario::Qlen(QlenArgs { rtt, clients, qlen, output }) => {
-            let params = scenario::qlen::Params { rtt, clients: size(clients), qlen, seed: output.seed };
+            let params = scenario::qlen::Params { rtt, clients: size(clients), qlen, seed: output.seed() };
             (Box::new(scenario::qlen::run(&params)), output)
         }
         Scenario::BigRequest(BigRequestArgs { rtt, request, mtu, output }) => {
             let (request_len, mtu) = (size(request), size(mtu));
-            let params = scenario::big_request::Params { rtt, request_len, mtu, seed: output.seed };
+            let params = scenario::big_request::Params { rtt, request_len, mtu, seed: output.seed() };
             (Box::new(scenario::big_request::run(&params)), output)
         }
         Scenario::Flags(FlagsArgs { rtt, profile, output }) => {
-            let params = scenario::flags::Params { rtt, profile: profile.into(), seed: output.seed };
+            let params = scenario::flags::Params { rtt, profile: profile.into(), seed: output.seed() };
             (Box::new(scenario::flags::run(&params)), output)
         }
         Scenario::Replay(ReplayArgs { rtt, output }) => {
-            let params = scenario::replay::Params { rtt, seed: output.seed };
+            let params = scenario::replay::Params { rtt, seed: output.seed() };
             (Box::new(scenario::replay::run(&params)), output)
         }
         Scenario::Congestion(CongestionArgs {
@@ -117,7 +117,7 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
                 qdisc,
                 loss_percent: f64::from(loss) / 10.0,
                 len: size(kb) * 1000,
-                seed: output.seed,
+                seed: output.seed(),
             };
             (Box::new(scenario::congestion::run(&params)), output)
         }
@@ -128,7 +128,7 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
                 ssthresh,
                 losses: lose,
                 rounds: size(rounds),
-                seed: output.seed,
+                seed: output.seed(),
             };
             (Box::new(scenario::textbook::run(&params)), output)
         }

@@ -62,6 +62,14 @@ impl PcapArgs {
         self.host.is_none_or(has_host) && self.port.is_none_or(has_port)
     }
 
+    /// Which connections are wanted, in words; `None`: all.
+    fn filter(&self) -> Option<String> {
+        let host = self.host.map(|host| format!("of address {host}"));
+        let port = self.port.map(|port| format!("of port {port}"));
+        let words: Vec<String> = host.into_iter().chain(port).collect();
+        (!words.is_empty()).then(|| words.join(" and "))
+    }
+
     fn name(&self) -> String {
         if self.is_stdin() { "standard input".to_owned() } else { self.file.display().to_string() }
     }
@@ -107,7 +115,7 @@ fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Fai
     account.note_evicted(table.evicted());
     table.finish(&mut |connection| account.note(connection));
     let mut page = Page::new(terminal::page_style());
-    text::render(&mut page, &args.name(), file, &account);
+    text::render(&mut page, &args.name(), args.filter().as_deref(), file, &account);
     if let Some(path) = &args.html {
         let mut pictures =
             Pictures::of(account.kept().iter().take(DRAWN_MAX).map(|connection| connection.number()));
@@ -123,8 +131,9 @@ fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<
     let begun = watch(args, file, &mut pictures);
     let mut page = Page::new(terminal::page_style());
     if !pictures.detail(number).is_some_and(|detail| detail.render(&mut page)) {
+        let which = args.filter().map_or(String::new(), |filter| format!(" {filter}"));
         return Err(Failure::usage(format!(
-            "there is no connection {number}: {} has {begun} of them (`firstbyte pcap {}` lists them)",
+            "there is no connection {number}: {} has {begun}{which} (`firstbyte pcap {}` lists all)",
             args.name(),
             args.file.display()
         )));

@@ -50,6 +50,9 @@ use file::{File, RunPart};
 use formula::Formula;
 use play::{Played, Variant};
 
+/// Some editors begin a file with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// An experiment, read and found to be well formed.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -66,6 +69,7 @@ impl Experiment {
     /// # Errors
     /// What is wrong, where, and what was expected there.
     pub fn parse(text: &str) -> Result<Experiment, String> {
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
         let question = question(text)?;
         let file: File = toml::from_str(text).map_err(|error| explained(&error))?;
         Experiment::of(question, file)
@@ -161,6 +165,9 @@ impl Experiment {
         let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
         if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains([',', '(', ')'])) {
             return Err(format!("run `{name}`: a name is not empty, and has no comma or parenthesis"));
+        }
+        if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(format!("run `{name}`: another run has this name; no measure could tell them apart"));
         }
         for expect in &self.file.expect {
             let wrong = |error: String| format!("expect \"{}\": {error}", expect.what);

@@ -135,9 +135,9 @@ impl core::str::FromStr for Hosts {
 /// What every scenario takes.
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
-    /// Seed of everything random; the same seed gives the same packets.
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
-    pub(super) seed: u64,
+    /// Seed of everything random; the same seed gives the same packets. [default: 1, or the file's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
+    pub(super) seed: Option<u64>,
     /// Print the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -156,6 +156,13 @@ pub(super) struct OutputArgs {
     /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what is retransmitted and why.
     #[arg(long)]
     pub(super) trace: bool,
+}
+
+impl OutputArgs {
+    /// Of a tour, which has no file that names one.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
 }
 
 #[derive(Args, Debug)]
@@ -444,9 +451,9 @@ pub(super) struct SweepArgs {
 /// Where what came of a sweep goes.
 #[derive(Args, Debug)]
 pub(super) struct SweepOutput {
-    /// The first seed.
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
-    pub(super) seed: u64,
+    /// The first seed. [default: 1, or the file's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
+    pub(super) seed: Option<u64>,
     /// Print every play as JSON.
     #[arg(long)]
     pub(super) json: bool,

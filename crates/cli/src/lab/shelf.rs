@@ -104,7 +104,10 @@ fn run(
     changes: &ChangeArgs,
     output: &OutputArgs,
 ) -> Result<ExitCode, Failure> {
-    let mut experiment = experiment.with_seed(output.seed);
+    let mut experiment = match output.seed {
+        Some(seed) => experiment.with_seed(seed),
+        None => experiment,
+    };
     if let Some(words) = &changes.qdisc {
         let told = |error| Failure::usage(format!("--qdisc means nothing to {name}: {error}"));
         experiment = experiment.with_qdisc(words).map_err(told)?;

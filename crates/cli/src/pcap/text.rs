@@ -5,8 +5,14 @@ use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Side};
 use std::time::Duration;
 
-/// Writes it: what was read, Fast Open by kinds, the connections.
-pub(super) fn render(page: &mut Page, name: &str, file: &CaptureFile<'_>, account: &Account) {
+/// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections.
+pub(super) fn render(
+    page: &mut Page,
+    name: &str,
+    filter: Option<&str>,
+    file: &CaptureFile<'_>,
+    account: &Account,
+) {
     let compressed = if file.is_compressed() { "compressed " } else { "" };
     page.paragraph(&format!(
         "{name}: {compressed}{}, {} TCP packets in {} connections over {}.",
@@ -15,6 +21,11 @@ pub(super) fn render(page: &mut Page, name: &str, file: &CaptureFile<'_>, accoun
         account.connections(),
         time(account.span())
     ));
+    if account.connections() == 0
+        && let Some(filter) = filter
+    {
+        page.paragraph(&format!("No connection of this capture is {filter}."));
+    }
     for (why, count) in account.others() {
         page.paragraph(&format!("{count} other frames: {why}."));
     }

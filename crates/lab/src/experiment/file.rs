@@ -239,11 +239,14 @@ pub(super) struct Expect {
     #[serde(deserialize_with = "required")]
     pub(super) that: super::formula::Formula,
     /// What it should be.
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(super) is: Option<String>,
     /// How far it may be from that.
     #[serde(default, deserialize_with = "optional")]
     pub(super) within: Option<Share>,
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(super) at_least: Option<String>,
+    #[serde(default, deserialize_with = "text_or_number")]
     pub(super) at_most: Option<String>,
     /// What the literature says.
     #[serde(default)]
@@ -251,6 +254,22 @@ pub(super) struct Expect {
     /// What Linux was measured to do.
     #[serde(default)]
     pub(super) linux: String,
+}
+
+/// A quantity in words, or a number without a unit.
+fn text_or_number<'de, D: Deserializer<'de>>(de: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a quantity with its unit in quotes, or a number")]
+    enum Quantity {
+        Text(String),
+        Whole(i64),
+        Fraction(f64),
+    }
+    Ok(Some(match Quantity::deserialize(de)? {
+        Quantity::Text(text) => text,
+        Quantity::Whole(number) => number.to_string(),
+        Quantity::Fraction(number) => number.to_string(),
+    }))
 }
 
 fn steps<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Vec<Step>>, D::Error> {

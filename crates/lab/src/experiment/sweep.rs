@@ -62,7 +62,7 @@ pub struct Sample {
 }
 
 impl Sweep {
-    /// Every combination of the values, each with the seeds from `seed` on. Measured is what the file expects something of, or `measures`,
+    /// Every combination of the values, each with the seeds from `seed` on, or from the file's. Measured is what the file expects something of, or `measures`,
     /// where there are some.
     ///
     /// # Errors
@@ -71,10 +71,12 @@ impl Sweep {
         text: &str,
         axes: Vec<Axis>,
         repeats: u64,
-        seed: u64,
+        seed: Option<u64>,
         measures: &[String],
     ) -> Result<Sweep, String> {
         let base = Experiment::parse(text)?;
+        let seed = seed.unwrap_or(base.file.seed);
+        check_axes(&axes)?;
         let mut points = vec![Vec::new()];
         for axis in &axes {
             let longer = |point: &Vec<String>| {
@@ -200,6 +202,23 @@ fn at(text: &str, axes: &[Axis], values: &[String]) -> Result<Experiment, String
     })
 }
 
+/// What no axis may be called.
+fn check_axes(axes: &[Axis]) -> Result<(), String> {
+    for (at, axis) in axes.iter().enumerate() {
+        let key = &axis.key;
+        if key == "seed" {
+            return Err(
+                "`seed`: every combination is played with every seed: say --seed N and --repeat N".into()
+            );
+        }
+        if let Some(other) = axes[..at].iter().find(|other| other.key == *key) {
+            let values = [&other.values[..], &axis.values].concat().join(",");
+            return Err(format!("`{key}` is varied twice: put its values together, {key}={values}"));
+        }
+    }
+    Ok(())
+}
+
 fn put(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     if let Some(rest) = key.strip_prefix("run.") {
         let runs = table.get_mut("run").and_then(Value::as_array_mut).map_or(&mut [][..], Vec::as_mut_slice);
@@ -264,7 +283,7 @@ is = \"200 ms\"
     fn sweep(axes: &[&str], measures: &[&str]) -> Result<Sweep, String> {
         let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
         let measures: Vec<String> = measures.iter().map(|text| (*text).to_owned()).collect();
-        Sweep::new(FILE, axes, 2, 7, &measures)
+        Sweep::new(FILE, axes, 2, Some(7), &measures)
     }
 
     #[test]
@@ -310,9 +329,27 @@ is = \"200 ms\"
             .replace("[[expect]]", "[[run]]\nname = \"a\"\npath.rtt = \"5ms\"\n[[expect]]")
             .replace("time()", "time(a)");
         let vary = |key: &str| {
-            Sweep::new(&text, vec![Axis { key: key.into(), values: vec!["1ms".into()] }], 1, 1, &[])
+            Sweep::new(&text, vec![Axis { key: key.into(), values: vec!["1ms".into()] }], 1, Some(1), &[])
         };
         assert!(vary("path.rtt").unwrap_err().contains("run.NAME.path.rtt"));
         assert_eq!(vary("run.a.path.rtt").unwrap().play(0).unwrap().values, [Some(0.002)]);
+    }
+
+    #[test]
+    fn a_seed_of_the_file_is_the_first() {
+        let text = FILE.replacen("chapter", "seed = 5\nchapter", 1);
+        let seeds = |seed| Sweep::new(&text, Vec::new(), 2, seed, &[]).unwrap().seeds().to_vec();
+        assert_eq!((seeds(None), seeds(Some(9))), (vec![5, 6], vec![9, 10]));
+    }
+
+    #[test]
+    fn axes_that_would_say_nothing_are_refused() {
+        let refused = |axes: &[&str]| {
+            let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
+            Sweep::new(FILE, axes, 1, None, &[]).map(drop).unwrap_err()
+        };
+        assert!(refused(&["seed=1,2"]).contains("--repeat"));
+        let twice = refused(&["path.loss=1%", "path.rtt=1ms", "path.loss=2%"]);
+        assert!(twice.ends_with("path.loss=1%,2%"), "{twice}");
     }
 }

@@ -222,14 +222,14 @@ at_least = \"1 ms\"
 
     /// With what came of four plays.
     pub(super) fn swept_over_loss(look: impl FnOnce(&Swept<'_>)) {
-        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, 1, &[]).unwrap();
+        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, Some(1), &[]).unwrap();
         let samples = (0..4).map(|n| sweep.play(n).unwrap()).collect();
         look(&Swept::new(&sweep, samples));
     }
 
     #[test]
     fn repeats_have_a_distribution_and_shards_the_same_columns() {
-        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 5, 1, &[]).unwrap();
+        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 5, Some(1), &[]).unwrap();
         let play = |plays: &[usize]| plays.iter().map(|n| sweep.play(*n).unwrap()).collect::<Vec<_>>();
         let whole = Swept::new(&sweep, play(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
         let mut page = Page::new(PageStyle::default());

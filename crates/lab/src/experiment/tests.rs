@@ -264,3 +264,29 @@ fn a_route_and_a_filter_can_be_mended_while_it_runs() {
     assert!(connected("route server default via 198.51.100.254"));
     assert!(!connected("route server default via 198.18.0.9"));
 }
+
+#[test]
+fn numbers_need_no_quotes_and_a_byte_order_mark_is_no_mistake() {
+    let text = FILE.replace("time()", "packets()").replace("\"200 ms\"", "8");
+    let outcome = Experiment::parse(&format!("\u{feff}{text}")).unwrap().run().unwrap();
+    assert!(outcome.findings()[0].criterion.contains('8'), "{:?}", outcome.findings());
+    let told = Experiment::parse(&FILE.replace("\"200 ms\"", "true")).unwrap_err();
+    assert!(told.contains("a quantity with its unit in quotes, or a number"), "{told}");
+}
+
+#[test]
+fn runs_have_different_names() {
+    let text = format!("{FILE}[[run]]\nname = \"a\"\n[[run]]\nname = \"a\"\n").replace("time()", "time(a)");
+    assert!(Experiment::parse(&text).unwrap_err().starts_with("run `a`: another run has this name"));
+}
+
+#[test]
+fn a_seed_of_the_file_counts() {
+    let lossy = FILE.replace("500", "50kB").replace("[client]", "loss = \"10%\"\n[client]");
+    let took = |experiment: Experiment| experiment.run().unwrap().findings()[0].value;
+    let of = |seed: u64| {
+        Experiment::parse(&lossy.replacen("chapter", &format!("seed = {seed}\nchapter"), 1)).unwrap()
+    };
+    assert_ne!(took(of(1)), took(of(2)));
+    assert_eq!(took(of(1).with_seed(2)), took(of(2)));
+}

@@ -136,6 +136,18 @@ pub fn run(params: &Params) -> Results {
     Results { params: params.clone(), downloads }
 }
 
+/// The mean of what was so from each moment to the next, and the last until `end`.
+fn mean_over_time(values: &[(Instant, Duration)], end: Instant) -> Option<Duration> {
+    let ends = values.iter().skip(1).map(|(at, _)| *at).chain([end]);
+    let spans = values
+        .iter()
+        .zip(ends)
+        .map(|((at, value), until)| (value.as_secs_f64(), until.since(*at).as_secs_f64()));
+    let (sum, whole) =
+        spans.fold((0.0, 0.0), |(sum, whole), (value, span)| (sum + value * span, whole + span));
+    (whole > 0.0).then(|| Duration::from_secs_f64(sum / whole))
+}
+
 fn download(params: &Params, run: usize, algorithm: CongestionControl) -> Download {
     let program = answering(None, REQUEST, params.len);
     let mut plan = PairPlan::new(params.seed, run, Profile::Firstbyte, program, params.route());
@@ -147,11 +159,10 @@ fn download(params: &Params, run: usize, algorithm: CongestionControl) -> Downlo
     let of_server = || run.capture.traced().iter().filter(|(host, _)| *host == run.server);
     let again = of_server().filter(|(_, event)| matches!(event.what, Traced::Retransmitted { .. }));
     let srtt = of_server().filter_map(|(_, event)| match event.what {
-        Traced::Rtt { srtt, .. } => Some(srtt),
+        Traced::Rtt { srtt, .. } => Some((event.at, srtt)),
         _ => None,
     });
-    let srtt: Vec<Duration> = srtt.collect();
-    let srtt_mean = srtt.iter().sum::<Duration>().checked_div(u32::try_from(srtt.len()).unwrap_or(u32::MAX));
+    let srtt_mean = end.and_then(|end| mean_over_time(&srtt.collect::<Vec<_>>(), end.at));
     Download {
         algorithm,
         took: end.map(|end| end.at.since(begun)),
