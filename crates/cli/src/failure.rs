@@ -32,6 +32,11 @@ impl Failure {
         Failure::failed(format!("cannot {action} {}: {error}", path.display()))
     }
 
+    /// Signals cannot be watched for.
+    pub(crate) fn no_signals(error: io::Error) -> Failure {
+        Failure::failed(format!("cannot wait for signals: {error}"))
+    }
+
     /// What happened, and what to do.
     pub(crate) fn message(&self) -> &str {
         &self.message

@@ -13,6 +13,7 @@ mod words;
 
 use crate::failure::{Failure, warn};
 use crate::recorder::Recorder;
+use crate::signals::Signals;
 use crate::stack::{Defaults, Running, StackArgs};
 use crate::values::{self, Resolved};
 use body::Sink;
@@ -163,6 +164,7 @@ impl GetArgs {
 }
 
 async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::install().map_err(Failure::no_signals)?;
     let peer = how.target.resolve(&args.resolve).await?;
     let recorder = args.explain.then(Recorder::new);
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
@@ -178,7 +180,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     for number in 1..=args.count {
         let visited = tokio::select! {
             visited = visit_once(&how, peer, &running, recorder.as_ref(), &mut sink) => visited,
-            _ = tokio::signal::ctrl_c() => break,
+            () = signals.next() => break,
         };
         begun.tell_trace(&running.net);
         for visit in visited? {

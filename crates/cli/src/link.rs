@@ -43,7 +43,7 @@ pub(crate) struct LinkArgs {
     /// Seed of what is random.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// End after so many seconds; otherwise at SIGINT or SIGTERM.
+    /// End after so many seconds; otherwise at SIGINT, SIGTERM or SIGHUP.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
 }

@@ -38,6 +38,7 @@ mod recorder;
 mod route;
 mod script;
 mod serve;
+mod signals;
 mod ss;
 mod stack;
 mod sysctl;

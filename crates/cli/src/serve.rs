@@ -20,6 +20,7 @@ mod reply;
 
 use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
+use crate::signals::Signals;
 use crate::stack::{Defaults, StackArgs};
 use crate::values;
 use clap::Args;
@@ -142,7 +143,7 @@ async fn serve(
     key: Option<KeyRing>,
     site: Site,
 ) -> Result<ExitCode, Failure> {
-    let signals = ending::Signals::install()?;
+    let signals = Signals::install().map_err(Failure::no_signals)?;
     warn_about(&args, &config);
     let running = args.stack.start(&DEFAULTS, config, None, |builder| match key {
         Some(key) => builder.fast_open_key(key),

@@ -44,7 +44,7 @@ const ANSWER_MAX: u64 = 256 << 20;
 pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failure> {
     let path = match &whom.control {
         Some(path) => path.clone(),
-        None => the_one(place::running())?,
+        None => the_one(place::running().map_err(|error| unreadable(&error))?)?,
     };
     let mut stream = UnixStream::connect(&path).map_err(|error| unreachable(&path, error.kind(), &error))?;
     let text = exchange(&mut stream, request)
@@ -71,6 +71,17 @@ fn exchange(stream: &mut UnixStream, request: &Request) -> std::io::Result<Strin
     let mut text = String::new();
     stream.take(ANSWER_MAX).read_to_string(&mut text)?;
     Ok(text)
+}
+
+fn unreadable(error: &std::io::Error) -> Failure {
+    let folder = place::folder();
+    match error.kind() {
+        ErrorKind::PermissionDenied => Failure::failed(format!(
+            "{} may be read by another user only: ask as the user who runs the stack",
+            folder.display()
+        )),
+        _ => Failure::file("read", &folder, error),
+    }
 }
 
 fn the_one(mut running: Vec<PathBuf>) -> Result<PathBuf, Failure> {

@@ -19,8 +19,14 @@ pub(super) fn of_this_process(device: &str) -> io::Result<PathBuf> {
 }
 
 /// Sockets of stacks that run. Those that a process left behind when it was killed are removed.
-pub(super) fn running() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten();
+///
+/// # Errors
+/// The folder is there and cannot be read.
+pub(super) fn running() -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?.flatten(),
+    };
     let mut found: Vec<PathBuf> = entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()))
         .map(|entry| entry.path())
@@ -28,7 +34,7 @@ pub(super) fn running() -> Vec<PathBuf> {
         .collect();
     found.sort();
     found.retain(|path| is_alive(path));
-    found
+    Ok(found)
 }
 
 fn is_alive(path: &Path) -> bool {

@@ -1,9 +1,9 @@
-//! SIGINT and SIGTERM as a descriptor: a loop that waits for packets to the microsecond waits for its end as well.
+//! Signals to end as a descriptor: a loop that waits for packets to the microsecond waits for its end as well.
+use crate::signals::Signals;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether it is to end.
 pub(super) struct Ending {
@@ -17,18 +17,13 @@ impl Ending {
         let (readable, writable) = rustix::pipe::pipe()?;
         let come = Arc::new(AtomicBool::new(false));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let (mut interrupt, mut terminate) = {
+        let mut signals = {
             let _inside = runtime.enter();
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+            Signals::install()?
         };
         let told = Arc::clone(&come);
         std::thread::spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            });
+            runtime.block_on(signals.next());
             told.store(true, Ordering::Release);
             // Closed: whoever polls the other end wakes up.
             drop(writable);

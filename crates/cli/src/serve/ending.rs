@@ -1,10 +1,10 @@
 //! From the first signal to the end: connections finish, and it is said what is waited for.
 use super::log::Log;
 use crate::failure::{Failure, warn};
+use crate::signals::Signals;
 use crate::stack::Running;
 use std::io;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -16,27 +16,6 @@ const AT_ONCE: Duration = Duration::from_millis(200);
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Even when that time is over, packets on their way out leave.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
-
-/// SIGINT and SIGTERM.
-pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    pub(super) fn install() -> Result<Signals, Failure> {
-        let on =
-            |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")));
-        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
 
 /// Serves until a signal comes, then lets connections finish: all of them, at most [`DRAIN_TIMEOUT`], or until a second signal.
 pub(super) async fn until_stopped(

@@ -16,7 +16,7 @@ pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     let file = File::open(path).map_err(failure)?;
     let mode = file.metadata().map_err(failure)?.permissions().mode();
     file.take(LEN_MAX).read_to_string(&mut text).map_err(failure)?;
-    let key = text.trim().parse().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let key = parse(&path.display().to_string(), &text)?;
     if mode & 0o077 != 0 {
         warn(format!("others can read the key in {0}: chmod 600 {0}", path.display()));
     }
@@ -31,7 +31,19 @@ pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
     let mut text = String::new();
     let taken = stdin().take(LEN_MAX).read_to_string(&mut text);
     taken.map_err(|error| Failure::failed(format!("cannot read the key from standard input: {error}")))?;
-    text.trim().parse().map_err(|error| Failure::failed(format!("standard input: {error}")))
+    parse("standard input", &text)
+}
+
+/// A key of zeros is what Linux shows as long as none is set: everybody can make cookies with it.
+fn parse(place: &str, text: &str) -> Result<KeyRing, Failure> {
+    let ring: KeyRing = text.trim().parse().map_err(|error| Failure::failed(format!("{place}: {error}")))?;
+    if ring.to_bytes().chunks(16).any(|key| key.iter().all(|byte| *byte == 0)) {
+        return Err(Failure::failed(format!(
+            "{place}: the key is all zeros, which Linux shows as long as none is set, and with which everybody can make cookies; \
+             make one with `firstbyte key new FILE`"
+        )));
+    }
+    Ok(ring)
 }
 
 /// Is it the setting that holds the key, as sysctl(8) accepts the name, or its last word?
@@ -61,6 +73,8 @@ mod tests {
         let text = "00010203-04050607-08090a0b-0c0d0e0f,10111213-14151617-18191a1b-1c1d1e1f";
         std::fs::write(&path, format!("{text}\n")).unwrap();
         assert_eq!(read(&path).unwrap(), text.parse().unwrap());
+        std::fs::write(&path, "0-0-0-0").unwrap();
+        assert!(read(&path).unwrap_err().message().contains("the key is all zeros"));
         std::fs::write(&path, "secret").unwrap();
         let failure = read(&path).unwrap_err();
         assert!(failure.message().contains("four hexadecimal words"), "{failure:?}");

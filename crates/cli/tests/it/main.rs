@@ -97,8 +97,12 @@ impl Server {
 
     /// Sends SIGINT, as Ctrl-C does.
     fn interrupt(&self) {
+        self.send(rustix::process::Signal::INT);
+    }
+
+    fn send(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        rustix::process::kill_process(pid, signal).expect("it runs");
     }
 
     /// Sends SIGINT; gives the exit code and the lines it printed since the first.

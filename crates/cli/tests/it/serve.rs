@@ -59,6 +59,21 @@ fn curl_is_answered_on_the_syn_ack() {
     });
 }
 
+/// A service manager sends SIGTERM, and a terminal that is closed SIGHUP.
+#[test]
+fn every_signal_to_end_writes_the_cache() {
+    use rustix::process::Signal;
+    testnet::in_namespace(|| {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let cache = std::env::temp_dir().join(format!("firstbyte-ends-{}", std::process::id()));
+            let mut server = Server::start(&["--cache", cache.to_str().expect("text")]);
+            server.send(signal);
+            assert_eq!(server.wait(), Some(0), "{signal:?}");
+            std::fs::remove_file(&cache).unwrap_or_else(|error| panic!("{signal:?}: {error}"));
+        }
+    });
+}
+
 /// A method that is not safe is not acted upon while it may be a replay; after the handshake it is.
 #[test]
 fn early_posts_are_too_early() {
