@@ -10,7 +10,7 @@ mod text;
 use crate::finding::{Finding, Scope, Severity};
 use crate::pace::Slowed;
 use crate::policy::Policy;
-use crate::rules::RULES;
+use crate::rules::{self, RULES};
 use crate::sample::{Sample, Unread};
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,7 @@ impl Report {
                 Err(_) => report.not_judged.push(rule.id.to_owned()),
             }
         }
+        rules::merge(&mut report.findings, window.now);
         // The worst first; of these what is sure before what is only likely, and what names a place before what does not.
         report.findings.sort_by_key(|finding| {
             let whole = matches!(finding.scope, Scope::Host | Scope::Namespace);

@@ -21,6 +21,7 @@ mod windows;
 
 pub use kernels::Kernels;
 pub use settings::Change;
+pub(crate) use settings::merge;
 
 use crate::finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -90,8 +91,7 @@ impl Rule {
 
     fn finding(&self, found: Found, now: &Sample) -> Finding {
         let settings = self.settings.iter().filter_map(|(name, change)| change.step(name, now));
-        let steps = settings.chain(found.steps);
-        let steps = if now.of_stack { steps.map(own::step).collect() } else { steps.collect() };
+        let steps = settings.chain(found.steps).map(|step| own::words(step, now)).collect();
         Finding {
             id: self.id.to_owned(),
             severity: found.severity,

@@ -4,7 +4,7 @@
 //! interrupts of its own, and no files that are read at boot.
 use super::Rule;
 use crate::finding::Step;
-use crate::sample::Source;
+use crate::sample::{Sample, Source};
 
 /// What can be read of a stack.
 const SOURCES: [Source; 7] = [
@@ -43,8 +43,11 @@ impl Rule {
     }
 }
 
-/// A step in the words of the commands that change a running stack.
-pub(super) fn step(step: Step) -> Step {
+/// A step in the words of the commands that change what was read: as it is, or over a running stack.
+pub(super) fn words(step: Step, now: &Sample) -> Step {
+    if !now.of_stack {
+        return step;
+    }
     Step {
         command: command(&step.command),
         persist: step.persist.map(|_| "a line in the file of --settings".to_owned()),

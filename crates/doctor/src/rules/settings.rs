@@ -1,6 +1,8 @@
 //! Settings of sysctl(8) that mend a finding.
-use crate::finding::Step;
+use super::{Rule, own};
+use crate::finding::{Finding, Step};
 use crate::sample::Sample;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What becomes of a setting.
@@ -52,6 +54,36 @@ impl Change {
     }
 }
 
+/// Gives a setting that several findings change one new value, which is right for all of them: each of their steps begins with the present
+/// one, and the last that was run would undo the others.
+pub(crate) fn merge(findings: &mut [Finding], now: &Sample) {
+    let mut wanted: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
+    for rule in findings.iter().filter_map(|finding| Rule::by_id(&finding.id)) {
+        for (name, change) in rule.settings {
+            let changes = wanted.entry(name).or_default();
+            if !changes.contains(change) {
+                changes.push(*change);
+            }
+        }
+    }
+    for (name, changes) in wanted.into_iter().filter(|(_, changes)| changes.len() > 1) {
+        let Some(present) = now.setting(name) else { continue };
+        let after = |value: String, change: &Change| change.apply(&value).unwrap_or(value);
+        let value = changes.iter().fold(present.to_owned(), after);
+        let alone: Vec<Step> = changes
+            .iter()
+            .filter_map(|change| change.step(name, now))
+            .map(|step| own::words(step, now))
+            .collect();
+        let merged = own::words(set_to(name, &value, now), now);
+        for step in findings.iter_mut().flat_map(|finding| &mut finding.fix.steps) {
+            if alone.contains(step) {
+                *step = merged.clone();
+            }
+        }
+    }
+}
+
 /// The step that gives a setting this value.
 pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
     Step {
@@ -97,6 +129,7 @@ impl fmt::Display for Change {
 #[cfg(test)]
 mod tests {
     use super::Change;
+    use crate::{Report, Sample, Window};
 
     #[test]
     fn a_fix_keeps_larger_values_and_other_bits() {
@@ -108,5 +141,19 @@ mod tests {
         assert_eq!(Change::Clear(0x204).apply("517").as_deref(), Some("1"));
         assert_eq!(Change::To("1024 65535").apply("1024\t65535"), None);
         assert_eq!(Change::AtLeast(1).apply("text"), None);
+    }
+
+    #[test]
+    fn what_several_findings_ask_of_one_setting_is_one_value() {
+        let mut sample = Sample { kernel: "6.18.0".into(), ..Sample::default() };
+        sample.settings.insert("net.ipv4.tcp_fastopen".into(), "1799".into());
+        let commands = |sample: &Sample| {
+            let report = Report::of(&Window::since_boot(sample));
+            let of_switch = report.findings.iter().filter(|finding| finding.id.starts_with("TFO-1"));
+            of_switch.map(|finding| finding.fix.steps[0].command.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(commands(&sample), ["sysctl -w net.ipv4.tcp_fastopen=\"3\""; 3]);
+        sample.of_stack = true;
+        assert_eq!(commands(&sample), ["firstbyte sysctl --stack -w net.ipv4.tcp_fastopen=\"3\""; 3]);
     }
 }
