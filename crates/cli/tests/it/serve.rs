@@ -73,7 +73,9 @@ fn every_signal_to_end_writes_the_cache() {
     testnet::in_namespace(|| {
         let mut signals = vec![Signal::INT, Signal::TERM];
         match is_hangup_ignored() {
-            true => drop(writeln!(std::io::stderr(), "SKIPPED for SIGHUP: it is ignored here, as under nohup")),
+            true => {
+                drop(writeln!(std::io::stderr(), "SKIPPED for SIGHUP: it is ignored here, as under nohup"))
+            }
             false => signals.push(Signal::HUP),
         }
         for signal in signals {
