@@ -164,7 +164,6 @@ impl GetArgs {
 }
 
 async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<ExitCode, Failure> {
-    let mut signals = Signals::install().map_err(Failure::no_signals)?;
     let peer = how.target.resolve(&args.resolve).await?;
     let recorder = args.explain.then(Recorder::new);
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
@@ -174,6 +173,8 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     let begun = Begun::default();
     let mut report = Report::new(args.json, sink.uses_stdout(), args.count > 1, &how, peer, &running);
     report.begin();
+    // Not before: until here there is nothing to write, and a signal ends the process at once.
+    let mut signals = Signals::install().map_err(Failure::no_signals)?;
     // Interrupted before anything came back is no success.
     let mut is_well = true;
     let mut is_empty = true;

@@ -20,9 +20,18 @@ struct Lab {
 }
 
 impl Lab {
-    fn new(seed: u64, [client, server]: [&str; 2], service: Service, closer: Closer, route: Route) -> Lab {
+    fn new(seed: u64, addresses: [&str; 2], service: Service, closer: Closer, route: Route) -> Lab {
+        Lab::of(Network::new(seed), addresses, service, closer, route)
+    }
+
+    fn of(
+        mut network: Network,
+        [client, server]: [&str; 2],
+        service: Service,
+        closer: Closer,
+        route: Route,
+    ) -> Lab {
         let peer: SocketAddr = server.parse().unwrap();
-        let mut network = Network::new(seed);
         let address: core::net::IpAddr = client.parse().unwrap();
         let client = network.add_host(HostPlan::new(Profile::Firstbyte, address), Client::new());
         let program = Server::new(peer, Some(16), service, closer);
@@ -209,6 +218,17 @@ fn a_router_tells_whose_time_to_live_has_run_out() {
         counters.into_iter().find(|(name, _)| name == "IcmpInTimeExcds").map(|(_, value)| value)
     };
     assert_eq!((count(client), count(server)), (Some(1), Some(0)));
+}
+
+/// What a middlebox passes on is verified, so that hosts have to send it with a checksum.
+#[test]
+fn a_path_that_may_alter_packets_has_checksums_without_a_capture_too() {
+    for route in [Route::with_rtt(RTT), Route::through(RTT, Duplicate)] {
+        let (network, service) = (Network::without_capture(1), answer(100, 50_000, Duration::ZERO));
+        let mut lab = Lab::of(network, V4, service, Closer::Server, route);
+        let (is_exact, _) = lab.visit(Opening::ConnectThenWrite, request(100), reply(50_000), Closer::Server);
+        assert!(is_exact);
+    }
 }
 
 /// The bottleneck's queue, in `tc`'s words: what a bulk download leaves waiting in front of everybody else.

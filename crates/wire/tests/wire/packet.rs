@@ -1,6 +1,6 @@
 //! Packets to send: checksums left to the device, and software GSO.
 use crate::common::{ip_header, tcp_header, v4, v6};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -158,6 +158,27 @@ fn without_sums_all_is_cut_alike_but_the_checksums() {
         assert_eq!(summed[..len], unsummed[..len]);
     }
     assert_eq!(bare.write_next(&mut [0; 2000]), None);
+}
+
+#[test]
+fn what_is_appended_is_what_would_be_written() {
+    let parts = [vec![1; 700], vec![], vec![2; 800], vec![3; 1]];
+    let packet = TxPacket::tcp(&ip(), &tcp(Flags::ACK | Flags::PSH), slices(&parts), 1000, true);
+    for has_sums in [true, false] {
+        let cut = || if has_sums { packet.cut().unwrap() } else { packet.cut().unwrap().without_sums() };
+        let (mut written, mut appended) = (cut(), cut());
+        let mut memory = BytesMut::from(&b"before"[..]);
+        for len in [1052, 553] {
+            let mut whole = vec![0; len];
+            assert_eq!(
+                (written.write_next(&mut whole), appended.append_next(&mut memory)),
+                (Some(len), Some(len))
+            );
+            assert_eq!(memory[memory.len() - len..], whole);
+        }
+        assert_eq!((appended.append_next(&mut memory), memory.len()), (None, 6 + 1052 + 553));
+        assert!(memory.starts_with(b"before"));
+    }
 }
 
 #[test]
