@@ -65,6 +65,28 @@ fn a_closed_window_opens_when_it_is_worth_a_segment() {
     p.expect_after(5, "A 1 ack 10002 win 4379");
 }
 
+/// Linux's `tcp_cleanup_rbuf`: "2*rcv_window_now <= tp->window_clamp", and the window at least doubles. Of a buffer that grows with the path,
+/// the ACKs of what comes next tell soon enough.
+#[test]
+fn a_chosen_buffer_that_is_read_is_advertised_while_half_of_it_is_open() {
+    for (chosen, update) in [(Some(20_000), true), (None, false)] {
+        let (mut p, id) = with_socket(SocketOptions { recv_buffer: chosen, ..Default::default() });
+        let whole = p.stack.info(id).unwrap().rcv_wnd;
+        let segments = whole / 2 / 1460 + 1;
+        for seq in (0..segments).map(|n| 1 + n * 1460) {
+            p.send(&format!("A {seq}:{} ack 1", seq + 1460));
+        }
+        p.pass(200);
+        let all = format!("ack {}", 1 + 1460 * segments);
+        assert!(p.sent_now().last().unwrap().contains(&all));
+        read(&mut p, id, 1460 * segments as usize);
+        match update {
+            true => drop(p.expect(&format!("A 1 {all} win {whole}"))),
+            false => p.expect_nothing_for(1000),
+        }
+    }
+}
+
 #[test]
 fn the_windows_right_edge_never_retreats() {
     let (mut p, id) = small_receiver();

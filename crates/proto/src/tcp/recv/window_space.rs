@@ -322,8 +322,9 @@ impl WindowSpace {
     /// Whether a window that grows from `offered` to `offer` is to be advertised at once.
     pub(crate) fn is_worth_advertising(&self, offered: u32, offer: u32, mss: u32) -> bool {
         let full = self.full();
-        // While more than this is open, the ACKs of what arrives tell the window soon enough.
-        let scarce = (full / 16).max((full / 2).min(2 * mss));
+        // While more than this is open, the ACKs of what arrives tell the window soon enough. A buffer that the application chose may be
+        // smaller than what the path holds, and then every round trip waits for it (half of it: Linux's `tcp_cleanup_rbuf`).
+        let scarce = if self.locked { full / 2 } else { (full / 16).max((full / 2).min(2 * mss)) };
         offer > offered && offer / 2 >= offered && offered <= scarce
     }
 }
