@@ -131,13 +131,21 @@ impl Experiment {
     /// Makes every variant's network, without running it.
     ///
     /// # Errors
-    /// What a host refuses, or does not fit together: a setting, a route, parts of a path.
+    /// What a host refuses, or does not fit together: a setting, a route, parts of a path, a counter.
     pub fn check_hosts(&self) -> Result<(), String> {
-        let check = |run: &RunPart| {
-            let built = Variant::of(&self.file, run).build([true; 2]);
-            built.map(drop).map_err(|error| format!("run `{}`: {error}", run.name))
-        };
-        self.runs.iter().try_for_each(check)
+        self.runs.iter().try_for_each(|run| {
+            let check = self.check_hosts_of(run);
+            check.map_err(|error| format!("run `{}`: {error}", run.name))
+        })
+    }
+
+    fn check_hosts_of(&self, run: &RunPart) -> Result<(), String> {
+        let (network, hosts, _) = Variant::of(&self.file, run).build([true; 2])?;
+        let counters = play::counters(&network, &hosts.servers);
+        let measures = self.file.expect.iter().flat_map(|expect| expect.that.measures());
+        let mut counted = measures.filter(|(name, _)| *name == "count").filter_map(|(_, taken)| taken.last());
+        let unknown = counted.find(|name| !counters.contains_key(*name));
+        unknown.map_or(Ok(()), |name| Err(measure::no_counter(name, &counters)))
     }
 
     /// Runs every variant, and compares.
@@ -174,10 +182,13 @@ impl Experiment {
             if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
                 return Err(wrong("it needs `is`, `at_least` or `at_most`".into()));
             }
-            for bound in [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten() {
-                units::quantity(bound).map_err(wrong)?;
-            }
             self.check_formula(&expect.that).map_err(wrong)?;
+            let unit = expect.that.unit(&measure::unit_of);
+            for bound in [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten() {
+                units::quantity(bound)
+                    .and(unit.map_or(Ok(()), |unit| units::comparable(bound, unit)))
+                    .map_err(wrong)?;
+            }
         }
         Ok(())
     }
@@ -188,10 +199,6 @@ impl Experiment {
         for (name, arguments) in formula.measures() {
             measure::check(name)?;
             let run = arguments.first().map_or("", String::as_str);
-            if let ("device", Some(counter)) = (name, arguments.last()) {
-                device::check(counter)?;
-            }
-            measure::check_arguments(name, arguments.len() - usize::from(names.contains(&run)))?;
             if names.len() > 1 && !names.contains(&run) {
                 return Err(format!(
                     "there is no run `{run}`{}; runs are: {}",
@@ -199,8 +206,23 @@ impl Experiment {
                     names.join(", ")
                 ));
             }
+            let arguments = &arguments[usize::from(names.contains(&run))..];
+            measure::check_arguments(name, arguments)?;
+            if let ("mark", Some(mark)) = (name, arguments.first()) {
+                self.check_mark(mark)?;
+            }
         }
         Ok(())
+    }
+
+    /// Does a program of some run give a moment this name?
+    fn check_mark(&self, mark: &str) -> Result<(), String> {
+        let variants: Vec<Variant<'_>> = self.runs.iter().map(|run| Variant::of(&self.file, run)).collect();
+        let marks: Vec<&str> = variants.iter().flat_map(Variant::marks).collect();
+        match marks.contains(&mark) {
+            true => Ok(()),
+            false => Err(format!("no step is `mark {mark}`{}", nearest(mark, &marks))),
+        }
     }
 }
 

@@ -149,6 +149,15 @@ pub(super) fn counter(stats: &CardStats, name: &str) -> Result<f64, String> {
     })
 }
 
+/// What a counter is shown in; plain numbers have no unit.
+pub(super) fn unit_of(name: &str) -> &'static str {
+    match name {
+        "ring_wait_max" | "ring_wait_mean" | "starved" => "ms",
+        "ring_bytes_max" | "bql_limit" | "tsq_bytes_max" => "B",
+        _ => "",
+    }
+}
+
 /// Is there such a counter?
 pub(super) fn check(name: &str) -> Result<(), String> {
     if COUNTERS.contains(&name) { Ok(()) } else { Err(unknown(name)) }

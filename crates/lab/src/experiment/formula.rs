@@ -33,10 +33,10 @@ impl Formula {
 
     /// The unit of its value, where `unit_of` knows those of measures; `""`: a plain number, as a quotient of two times is. None: a product of
     /// units has no name here.
-    pub(super) fn unit(&self, unit_of: &impl Fn(&str) -> &'static str) -> Option<&'static str> {
+    pub(super) fn unit(&self, unit_of: &impl Fn(&str, &[String]) -> &'static str) -> Option<&'static str> {
         let (left, sign, right) = match self {
             Formula::Number(_) => return Some(""),
-            Formula::Measure { name, .. } => return Some(unit_of(name)),
+            Formula::Measure { name, arguments } => return Some(unit_of(name, arguments)),
             Formula::Joined(left, sign, right) => (left.unit(unit_of)?, sign, right.unit(unit_of)?),
         };
         match (left, sign, right) {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_quotient_of_two_times_is_a_plain_number() {
-        let unit_of = |name: &str| if name == "time" { "ms" } else { "B" };
+        let unit_of = |name: &str, _: &[String]| if name == "time" { "ms" } else { "B" };
         for (text, unit) in [
             ("time(a)", Some("ms")),
             ("time(a) / time(b)", Some("")),

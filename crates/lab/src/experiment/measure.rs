@@ -7,6 +7,7 @@ use crate::capture::QueueSample;
 use crate::exchange::{Exchange, exchanges_of};
 use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
+use std::collections::BTreeMap;
 
 /// Each measure, what it takes after the run, and what it is.
 pub(super) const MEASURES: [(&str, &str, &str); 30] = [
@@ -50,24 +51,43 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ("cwnd", "", "largest congestion window in bytes"),
 ];
 
-/// Does the measure have what it needs after the run? What is in brackets may be left out.
-pub(super) fn check_arguments(name: &str, count: usize) -> Result<(), String> {
+/// Whether the measure has what it needs behind the run, and nothing else. What is in brackets may be left out.
+pub(super) fn check_arguments(name: &str, arguments: &[String]) -> Result<(), String> {
     let taken = MEASURES.iter().find(|(known, ..)| *known == name).map_or("", |(_, taken, _)| taken);
-    let needed = taken.split_whitespace().filter(|word| !word.starts_with('[')).count();
-    match count < needed {
-        true => {
-            Err(format!("`{name}` needs {taken} after the run: {name}(RUN, {})", taken.replace(' ', ", ")))
-        }
-        false => Ok(()),
+    let words: Vec<&str> = taken.split_whitespace().collect();
+    let needed = words.iter().filter(|word| !word.starts_with('[')).count();
+    if arguments.len() < needed {
+        let call = format!("{name}(RUN, {})", taken.replace(' ', ", "));
+        return Err(format!("`{name}` needs {taken} after the run: {call}"));
+    }
+    if let Some(more) = arguments.get(words.len()) {
+        let takes =
+            if words.is_empty() { "nothing but a run".into() } else { format!("{taken} after the run") };
+        return Err(format!("`{more}` means nothing in `{name}`, which takes {takes}"));
+    }
+    let mut pairs = words.iter().zip(arguments);
+    pairs.try_for_each(|(word, argument)| check_argument(name, word, argument))
+}
+
+fn check_argument(name: &str, word: &str, argument: &str) -> Result<(), String> {
+    match word {
+        "client|server" => end(Some(argument)).map(drop),
+        "[n]" | "N" => number(argument).map(drop),
+        "STATE" => state(Some(argument)).map(drop),
+        "REASON" => reason(Some(argument)).map(drop),
+        "PERCENTILE" => percentile(Some(argument)).map(drop),
+        "COUNTER" if name == "device" => device::check(argument),
+        _ => Ok(()),
     }
 }
 
 /// What a measure is shown in where no file says in what; plain numbers have no unit.
-pub(super) fn unit_of(name: &str) -> &'static str {
+pub(super) fn unit_of(name: &str, arguments: &[String]) -> &'static str {
     match name {
         "time" | "first byte" | "mark" | "failed after" | "wait" => "ms",
         "goodput" => "MB/s",
         "syn data" | "syn-ack data" | "resent" | "acknowledged" | "read" | "cwnd" => "B",
+        "device" => arguments.last().map_or("", |counter| device::unit_of(counter)),
         _ => "",
     }
 }
@@ -135,11 +155,7 @@ impl<'a> Measured<'a> {
             "count" => {
                 let counters = &self.played.counters[end(first)?];
                 let name = argument(1).ok_or("count needs a COUNTER")?;
-                let names: Vec<&str> = counters.keys().map(String::as_str).collect();
-                let value = counters.get(name);
-                *value
-                    .ok_or_else(|| format!("there is no counter `{name}`{}", super::nearest(name, &names)))?
-                    as f64
+                *counters.get(name).ok_or_else(|| no_counter(name, counters))? as f64
             }
             "connected" => client.iter().filter(|told| told.connected).count() as f64,
             "failed" => client.iter().filter(|told| told.failed_at.is_some()).count() as f64,
@@ -156,8 +172,8 @@ impl<'a> Measured<'a> {
             "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
             "martians" => self.played.martians as f64,
             "link" => {
-                let number: Option<usize> = first.and_then(|text| text.parse().ok());
-                let packets = number.and_then(|number| self.played.bonded.get(number.checked_sub(1)?));
+                let number = number(first.unwrap_or_default())?;
+                let packets = self.played.bonded.get(number - 1);
                 let told = format!("link needs the number of one of {} links", self.played.bonded.len());
                 *packets.ok_or(told)? as f64
             }
@@ -230,13 +246,7 @@ impl<'a> Measured<'a> {
     }
 
     fn limited(&self, reason: Option<&str>) -> Result<f64, String> {
-        let wanted = match reason {
-            Some("cwnd") => LimitedBy::Congestion,
-            Some("rwnd") => LimitedBy::Receiver,
-            Some("sndbuf") => LimitedBy::SendBuffer,
-            Some("app") => LimitedBy::Application,
-            _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf or app".into()),
-        };
+        let wanted = self::reason(reason)?;
         let mut spent = [Duration::ZERO; 2];
         for is_client in [true, false] {
             let of_end = self
@@ -271,8 +281,7 @@ impl<'a> Measured<'a> {
     }
 
     fn wait(&self, percentile: Option<&str>) -> Result<f64, String> {
-        let share: f64 =
-            percentile.and_then(|text| text.parse().ok()).ok_or("wait needs a percentile, e.g. 95")?;
+        let share = self::percentile(percentile)?;
         let waits = self.played.capture.queues().iter().filter_map(|sample| match sample {
             QueueSample::Waited { nanos, .. } => Some(*nanos),
             QueueSample::Length { .. } => None,
@@ -307,8 +316,8 @@ fn fairness(connections: &[Told]) -> Result<f64, String> {
 /// The n-th value, or the mean of those there are.
 fn pick(which: Option<&str>, values: Vec<Option<f64>>) -> Result<f64, String> {
     if let Some(which) = which {
-        let number: usize = which.parse().map_err(|_| format!("`{which}` is no number of a connection"))?;
-        let value = number.checked_sub(1).and_then(|index| values.get(index));
+        let number = number(which)?;
+        let value = values.get(number - 1);
         let value = value.ok_or_else(|| format!("there are {} connections, not {number}", values.len()))?;
         return value.ok_or_else(|| format!("connection {number} did not come so far"));
     }
@@ -319,12 +328,40 @@ fn pick(which: Option<&str>, values: Vec<Option<f64>>) -> Result<f64, String> {
     Ok(known.iter().sum::<f64>() / known.len() as f64)
 }
 
+/// No host counts this.
+pub(super) fn no_counter(name: &str, counters: &BTreeMap<String, u64>) -> String {
+    let names: Vec<&str> = counters.keys().map(String::as_str).collect();
+    format!("there is no counter `{name}`{}", super::nearest(name, &names))
+}
+
+/// Of a connection or link; they are counted from 1.
+fn number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is neither a run nor a number; numbers begin with 1"))
+}
+
 fn end(text: Option<&str>) -> Result<usize, String> {
     match text {
         Some("client") => Ok(0),
         Some("server") => Ok(1),
-        _ => Err("say which end: client or server".into()),
+        Some(other) => Err(format!("`{other}` is no end: say client or server")),
+        None => Err("say which end: client or server".into()),
     }
+}
+
+fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
+    Ok(match text {
+        Some("cwnd") => LimitedBy::Congestion,
+        Some("rwnd") => LimitedBy::Receiver,
+        Some("sndbuf") => LimitedBy::SendBuffer,
+        Some("app") => LimitedBy::Application,
+        _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf or app".into()),
+    })
+}
+
+fn percentile(text: Option<&str>) -> Result<f64, String> {
+    let share = text.and_then(|text| text.parse().ok()).filter(|share| (0.0..=100.0).contains(share));
+    share.ok_or_else(|| "wait needs a percentile from 0 to 100, e.g. 95".into())
 }
 
 fn state(text: Option<&str>) -> Result<State, String> {

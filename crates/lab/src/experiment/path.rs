@@ -19,6 +19,8 @@ const PUBLIC: [IpAddr; 2] =
 const RTT: Duration = Duration::from_millis(40);
 /// Largest packet that passes a black hole.
 const BLACK_HOLE: usize = 1300;
+/// From what every host must take (RFC 791 §3.2) to what its length field holds.
+const MTU: core::ops::RangeInclusive<usize> = 68..=65_535;
 /// After so long without a packet the firewall has forgotten a connection.
 const FIREWALL_IDLE: Duration = Duration::from_secs(60);
 
@@ -51,6 +53,7 @@ pub(super) fn literal(text: &str) -> Value {
 
 /// What a path is made of.
 pub(super) fn route(path: &PathPart) -> Result<Route, String> {
+    check(path)?;
     let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
     let plain = |share: u64| LinkConfig::new().delay(share);
     let mut narrow = plain(rtt / 2);
@@ -82,6 +85,17 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
         route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
     }
     Ok(route)
+}
+
+/// What no path can be.
+fn check(path: &PathPart) -> Result<(), String> {
+    if let Some(mtu) = path.mtu.filter(|mtu| !MTU.contains(mtu)) {
+        return Err(format!("`mtu = {mtu}`: from {} to {}", MTU.start(), MTU.end()));
+    }
+    if path.lose.as_ref().is_some_and(|lost| lost.contains(&0)) {
+        return Err("`lose`: packets are counted from 1".into());
+    }
+    Ok(())
 }
 
 fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
@@ -131,6 +145,9 @@ mod tests {
             ("rt=20ms", "did you mean `rtt`"),
             ("rtt=20ms rtt=30ms", "`rtt` is there twice"),
             ("router=10ms", "joins two ends"),
+            ("mtu=20", "from 68 to 65535"),
+            ("lose=[0]", "counted from 1"),
+            ("rate=0mbit", "rate of 0"),
         ] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let error = route_of_words(&words).err().unwrap_or_default();

@@ -20,11 +20,13 @@ use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
 /// Most hosts that do the client's steps.
-const CLIENTS_MAX: u32 = 100_000;
+const CLIENTS_MAX: u64 = 100_000;
 /// Of SYNs from nobody (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
 /// Most ports a server listens at.
-const PORTS_MAX: u16 = 1000;
+const PORTS_MAX: u64 = 1000;
+/// Most servers behind one address.
+const SERVERS_MAX: u64 = 1000;
 /// Virtual time after which a run is over.
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -92,6 +94,7 @@ impl<'a> Variant<'a> {
 
     /// The hosts, joined and set up, servers at work. Of an end that is not `ours` somebody outside is the host.
     pub(super) fn build(&self, ours: [bool; 2]) -> Result<(Network, Hosts, Vec<SocketAddr>), String> {
+        self.ends.iter().try_for_each(check_counts)?;
         let mut network = Network::new(self.seed);
         let [client, server] = &self.ends;
         let listening = ListenOptions {
@@ -100,10 +103,10 @@ impl<'a> Variant<'a> {
             socket: socket(server),
             ..ListenOptions::default()
         };
-        let ports = SERVER.port()..SERVER.port() + server.ports.unwrap_or(1).clamp(1, PORTS_MAX);
+        let ports = SERVER.port()..SERVER.port() + server.ports.unwrap_or(1);
         let locals: Vec<SocketAddr> = ports.map(|port| SocketAddr::new(SERVER.ip(), port)).collect();
         let mut servers = Vec::new();
-        for _ in 0..server.servers.unwrap_or(1).max(1) {
+        for _ in 0..server.servers.unwrap_or(1) {
             if !ours[1] {
                 servers.push(network.add_outside(SERVER.ip()));
                 continue;
@@ -114,7 +117,7 @@ impl<'a> Variant<'a> {
         }
         // A client acts as soon as it is there: its way must be there before.
         let mut clients = Vec::new();
-        for number in 0..self.client_count()? {
+        for number in 0..client.clients.unwrap_or(1) {
             let address = address_of_client(number).into();
             clients.push(match ours[0] {
                 true => network.add_host(self.plan(client, address)?, crate::network::Idle),
@@ -134,14 +137,6 @@ impl<'a> Variant<'a> {
             self.prepare(&mut network, *host, client)?;
         }
         Ok((network, hosts, locals))
-    }
-
-    fn client_count(&self) -> Result<u32, String> {
-        match self.ends[0].clients {
-            None => Ok(1),
-            Some(count @ 1..=CLIENTS_MAX) => Ok(count),
-            Some(count) => Err(format!("`clients = {count}`: from 1 to {CLIENTS_MAX}")),
-        }
     }
 
     /// What is known at the end; of several servers or clients the sums.
@@ -199,6 +194,15 @@ impl<'a> Variant<'a> {
         Ok(())
     }
 
+    /// Names that programs of either end give to moments.
+    pub(super) fn marks(&self) -> impl Iterator<Item = &str> {
+        let steps = self.ends.iter().filter_map(|end| end.steps.as_deref()).flatten();
+        steps.filter_map(|step| match step {
+            Step::Mark(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// What a client does.
     pub(super) fn program(&self, peers: &[SocketAddr]) -> Program {
         let client = &self.ends[0];
@@ -246,12 +250,33 @@ fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<()
     set.map_err(|error| format!("route: {error}"))
 }
 
+/// Of each there is at least one, and no more than there is room for.
+fn check_counts(end: &EndPart) -> Result<(), String> {
+    let counts = [
+        ("clients", end.clients.map(u64::from), CLIENTS_MAX),
+        ("connections", end.connections.map(|count| count as u64), u64::MAX),
+        ("at_once", end.at_once.map(|count| count as u64), u64::MAX),
+        ("ports", end.ports.map(u64::from), PORTS_MAX),
+        ("servers", end.servers.map(|count| count as u64), SERVERS_MAX),
+    ];
+    for (name, count, most) in counts {
+        match count {
+            Some(0) if most == u64::MAX => return Err(format!("`{name} = 0`: at least 1")),
+            Some(count) if count == 0 || count > most => {
+                return Err(format!("`{name} = {count}`: from 1 to {most}"));
+            }
+            _ => (),
+        }
+    }
+    Ok(())
+}
+
 fn steps(end: &EndPart) -> Vec<Step> {
     end.steps.clone().unwrap_or_default()
 }
 
 /// Counters of hosts by Linux's names, added up.
-fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, u64> {
+pub(super) fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for host in hosts {
         for (name, value) in network.stack(*host).nstat() {

@@ -65,11 +65,26 @@ fn mistakes_are_told_with_line_and_nearest_word() {
         ("time()", "tme()", "did you mean `time`?"),
         ("# Does", "Does", "line 1"),
         ("is = ", "at_least = \"5 apples\" #", "no quantity"),
+        ("200 ms", "10 MB", "what is measured is a time, such as 340 ms"),
+        ("time()", "time(foo)", "`foo` is neither a run nor a number"),
+        ("time()", "time(0)", "numbers begin with 1"),
+        ("time()", "drops(run, 5)", "`5` means nothing in `drops`, which takes nothing but a run"),
+        ("time()", "read(run, peer)", "`peer` is no end"),
+        ("time()", "wait(200)", "from 0 to 100"),
+        ("time()", "mark(begn)", "no step is `mark begn`"),
     ];
     for (from, to, part) in cases {
         let text = told(from, to);
         assert!(text.contains(part), "{to}: {text}");
     }
+}
+
+/// A counter is looked for in what hosts count.
+#[test]
+fn a_counter_that_nobody_has_is_told_before_the_run() {
+    let text = FILE.replace("time()", "count(server, TcpExtTCPTimeout)").replace("200 ms", "0");
+    let told = Experiment::parse(&text).unwrap().check_hosts().unwrap_err();
+    assert!(told.contains("did you mean `TcpExtTCPTimeouts`?"), "{told}");
 }
 
 /// Every experiment of the shelf is as expected, and comes out the same each time.
@@ -159,6 +174,9 @@ fn parts_of_a_path_that_do_not_fit_are_told() {
     };
     for (from, to, part) in [
         ("[client]", "[client]\nclients = 0", "from 1 to 100000"),
+        ("[client]", "[client]\nconnections = 0", "at least 1"),
+        ("[server]", "[server]\nports = 2000", "from 1 to 1000"),
+        ("rtt = \"100ms\"", "mtu = 20", "from 68 to 65535"),
         ("[client]", "second = \"20ms\"\n[client]", "needs a `router`"),
         ("[server]", "[server]\nroute = \"default via 198.51.100.254\"", "need a `router`"),
     ] {

@@ -67,7 +67,10 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
         "gbit" => 1e9,
         _ => return Err(wrong()),
     };
-    Ok((number * factor).round() as u64)
+    match (number * factor).round() as u64 {
+        0 => Err(format!("`{text}`: nothing passes at a rate of 0; leave it out where there is no limit")),
+        rate => Ok(rate),
+    }
 }
 
 /// A share, in percent.
@@ -81,24 +84,91 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What a quantity is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dimension {
+    Plain,
+    Share,
+    Answer,
+    Time,
+    Bytes,
+    BytesPerSecond,
+}
+
+impl Dimension {
+    /// Of a unit as figures are shown in.
+    pub(crate) fn of_unit(unit: &str) -> Option<Dimension> {
+        Some(match unit {
+            "" => Dimension::Plain,
+            "%" => Dimension::Share,
+            unit if time_unit(unit).is_some() => Dimension::Time,
+            unit => match unit.strip_suffix("/s") {
+                Some(unit) => byte_unit(unit).map(|_| Dimension::BytesPerSecond)?,
+                None => byte_unit(unit).map(|_| Dimension::Bytes)?,
+            },
+        })
+    }
+
+    /// Of a quotient it is known to the author only whether it is a share, or bytes of each.
+    fn counts(self) -> bool {
+        !matches!(self, Dimension::Time | Dimension::BytesPerSecond)
+    }
+
+    /// In words, with how one is written.
+    fn told(self) -> &'static str {
+        match self {
+            Dimension::Plain => "a plain number, such as 5",
+            Dimension::Share => "a share, such as 45 %",
+            Dimension::Answer => "yes or no",
+            Dimension::Time => "a time, such as 340 ms",
+            Dimension::Bytes => "a number of bytes, such as 20 kB",
+            Dimension::BytesPerSecond => "bytes per second, such as 1.87 MB/s",
+        }
+    }
+}
+
+/// Whether a figure in `unit` may be compared with the quantity `text`. Times and rates want units of theirs; numbers may be given as shares,
+/// as answers, or as the bytes that they count. Nothing at all needs no unit.
+///
+/// # Errors
+/// What each of them is.
+pub(crate) fn comparable(text: &str, unit: &str) -> Result<(), String> {
+    let (value, given) = quantity_and_dimension(text)?;
+    let Some(wanted) = Dimension::of_unit(unit) else { return Ok(()) };
+    let is_nothing = given == Dimension::Plain && value == 0.0;
+    if is_nothing || given == wanted || given.counts() && wanted.counts() {
+        return Ok(());
+    }
+    Err(format!("`{text}` is {}; what is measured is {}", kind(given), wanted.told()))
+}
+
+/// In words, without an example.
+fn kind(dimension: Dimension) -> &'static str {
+    let told = dimension.told();
+    told.split_once(", such as").map_or(told, |(kind, _)| kind)
+}
+
 /// A quantity of any kind: seconds, bytes, bytes per second, or a plain number; shares are of one, `yes` is 1 and `no` 0.
 ///
 /// # Errors
 /// What would be one.
 pub(crate) fn quantity(text: &str) -> Result<f64, String> {
+    quantity_and_dimension(text).map(|(value, _)| value)
+}
+
+fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
     if let Some(answer) = ANSWERS.iter().position(|answer| *answer == text.trim()) {
-        return Ok(answer as f64);
+        return Ok((answer as f64, Dimension::Answer));
     }
     let wrong = || format!("`{text}` is no quantity; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no");
     let (number, unit) = split(text).ok_or_else(wrong)?;
-    let factor = match unit {
-        "%" => Some(0.01),
-        unit => match unit.strip_suffix("/s") {
-            Some(unit) => byte_unit(unit),
-            None => byte_unit(unit).or(time_unit(unit)),
-        },
+    let dimension = Dimension::of_unit(unit).ok_or_else(wrong)?;
+    let factor = match dimension {
+        Dimension::Share => Some(0.01),
+        Dimension::Time => time_unit(unit),
+        _ => byte_unit(unit.strip_suffix("/s").unwrap_or(unit)),
     };
-    Ok(number * factor.ok_or_else(wrong)?)
+    Ok((number * factor.ok_or_else(wrong)?, dimension))
 }
 
 /// What 0 and 1 are, where a question is answered.
@@ -149,6 +219,29 @@ mod tests {
     fn a_question_is_answered_with_yes_or_no() {
         assert_eq!((quantity("yes"), quantity("no")), (Ok(1.0), Ok(0.0)));
         assert_eq!([1.0, 0.0, 3.0].map(|value| in_unit_of(value, "yes")), ["yes", "no", "3"]);
+    }
+
+    #[test]
+    fn a_time_is_not_compared_with_bytes() {
+        for (text, unit) in
+            [("340 ms", "ms"), ("1 s", "ms"), ("0", "ms"), ("5", "B"), ("45 %", "B"), ("1500 B", "")]
+        {
+            assert_eq!(comparable(text, unit), Ok(()), "{text}");
+        }
+        for (text, unit, told) in [
+            ("10 MB", "ms", "`10 MB` is a number of bytes; what is measured is a time, such as 340 ms"),
+            ("5", "ms", "is a plain number; what is measured is a time"),
+            ("5 ms", "", "is a time; what is measured is a plain number"),
+            ("5 MB", "MB/s", "is a number of bytes; what is measured is bytes per second"),
+            ("yes", "ms", "is yes or no; what is measured is a time"),
+        ] {
+            assert!(comparable(text, unit).is_err_and(|error| error.contains(told)), "{text} {unit}");
+        }
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_refused() {
+        assert!(["0mbit", "0.1bit"].map(rate).iter().all(Result::is_err));
     }
 
     #[test]
