@@ -20,6 +20,7 @@ pub(crate) use client::{ControlArgs, ask, sample};
 pub(crate) use server::ControlSocket;
 
 use crate::serve::key;
+use crate::values;
 use control::Request;
 use firstbyte::{Instant, Net, RouteMetrics, SettingError, Stack, TraceMask, show_route};
 use listing::list;
@@ -61,7 +62,10 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
         Request::Set { name, value } => match net.set(name, value) {
             Ok(warning) => Ok(warning.map_or(String::new(), |warning| warning + "\n")),
             Err(SettingError::Unknown) => {
-                Err(format!("there is no setting `{name}`; `firstbyte sysctl --stack` lists them"))
+                let all = net.inspect(settings);
+                let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+                let meant = values::meant_setting(name, &known);
+                Err(format!("there is no setting `{name}`; {meant}`firstbyte sysctl --stack` lists them"))
             }
             Err(why) => Err(format!("{name} = {value}: {why}")),
         },

@@ -307,7 +307,6 @@ fn is_of_device(name: &str) -> bool {
     name.starts_with("net.ipv4.conf.") && !name.starts_with("net.ipv4.conf.all.")
 }
 
-/// Names that end alike, or all of them.
 fn unknown_setting(given: &Given, config: &Config) -> Failure {
     let name = given.name.as_str();
     if key::is_setting(name) {
@@ -316,17 +315,7 @@ fn unknown_setting(given: &Given, config: &Config) -> Failure {
             Some(_) => given.failure(&format!("there is no setting `{name}`; is it {}?", key::SETTING)),
         };
     }
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let stem = last.trim_start_matches("tcp_");
-    let known = config.all();
-    let alike: Vec<&str> = known
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|known| !stem.is_empty() && known.contains(stem))
-        .collect();
-    let advice = match alike.is_empty() {
-        true => "--list-settings prints all of them".to_owned(),
-        false => format!("is it {}? --list-settings prints all of them", alike.join(" or ")),
-    };
-    given.failure(&format!("there is no setting `{name}`; {advice}"))
+    let known: Vec<&str> = config.all().into_iter().map(|(name, _)| name).collect();
+    let meant = values::meant_setting(name, &known);
+    given.failure(&format!("there is no setting `{name}`; {meant}--list-settings prints all of them"))
 }

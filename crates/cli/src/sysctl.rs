@@ -62,17 +62,23 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
     if args.explain {
         let now = args.whom.read(sources::here)?;
         let findings = Report::of(&Window::since_boot(&now)).findings;
-        return print(&settings::explained(&args.names, &now, &findings).map_err(unknown)?);
+        return print(&settings::explained(&args.names, &now, &findings).map_err(unknown(&now))?);
     }
     let now = args.whom.read(sources::procfs)?;
     if args.json {
-        return print(&format!("{}\n", settings::json(&args.names, &now).map_err(unknown)?));
+        return print(&format!("{}\n", settings::json(&args.names, &now).map_err(unknown(&now))?));
     }
-    print(&settings::text(&args.names, &now).map_err(unknown)?)
+    print(&settings::text(&args.names, &now).map_err(unknown(&now))?)
 }
 
-fn unknown(name: String) -> Failure {
-    Failure::failed(format!("{name}: there is no such setting here; without a name all are listed"))
+fn unknown(now: &Sample) -> impl Fn(String) -> Failure {
+    |name| {
+        let known: Vec<&str> = now.settings.keys().map(String::as_str).collect();
+        let meant = values::meant_setting(&name, &known);
+        Failure::failed(format!(
+            "{name}: there is no such setting here; {meant}without a name all are listed"
+        ))
+    }
 }
 
 fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failure> {
@@ -95,9 +101,9 @@ fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failur
     let settings = pairs(&ask(control, &Request::Settings)?).collect();
     let now = Sample { settings, ..Sample::default() };
     print(&match () {
-        () if args.explain => settings::explained(&args.names, &now, &[]).map_err(unknown)?,
-        () if args.json => format!("{}\n", settings::json(&args.names, &now).map_err(unknown)?),
-        () => settings::text(&args.names, &now).map_err(unknown)?,
+        () if args.explain => settings::explained(&args.names, &now, &[]).map_err(unknown(&now))?,
+        () if args.json => format!("{}\n", settings::json(&args.names, &now).map_err(unknown(&now))?),
+        () => settings::text(&args.names, &now).map_err(unknown(&now))?,
     })
 }
 

@@ -16,6 +16,11 @@ pub(crate) fn whole(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, 
     }
 }
 
+/// "is it NAME? ", of the setting that was probably meant; nothing if none is near.
+pub(crate) fn meant_setting(name: &str, known: &[&str]) -> String {
+    lab::experiment::nearest_setting(name, known).map_or(String::new(), |near| format!("is it {near}? "))
+}
+
 /// A time with a unit, as in `500us`, `1ms`, `1.5s`; plain `0` is zero.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const SHAPE: &str = "write a time with a unit, such as 500us, 1ms or 1.5s";

@@ -13,6 +13,7 @@
 //! - `discipline`: another queueing discipline than the file's;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
+//! - `nearest`: the word that was probably meant;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `sweep`: the same played with other values and seeds, `swept` what came of it;
@@ -24,6 +25,7 @@ mod event;
 mod file;
 mod formula;
 mod measure;
+mod nearest;
 mod outcome;
 mod path;
 mod play;
@@ -39,6 +41,7 @@ mod topology;
 pub(crate) mod units;
 
 pub use crate::report::Finding;
+pub use nearest::{nearest_setting, nearest_word};
 pub use outcome::Outcome;
 pub use path::route_of_words;
 pub use real::{Beside, KernelEnd, KernelTold, RealPlayed, RealRun, Standing, Whose};
@@ -48,6 +51,7 @@ pub use swept::Swept;
 
 use file::{File, RunPart};
 use formula::Formula;
+use nearest::nearest;
 use play::{Played, Variant};
 
 /// Some editors begin a file with it.
@@ -257,39 +261,6 @@ fn explained(error: &toml::de::Error) -> String {
         }
         _ => text,
     }
-}
-
-/// The word of a list that was probably meant, as a question; empty if none is near.
-fn nearest(word: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|known| (distance(word, known), known)).min();
-    match near {
-        Some((distance, known)) if distance <= 1 + word.chars().count() / 3 => {
-            format!(" (did you mean `{known}`?)")
-        }
-        _ => String::new(),
-    }
-}
-
-/// Letters to insert, delete or change (Levenshtein), case apart.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut before = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = before + usize::from(x != *y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row[b.len()]
-}
-
-/// The word of a list that was probably meant; `None` if none is near.
-pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let near = known.iter().map(|known| (distance(word, known), *known)).min()?;
-    (near.0 <= 1 + word.chars().count() / 3).then_some(near.1)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 64] = [
+    let cases: [(&[&str], &str); 65] = [
         (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
         (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
@@ -123,7 +123,11 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["serve", "--set", "x"], "write NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3"),
         (
             &["serve", "--set", "tcp_fastopen=3"],
-            "there is no setting `tcp_fastopen`; is it net.ipv4.tcp_fastopen or ",
+            "there is no setting `tcp_fastopen`; is it net.ipv4.tcp_fastopen? --list-settings",
+        ),
+        (
+            &["get", "http://192.0.2.1/", "--set", "net.ipv4.tcp_synretries=3"],
+            "is it net.ipv4.tcp_syn_retries?",
         ),
         (
             &["serve", "--set", "net.ipv4.tcp_syn_retries=999"],

@@ -3,6 +3,7 @@
 use super::device::DevicePart;
 use super::event::Act;
 use super::file::{EndPart, EventPart, File, PathPart, ProfileName, RunPart};
+use super::nearest::nearest_of_settings;
 use super::path;
 use super::quantities::Size;
 use super::routes::Routes;
@@ -14,7 +15,7 @@ use crate::network::{CardStats, HostPlan, Network, PathId, Profile};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing};
-use proto::{ConnectOptions, ListenOptions, SocketOptions, StateCounts};
+use proto::{ConnectOptions, Instant, ListenOptions, SettingError, SocketOptions, Stack, StateCounts};
 use qdisc::{LinkStats, Loss, Probability};
 use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
@@ -234,7 +235,7 @@ impl<'a> Variant<'a> {
         let rest: Vec<_> = rest.collect();
         network.with_stack(host, |stack, now| {
             for (name, value) in rest {
-                stack.set(now, name, &value.text()).map_err(|error| format!("`{name}`: {error}"))?;
+                set(stack, now, name, &value.text())?;
             }
             Ok::<(), String>(())
         })?;
@@ -243,6 +244,16 @@ impl<'a> Variant<'a> {
             None => Ok(()),
         }
     }
+}
+
+fn set(stack: &mut Stack, now: Instant, name: &str, value: &str) -> Result<(), String> {
+    stack.set(now, name, value).map(drop).map_err(|error| match error {
+        SettingError::Unknown => {
+            let known: Vec<&str> = stack.config().all().into_iter().map(|(name, _)| name).collect();
+            format!("there is no setting `{name}`{}", nearest_of_settings(name, &known))
+        }
+        why => format!("`{name}`: {why}"),
+    })
 }
 
 fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<(), String> {
@@ -321,8 +332,7 @@ fn act(network: &mut Network, path: PathId, ends: [HostId; 2], act: &Act) -> Res
             if network.ways_mut(end).is_some_and(|ways| ways.set(name, value)) {
                 return Ok(());
             }
-            let set = network.with_stack(end, |stack, now| stack.set(now, name, value));
-            set.map_err(|error| format!("`{name}`: {error}"))?;
+            network.with_stack(end, |stack, now| set(stack, now, name, value))?;
         }
         Act::Route { client, routes } => set_routes(network, ends[usize::from(!client)], routes)?,
         Act::Forget => network.with_stack(ends[0], |stack, _| stack.path_cache_mut().clear()),

@@ -175,6 +175,7 @@ fn parts_of_a_path_that_do_not_fit_are_told() {
     for (from, to, part) in [
         ("[client]", "[client]\nclients = 0", "from 1 to 100000"),
         ("[client]", "[client]\nconnections = 0", "at least 1"),
+        ("[client]", "[client]\nset = { tcp_synretries = 1 }", "did you mean `net.ipv4.tcp_syn_retries`?"),
         ("[server]", "[server]\nports = 2000", "from 1 to 1000"),
         ("rtt = \"100ms\"", "mtu = 20", "from 68 to 65535"),
         ("[client]", "second = \"20ms\"\n[client]", "needs a `router`"),
