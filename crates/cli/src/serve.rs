@@ -42,8 +42,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example (as root; the second terminal shows four packets from the second visit on):\n  \
-                  firstbyte serve --root /usr/share/doc\n  \
+                  firstbyte serve\n  \
                   curl --tcp-fastopen http://10.77.0.2/\n\n\
+                  Files are served from a folder, whose index.html is the answer to /:\n  \
+                  firstbyte serve --root site\n\n\
                   With a fixed key, cookies survive a restart and are those of a Linux server with the same key:\n  \
                   firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
 )]

@@ -71,12 +71,10 @@ impl HttpServer {
             }
         };
         let mut stream = connection.into_parts().io.into_inner().stream;
-        let is_refused = served.as_ref().is_err_and(hyper::Error::is_parse);
-        if let Err(error) = &served {
-            task.log.broken(peer, error);
-            if !is_refused {
-                return;
-            }
+        match &served {
+            Err(error) if error.is_parse() => task.log.refused(peer, error),
+            Err(error) => return task.log.broken(peer, error),
+            Ok(()) => {}
         }
         tokio::select! {
             biased;

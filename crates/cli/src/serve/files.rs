@@ -46,6 +46,9 @@ impl Root {
                 }
                 reply
             }
+            Ok(Found::NoIndex) => {
+                text(StatusCode::NOT_FOUND, "This folder has no index.html; ask for one of its files.\n")
+            }
             Err(error) => refusal(&error),
         }
     }
@@ -65,7 +68,10 @@ impl Root {
             if !decoded.ends_with(b"/") {
                 return self.inside(path).map(|_| Found::Folder);
             }
-            path = path.join("index.html").canonicalize()?;
+            path = match self.inside(path)?.join("index.html").canonicalize() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::NoIndex),
+                found => found?,
+            };
         }
         self.inside(path).map(Found::File)
     }
@@ -80,6 +86,8 @@ enum Found {
     File(PathBuf),
     /// A folder whose name lacks the slash at its end.
     Folder,
+    /// A folder with nothing to show of itself.
+    NoIndex,
 }
 
 /// The path of a folder with the slash that it lacked, as a reference that stays on this host: one that begins with `//` names

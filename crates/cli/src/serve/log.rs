@@ -1,6 +1,7 @@
 //! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
 use super::ServeArgs;
 use crate::escape;
+use chrono::{DateTime, SecondsFormat, Utc};
 use firstbyte::{ConnectionInfo, Net};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -9,7 +10,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Writes to standard output. A reader that has gone is no reason to stop serving.
 pub(crate) struct Log {
@@ -69,8 +70,8 @@ impl Log {
             return;
         }
         match self.json {
-            true => print_json(&request_object(peer, request, info)),
-            false => print_line(&request_words(peer, request, info)),
+            true => print_event(request_object(peer, request, info)),
+            false => print_words(&request_words(peer, request, info)),
         }
     }
 
@@ -85,9 +86,9 @@ impl Log {
                 "event": "echo", "peer": peer.to_string(), "bytes": bytes, "early": early_len > 0,
             });
             add_fast_open(&mut line, info);
-            return print_json(&line);
+            return print_event(line);
         }
-        print_line(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
+        print_words(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
     }
 
     /// A connection that ended badly.
@@ -97,8 +98,20 @@ impl Log {
         }
         let why = with_causes(why);
         match self.json {
-            true => print_json(&json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
-            false => print_line(&format!("{peer} broke off: {}", escape::line(&why))),
+            true => print_event(json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
+            false => print_words(&format!("{peer} broke off: {}", escape::line(&why))),
+        }
+    }
+
+    /// A request that was no request, and has been answered so.
+    pub(crate) fn refused(&self, peer: SocketAddr, why: &dyn Error) {
+        if self.quiet {
+            return;
+        }
+        let why = with_causes(why);
+        match self.json {
+            true => print_event(json!({ "event": "refused", "peer": peer.to_string(), "why": why })),
+            false => print_words(&format!("{peer} was refused: {}", escape::line(&why))),
         }
     }
 
@@ -196,6 +209,21 @@ fn fast_open_words(early: bool, info: Option<&ConnectionInfo>) -> String {
             format!("; came on the SYN ({syn} bytes), answered on the SYN-ACK ({synack} bytes)")
         }
     }
+}
+
+/// What a client did, and when.
+fn print_event(mut line: Value) {
+    line["at"] = now().into();
+    print_json(&line);
+}
+
+fn print_words(words: &str) {
+    print_line(&format!("{} {words}", now()));
+}
+
+/// RFC 3339, in UTC.
+fn now() -> String {
+    DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 fn print_json(line: &Value) {

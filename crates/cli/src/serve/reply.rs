@@ -5,8 +5,8 @@ use super::page::text;
 use crate::failure::Failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, SERVER};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{ALLOW, CACHE_CONTROL, HOST, HeaderValue, SERVER};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ impl Site {
     pub(crate) async fn answer(&self, request: Request<Incoming>, early: bool) -> Response<Body> {
         let may_be_replay = early || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
         let mut reply = match (request.method(), &self.root) {
+            _ if !names_host(&request) => text(StatusCode::BAD_REQUEST, "A request has one field `Host`.\n"),
             (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
             (&Method::GET | &Method::HEAD, Some(root)) => {
                 root.answer(request.uri().path(), request.headers())
@@ -46,6 +47,15 @@ impl Site {
         };
         reply.headers_mut().insert(SERVER, HeaderValue::from_static(PRODUCT));
         reply
+    }
+}
+
+/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message that lacks a Host header field and to
+/// any request message that contains more than one Host header field line".
+fn names_host<T>(request: &Request<T>) -> bool {
+    match request.headers().get_all(HOST).iter().count() {
+        0 => request.version() < Version::HTTP_11,
+        count => count == 1,
     }
 }
 

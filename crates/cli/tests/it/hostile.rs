@@ -140,6 +140,8 @@ fn what_is_no_request_is_a_bad_one() {
             "\x16\x03\x01\x02\0\x01\0\x01\u{7f}\x03\x03",
             "GET\0/ HTTP/1.1\r\n\r\n",
             "GET / HTTP/9.9\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
             "GET / HTTP/1.1\r\nA : x\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
@@ -149,7 +151,13 @@ fn what_is_no_request_is_a_bad_one() {
             assert_eq!(status(request), "400", "{request:?}");
         }
         assert_eq!(status(PLAIN), "200");
-        assert_eq!(server.stop().0, Some(0));
+        assert_eq!(status("GET / HTTP/1.0\r\n\r\n"), "200");
+        let (code, lines) = server.stop();
+        assert_eq!(code, Some(0));
+        let refused = lines.iter().filter(|line| line["event"] == "refused");
+        assert!(refused.count() >= 6, "{lines:?}");
+        assert!(lines.iter().all(|line| line["event"] != "broken"), "{lines:?}");
+        assert!(lines[1]["at"].as_str().unwrap().ends_with('Z'), "{lines:?}");
     });
 }
 
