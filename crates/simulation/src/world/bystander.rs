@@ -309,9 +309,12 @@ impl World<'_> {
         // Where the initial sequence number stands still, who sends the SYN again may send its ACK again as well (RFC 9293 §3.4.1).
         let replayed_whole =
             self.is_replaying() && !brought_text && self.scenario.hosts[SERVER].isn.is_some();
+        // A Fast Open child that nobody has accepted ends by ICMP (RFC 5461 §4.1), and its client's plain SYN opens another; a program finds both.
+        let ended_by_icmp = !brought_text && self.scenario.has_icmp();
         if again
             && !by_syn_cookie
             && !replayed_whole
+            && !ended_by_icmp
             && !outlives_time_wait
             && !self.is_replay_forgotten()
             && config.replay_guard
