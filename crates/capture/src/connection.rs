@@ -169,7 +169,10 @@ impl Connection {
     /// Does this SYN open another connection between the same ports?
     pub(crate) fn is_followed_by(&self, packet: &Packet<'_>) -> bool {
         let is_over = self.reset_by.is_some() || Side::BOTH.iter().all(|side| self.half(*side).is_finished());
-        packet.is_syn() && (is_over || self.half(self.side_of(packet)).isn() != Some(packet.seq))
+        // Of runs with one seed that are in a file one behind the other, each begins at the same time, with the same numbers.
+        let is_earlier = packet.at + half::COPY_WITHIN < self.last_at;
+        packet.is_syn()
+            && (is_over || is_earlier || self.half(self.side_of(packet)).isn() != Some(packet.seq))
     }
 
     /// The next packet of this connection.

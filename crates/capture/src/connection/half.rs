@@ -84,7 +84,7 @@ impl Seen {
 const HOLES_MAX: usize = 64;
 
 /// A capture on several interfaces sees a packet again within this time; no sender repeats an IPv4 identification so soon.
-const COPY_WITHIN: Duration = Duration::from_millis(2);
+pub(super) const COPY_WITHIN: Duration = Duration::from_millis(2);
 
 impl Half {
     /// Is it the packet before once more?

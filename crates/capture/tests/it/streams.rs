@@ -90,3 +90,12 @@ fn the_table_keeps_no_more_than_it_is_told() {
     table.finish(&mut |_| over += 1);
     assert_eq!(over, 100, "each is given out once");
 }
+
+/// Several runs of one seed in a file: each begins at the same time and with the same numbers.
+#[test]
+fn a_syn_from_before_the_last_packet_is_another_connection() {
+    let run = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 100)), (801, down(1, 101, 50))];
+    let all = connections(&[run.clone(), run].concat());
+    let texts: Vec<u64> = all.iter().map(|seen| seen.half(Side::Client).text_bytes()).collect();
+    assert_eq!((texts, all[0].half(Side::Client).retransmitted_bytes()), (vec![100, 100], 0));
+}
