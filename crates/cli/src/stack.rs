@@ -103,15 +103,11 @@ pub(crate) struct Running {
 impl Running {
     /// Writes what was captured and learnt.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
-        if let Some(pcap) = &self.pcap {
-            pcap.flush();
+        let captured = self.pcap.as_ref().map_or(Ok(()), PcapFile::finish);
+        if let Some(file) = &self.cache {
+            paths::save(file, &self.net.paths()).map_err(|error| Failure::file("write", file, &error))?;
         }
-        match &self.cache {
-            Some(file) => {
-                paths::save(file, &self.net.paths()).map_err(|error| Failure::file("write", file, &error))
-            }
-            None => Ok(()),
-        }
+        captured
     }
 }
 

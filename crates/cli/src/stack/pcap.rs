@@ -3,8 +3,9 @@ use crate::failure::{Failure, warn};
 use firstbyte::device::Device;
 use firstbyte::device::tap::{Capture, InterfaceId, PcapngWriter, SharedWriter};
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -13,6 +14,8 @@ pub(crate) struct PcapFile {
     path: PathBuf,
     writer: SharedWriter<BufWriter<File>>,
     interface: InterfaceId,
+    /// It was said that the file takes no more.
+    failed: AtomicBool,
 }
 
 impl PcapFile {
@@ -22,7 +25,8 @@ impl PcapFile {
         let file = File::create(path).map_err(failure)?;
         let mut writer = PcapngWriter::new(BufWriter::new(file)).map_err(failure)?;
         let interface = writer.add_interface(interface, "").map_err(failure)?;
-        Ok(PcapFile { path: path.to_owned(), writer: Arc::new(Mutex::new(writer)), interface })
+        let writer = Arc::new(Mutex::new(writer));
+        Ok(PcapFile { path: path.to_owned(), writer, interface, failed: AtomicBool::new(false) })
     }
 
     /// Captures what passes through `device`, with the wall clock's times.
@@ -30,12 +34,26 @@ impl PcapFile {
         Capture::shared(device, self.interface, self.writer.clone(), Box::new(wall_clock))
     }
 
-    /// Brings what was captured so far to the file.
+    /// Brings what was captured so far to the file; where that fails it is said once.
     pub(crate) fn flush(&self) {
-        let flushed = self.writer.lock().unwrap_or_else(PoisonError::into_inner).flush();
-        if let Err(error) = flushed {
-            warn(format!("the capture is not complete: {}: {error}", self.path.display()));
+        if let Err(error) = self.try_flush()
+            && !self.failed.swap(true, Ordering::Relaxed)
+        {
+            warn(self.not_complete(&error));
         }
+    }
+
+    /// The last of it.
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        self.try_flush().map_err(|error| Failure::failed(self.not_complete(&error)))
+    }
+
+    fn try_flush(&self) -> io::Result<()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+
+    fn not_complete(&self, error: &io::Error) -> String {
+        format!("the capture is not complete: {}: {error}", self.path.display())
     }
 }
 

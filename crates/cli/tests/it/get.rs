@@ -106,6 +106,19 @@ fn the_page_goes_to_stdout_and_the_report_to_stderr() {
     });
 }
 
+/// Whoever asks for a capture is told that the disk is full, and no script takes it for written.
+#[test]
+fn a_capture_that_cannot_be_written_is_a_failure() {
+    testnet::in_namespace(|| {
+        kernel_server("hello");
+        let output = run(&["get", "http://10.78.0.1:8080/", "--pcap", "/dev/full"]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stdout(&output).contains("hello"));
+        let told = "the capture is not complete: /dev/full: No space left on device";
+        assert_eq!(stderr(&output).matches(told).count(), 1, "{}", stderr(&output));
+    });
+}
+
 #[test]
 fn an_unreachable_peer_is_explained() {
     testnet::in_namespace(|| {
