@@ -109,7 +109,7 @@ impl Dimension {
         })
     }
 
-    /// Of a quotient it is known to the author only whether it is a share, or bytes of each.
+    /// Whether it is a number of some kind, without a unit of time in it: what a quotient or a product of such numbers is, only its author knows.
     fn counts(self) -> bool {
         !matches!(self, Dimension::Time | Dimension::BytesPerSecond)
     }
