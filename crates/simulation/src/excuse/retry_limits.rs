@@ -62,7 +62,7 @@ impl Side<'_> {
     }
 
     /// What leaves late counts from before: so much, at most. A machine may sleep while it waits to leave.
-    fn latest(&self) -> Duration {
+    pub(crate) fn latest(&self) -> Duration {
         let delay = Duration::from_millis(self.values("tx_delay").max().unwrap_or(0));
         if delay.is_zero() { delay } else { delay + self.slept }
     }

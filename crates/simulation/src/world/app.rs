@@ -220,7 +220,7 @@ impl World<'_> {
             let brought_text = self.stacks[SERVER].early_data(id).is_some_and(|early| early.len > 0);
             // An old SYN of another connection between the same ports is as good as a new one.
             let mistakable = known.is_some_and(|which| self.mistakable.contains(&which));
-            self.watch_accepted(peer.ip(), which.is_none() && !aborted && !mistakable, brought_text)?;
+            self.watch_accepted(peer.ip(), known, which.is_none() && !aborted && !mistakable, brought_text)?;
             let Some(which) = which else {
                 // A copy of a SYN, or a packet of an attacker: nobody has anything to say to it.
                 self.stacks[SERVER].abort(self.now, id);

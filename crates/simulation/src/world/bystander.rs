@@ -287,6 +287,7 @@ impl World<'_> {
     pub(super) fn watch_accepted(
         &self,
         peer: IpAddr,
+        known: Option<usize>,
         again: bool,
         brought_text: bool,
     ) -> Result<(), Failure> {
@@ -302,10 +303,11 @@ impl World<'_> {
         // tuple: nothing was kept of the first (RFC 4987 §3.6).
         let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
         // One that is late by more than TIME-WAIT lasts, and whose text was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
-        // What is on the wire while the machine sleeps is late by as long.
+        // What is on the wire while the machine sleeps is late by as long; so is what `TCP_TX_DELAY` holds back.
         let late = if self.scenario.wire.late.0 > 0 { self.scenario.wire.late.1 } else { 0 };
         let time_wait = self.configs[SERVER].iter().map(|config| config.time_wait).min().unwrap_or_default();
-        let outlives_time_wait = Duration::from_millis(late) + self.slept() > time_wait;
+        let held_back = known.map_or(Duration::ZERO, |which| self.facts_of(CLIENT, which).latest());
+        let outlives_time_wait = Duration::from_millis(late) + self.slept() + held_back > time_wait;
         // Where the initial sequence number stands still, who sends the SYN again may send its ACK again as well (RFC 9293 §3.4.1).
         let replayed_whole =
             self.is_replaying() && !brought_text && self.scenario.hosts[SERVER].isn.is_some();
