@@ -1,5 +1,6 @@
 //! One connection as it was seen at one place: its handshake, and what each side sent.
 
+mod copies;
 mod half;
 mod handshake;
 
@@ -170,7 +171,7 @@ impl Connection {
     pub(crate) fn is_followed_by(&self, packet: &Packet<'_>) -> bool {
         let is_over = self.reset_by.is_some() || Side::BOTH.iter().all(|side| self.half(*side).is_finished());
         // Of runs with one seed that are in a file one behind the other, each begins at the same time, with the same numbers.
-        let is_earlier = packet.at + half::COPY_WITHIN < self.last_at;
+        let is_earlier = packet.at + copies::COPY_WITHIN < self.last_at;
         packet.is_syn()
             && (is_over || is_earlier || self.half(self.side_of(packet)).isn() != Some(packet.seq))
     }

@@ -1,5 +1,6 @@
 //! What one side of a connection sent, and what the other acknowledged of it.
 
+use super::copies::Recent;
 use crate::limits::{Paths, Sender, Sent};
 use crate::packet::Packet;
 use core::time::Duration;
@@ -20,6 +21,7 @@ pub struct Half {
     retransmitted_segments: u64,
     retransmitted_bytes: u64,
     out_of_order: u64,
+    duplicates: u64,
     is_finished: bool,
     first_text_at: Option<Duration>,
     last_text_at: Option<Duration>,
@@ -27,7 +29,9 @@ pub struct Half {
     /// The text whose acknowledgement is waited for, as a sample of the round trip: its end, and when it was seen.
     timed: Option<(SeqNum, Duration)>,
     least_rtt: Option<Duration>,
-    last: Option<Seen>,
+    recent: Recent,
+    /// The latest of its timestamps.
+    tsval: Option<u32>,
     sender: Sender,
 }
 
@@ -52,52 +56,13 @@ struct Hole {
     at: Duration,
 }
 
-/// By what a copy of the last packet is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
-    at: Duration,
-    seq: SeqNum,
-    ack: SeqNum,
-    flags: Flags,
-    window: u16,
-    text_len: u32,
-    ident: u16,
-    tsval: Option<u32>,
-}
-
-impl Seen {
-    fn of(packet: &Packet<'_>) -> Seen {
-        Seen {
-            at: packet.at,
-            seq: packet.seq,
-            ack: packet.ack,
-            flags: packet.flags,
-            window: packet.window,
-            text_len: packet.text_len,
-            ident: packet.ident,
-            tsval: packet.options.timestamps.map(|timestamps| timestamps.tsval),
-        }
-    }
-}
-
 /// Holes that are remembered: a hostile capture has any number.
 const HOLES_MAX: usize = 64;
 
-/// A capture on several interfaces sees a packet again within this time; no sender repeats an IPv4 identification so soon.
-pub(super) const COPY_WITHIN: Duration = Duration::from_millis(2);
-
 impl Half {
-    /// Is it the packet before once more?
+    /// Has the capture had this packet already, on another interface?
     pub(super) fn is_copy(&mut self, packet: &Packet<'_>) -> bool {
-        let seen = Seen::of(packet);
-        let is_copy = self.last.as_ref().is_some_and(|last| {
-            let is_same = Seen { at: last.at, ..seen.clone() } == *last;
-            // Without an identification and without text it may be a duplicate acknowledgement.
-            let is_known = packet.ident != 0 || packet.text_len > 0;
-            is_same && is_known && packet.at.abs_diff(last.at) <= COPY_WITHIN
-        });
-        self.last = Some(seen);
-        is_copy
+        self.recent.is_copy(packet)
     }
 
     /// The side sent this.
@@ -106,6 +71,7 @@ impl Half {
         if packet.flags.contains(Flags::SYN) {
             self.on_syn(packet);
         }
+        let is_older = self.note_tsval(packet);
         // A reset's numbers and window say nothing of the stream.
         if packet.flags.contains(Flags::RST) {
             return;
@@ -122,8 +88,20 @@ impl Half {
         if packet.end_seq().after(next) {
             self.on_new(packet, next, mss, paths);
         } else if packet.end_seq() != packet.text_seq() {
-            self.on_old(packet, next, mss, paths);
+            self.on_old(packet, is_older, next, mss, paths);
         }
+    }
+
+    /// Was it sent before another that was seen already? Whatever is sent anew, a retransmission too, has the timestamp of its own time (RFC 7323
+    /// section 3.2).
+    fn note_tsval(&mut self, packet: &Packet<'_>) -> bool {
+        let Some(now) = packet.options.timestamps.map(|timestamps| timestamps.tsval) else { return false };
+        // "Older" as PAWS has it (section 5.2): by signed difference.
+        let is_older = self.tsval.is_some_and(|latest| now.wrapping_sub(latest).cast_signed() < 0);
+        if !is_older {
+            self.tsval = Some(now);
+        }
+        is_older
     }
 
     fn on_syn(&mut self, packet: &Packet<'_>) {
@@ -160,8 +138,8 @@ impl Half {
         }
     }
 
-    /// Its numbers lie before others that were seen: retransmitted, or late.
-    fn on_old(&mut self, packet: &Packet<'_>, next: SeqNum, mss: u32, paths: &Paths) {
+    /// Its numbers lie before others that were seen: retransmitted, late, or duplicated by the network.
+    fn on_old(&mut self, packet: &Packet<'_>, is_older: bool, next: SeqNum, mss: u32, paths: &Paths) {
         let (start, end) = (packet.text_seq(), packet.end_seq());
         // A sample that a retransmission may have answered says nothing (Karn's algorithm, RFC 6298 section 3).
         if self.timed.is_some_and(|(timed, _)| start.before(timed)) {
@@ -177,10 +155,13 @@ impl Half {
             }
             // Within half a round trip nobody can have asked for it: the network has changed the order.
             let half = paths.rtt().unwrap_or(Duration::ZERO) / 2;
-            if packet.at.saturating_sub(hole.at) <= half.max(Duration::from_millis(1)) {
+            if is_older || packet.at.saturating_sub(hole.at) <= half.max(Duration::from_millis(1)) {
                 self.out_of_order += 1;
                 return;
             }
+        } else if is_older {
+            self.duplicates += 1;
+            return;
         }
         self.retransmitted_segments += 1;
         self.retransmitted_bytes += u64::from(packet.text_len);
@@ -249,6 +230,11 @@ impl Half {
     /// Segments that the network delivered out of order.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
+    }
+
+    /// Segments that the network delivered twice.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
     }
 
     /// Segments by which this side closed its own receive window.

@@ -46,6 +46,48 @@ fn a_packet_seen_twice_is_no_retransmission() {
     assert_eq!((seen.copies(), seen.half(Side::Client).retransmitted_segments()), (1, 1));
 }
 
+/// A router passes packets on in batches, so that others lie between a packet and its copy. What IPv6 retransmits fast has no identification either.
+#[test]
+fn a_batch_seen_twice_is_no_retransmission() {
+    let batch = |from: u64, ident: u16| {
+        (0..8).map(move |index: u16| {
+            let draft =
+                down(1 + 100 * u32::from(index), 1, 100).ident(if ident == 0 { 0 } else { ident + index });
+            (from + u64::from(index), draft)
+        })
+    };
+    let seen = |ident| {
+        let opening = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0))];
+        let seen = connection(
+            &opening.into_iter().chain(batch(800, ident)).chain(batch(808, ident)).collect::<Vec<_>>(),
+        );
+        (seen.copies(), seen.half(Side::Server).retransmitted_segments())
+    };
+    assert_eq!(seen(7), (8, 0));
+    assert_eq!(seen(0), (0, 8));
+}
+
+/// A retransmission has the timestamp of its own time (RFC 7323 section 3.2): what has an older one was sent before.
+#[test]
+fn text_with_an_older_timestamp_is_late_or_a_duplicate() {
+    let seen = |drafts: &[(u64, _)]| {
+        let opening = [(0, syn().stamped(1)), (400, syn_ack(1).stamped(1)), (401, up(1, 1, 0).stamped(41))];
+        let seen = connection(&[&opening[..], drafts].concat());
+        let server = seen.half(Side::Server);
+        (server.text_bytes(), server.out_of_order(), server.duplicates(), server.retransmitted_segments())
+    };
+    let (first, second) = (down(1, 1, 100).stamped(80), down(101, 1, 100).stamped(81));
+    let again = |tsval| down(1, 1, 100).stamped(tsval);
+    assert_eq!(seen(&[(800, first.clone()), (810, second.clone()), (900, again(80))]), (200, 0, 1, 0));
+    assert_eq!(seen(&[(800, first.clone()), (810, second.clone()), (900, again(90))]), (200, 0, 0, 1));
+    assert_eq!(
+        seen(&[(810, second.clone()), (1810, again(80))]),
+        (200, 1, 0, 0),
+        "far later than half a round trip"
+    );
+    assert_eq!(seen(&[(810, second), (1810, again(180))]), (200, 0, 0, 1));
+}
+
 #[test]
 fn a_new_syn_between_the_same_ports_is_another_connection() {
     let first = [

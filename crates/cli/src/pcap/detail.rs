@@ -26,6 +26,7 @@ pub(super) struct Detail {
 struct Marks {
     retransmitted: u64,
     out_of_order: u64,
+    duplicates: u64,
 }
 
 impl Detail {
@@ -51,7 +52,11 @@ impl Detail {
         }
         let side = if packet.src == connection.client() { Side::Client } else { Side::Server };
         let half = connection.half(side);
-        let now = Marks { retransmitted: half.retransmitted_segments(), out_of_order: half.out_of_order() };
+        let now = Marks {
+            retransmitted: half.retransmitted_segments(),
+            out_of_order: half.out_of_order(),
+            duplicates: half.duplicates(),
+        };
         let before = std::mem::replace(&mut self.before[side as usize], now);
         if connection.copies() > std::mem::replace(&mut self.copies, connection.copies()) {
             return;
@@ -60,12 +65,13 @@ impl Detail {
             self.left_out += 1;
             return;
         }
+        let is_duplicate = now.duplicates > before.duplicates;
+        let is_retransmitted = now.retransmitted > before.retransmitted
+            || (is_repeated_syn(connection, packet) && !is_duplicate);
         let remarks = [
-            (
-                now.retransmitted > before.retransmitted || is_repeated_syn(connection, packet),
-                "retransmission",
-            ),
+            (is_retransmitted, "retransmission"),
             (now.out_of_order > before.out_of_order, "out of order"),
+            (is_duplicate, "duplicate"),
             (packet.window == 0 && !packet.flags.intersects(Flags::SYN | Flags::RST), "window closed"),
         ];
         let remarks =
@@ -159,6 +165,7 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
         }
     };
     also(half.out_of_order(), "out of order");
+    also(half.duplicates(), "that the network delivered twice");
     also(half.zero_windows(), "that closed its own receive window");
     also(half.sender().delayed_acks(), "waits for a delayed acknowledgement");
     also(half.sender().restarts(), "restarts of the congestion window after a pause");

@@ -68,6 +68,7 @@ fn half(connection: &Connection, side: Side) -> Value {
         "retransmitted_segments": half.retransmitted_segments(),
         "retransmitted_bytes": half.retransmitted_bytes(),
         "out_of_order": half.out_of_order(),
+        "duplicates": half.duplicates(),
         "zero_windows": half.zero_windows(),
         "fin": half.is_finished(),
         "mss": half.offer().and_then(|offer| offer.mss),
