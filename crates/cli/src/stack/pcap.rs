@@ -43,7 +43,7 @@ impl PcapFile {
         }
     }
 
-    /// The last of it.
+    /// The last of it; an error also where something before it could not be written.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.try_flush().map_err(|error| Failure::failed(self.not_complete(&error)))
     }

@@ -10,7 +10,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriteError, PcapNgWriter};
+use pcap_file::pcapng::{Block, PcapNgBlock, PcapNgWriteError, PcapNgWriter};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Captured<'a> {
 pub struct PcapngWriter<W: Write> {
     writer: PcapNgWriter<W>,
     interfaces: u32,
+    /// The writer took a record in part, or none of it: what would follow could not be read.
+    broken: Option<(io::ErrorKind, String)>,
 }
 
 impl<W: Write> PcapngWriter<W> {
@@ -63,7 +65,7 @@ impl<W: Write> PcapngWriter<W> {
             ..SectionHeaderBlock::default()
         };
         let writer = PcapNgWriter::with_section_header(writer, section).map_err(into_io)?;
-        Ok(PcapngWriter { writer, interfaces: 0 })
+        Ok(PcapngWriter { writer, interfaces: 0, broken: None })
     }
 
     /// Adds an interface. An empty description is left out.
@@ -79,7 +81,7 @@ impl<W: Write> PcapngWriter<W> {
             options.push(InterfaceDescriptionOption::IfDescription(Cow::Borrowed(description)));
         }
         let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
-        self.writer.write_block(&block.into_block()).map_err(into_io)?;
+        self.write(&block.into_block())?;
         let id = InterfaceId(self.interfaces);
         self.interfaces += 1;
         Ok(id)
@@ -106,16 +108,29 @@ impl<W: Write> PcapngWriter<W> {
             data: Cow::Borrowed(packet.data),
             options: flags.into_iter().chain(comments).collect(),
         };
-        self.writer.write_block(&block.into_block()).map_err(into_io)?;
-        Ok(())
+        self.write(&block.into_block())
+    }
+
+    fn write(&mut self, block: &Block<'_>) -> io::Result<()> {
+        self.sound()?;
+        let written = self.writer.write_block(block).map_err(into_io);
+        if let Err(error) = &written {
+            self.broken = Some((error.kind(), error.to_string()));
+        }
+        written.map(|_| ())
+    }
+
+    fn sound(&self) -> io::Result<()> {
+        self.broken.as_ref().map_or(Ok(()), |(kind, said)| Err(io::Error::new(*kind, said.clone())))
     }
 
     /// Flushes the writer.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer's: that of a record before, too, as the file lacks it.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.writer.get_mut().flush()
+        self.writer.get_mut().flush()?;
+        self.sound()
     }
 
     /// The writer.

@@ -254,6 +254,12 @@ fn a_full_disk_stops_the_capture_and_not_the_traffic() {
     assert_eq!(a.send(&mut out).unwrap(), 9);
     assert_eq!(a.fault().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
     assert_eq!(b.recv(&mut RxBatch::default(), 64).unwrap(), 9);
+    let flushed = a.writer().lock().unwrap().flush();
+    assert_eq!(
+        flushed.map_err(|error| error.kind()),
+        Err(io::ErrorKind::StorageFull),
+        "the file lacks packets"
+    );
 }
 
 #[test]
