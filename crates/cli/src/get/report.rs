@@ -21,6 +21,7 @@ pub(crate) struct Report {
     /// The page has stdout.
     to_stderr: bool,
     is_series: bool,
+    syn_fin: bool,
     url: String,
     peer: SocketAddr,
     tun: String,
@@ -37,7 +38,7 @@ impl Report {
         running: &Running,
     ) -> Report {
         let (url, tun) = (how.target.url.clone(), running.tun.clone());
-        Report { json, to_stderr, is_series, url, peer, tun, visits: Vec::new() }
+        Report { json, to_stderr, is_series, syn_fin: how.syn_fin, url, peer, tun, visits: Vec::new() }
     }
 
     /// The lines before the first visit.
@@ -53,7 +54,7 @@ impl Report {
             if self.visits.is_empty() {
                 self.print(&format!("{HEAD}\n"));
             }
-            self.print(&row(number, &visit));
+            self.print(&row(number, &visit, self.syn_fin));
         }
         self.visits.push((number, visit));
     }
@@ -71,7 +72,7 @@ impl Report {
     fn render(&self, page: &mut Page) {
         let mut said = Vec::new();
         for info in self.outcomes() {
-            let (word, sentence) = words::outcome(info);
+            let (word, sentence) = words::outcome(info, self.syn_fin);
             if !said.contains(&sentence) {
                 said.push(sentence);
                 page.paragraph(&format!("Fast Open, {word}: {sentence}."));
@@ -179,7 +180,7 @@ impl Report {
 
     fn visit_json(&self, number: u32, visit: &Visit) -> Value {
         let fast_open = visit.info.as_ref().map(|info| {
-            let (word, sentence) = words::outcome(info);
+            let (word, sentence) = words::outcome(info, self.syn_fin);
             json!({
                 "outcome": word,
                 "meaning": sentence,
@@ -229,9 +230,9 @@ fn unscaled_limit(info: &ConnectionInfo) -> Option<String> {
 
 const HEAD: &str = "   # status  handshake ms  first byte ms   total ms    bytes  Fast Open";
 
-fn row(number: u32, visit: &Visit) -> String {
+fn row(number: u32, visit: &Visit, syn_fin: bool) -> String {
     let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), |duration| figure(ms(duration)));
-    let fast_open = visit.info.as_ref().map_or("-", |info| words::outcome(info).0);
+    let fast_open = visit.info.as_ref().map_or("-", |info| words::outcome(info, syn_fin).0);
     match &visit.result {
         Ok(reply) => format!(
             "{number:>4} {:>6}  {:>12}  {:>13}  {:>9}  {:>7}  {fast_open}\n",

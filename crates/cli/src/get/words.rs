@@ -5,9 +5,14 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A connection's outcome: a word for tables and programs, and a sentence.
-pub(crate) fn outcome(info: &ConnectionInfo) -> (&'static str, &'static str) {
+/// A connection's outcome: a word for tables and programs, and a sentence. `syn_fin`: a FIN was to ride on a SYN with data.
+pub(crate) fn outcome(info: &ConnectionInfo, syn_fin: bool) -> (&'static str, &'static str) {
     match info.outcome {
+        Outcome::NotAcknowledged(NotAcknowledged::Lost) if syn_fin => (
+            "lost",
+            "no answer to the SYN with data and FIN, but to the plain one after it: Linux drops such SYNs, and so do many firewalls; \
+             to this peer the FIN is left off them from now on",
+        ),
         Outcome::Pending => ("pending", "the SYN was not answered"),
         Outcome::Accepted if info.syn_data_len == 0 => (
             "accepted",

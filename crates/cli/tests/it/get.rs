@@ -198,6 +198,19 @@ fn both_ends_ours_need_three_or_four_packets() {
     });
 }
 
+/// It is the peer's kernel that drops such a SYN, and not the path.
+#[test]
+fn a_fin_on_the_syn_is_what_linux_drops() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
+        kernel_server("hello");
+        let all = report(&[&format!("http://{KERNEL}/"), "-c", "3", "--syn-fin"]);
+        assert_eq!(outcomes(&all), ["cookie granted", "lost", "accepted"]);
+        let meaning = all["visits"][1]["fast_open"]["meaning"].as_str().unwrap();
+        assert!(meaning.contains("SYN with data and FIN") && meaning.contains("Linux drops"), "{meaning}");
+    });
+}
+
 /// With `--cache` the next process has the cookie: its first visit is a repeat visit.
 #[test]
 fn a_restart_starts_warm() {
