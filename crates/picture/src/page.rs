@@ -135,7 +135,13 @@ fn table(table: &Table, held: &[bool]) -> String {
         _ => "",
     };
     let is_judged = !held.is_empty();
-    let kind = if is_judged { "table judged" } else { "table" };
+    // Two columns are not too wide for any page.
+    let is_stacked = is_judged || table.columns.len() > 2;
+    let kind = match (is_judged, is_stacked) {
+        (true, _) => "table judged stacked",
+        (false, true) => "table stacked",
+        (false, false) => "table",
+    };
     let mut html = format!("<div class=\"{kind}\" tabindex=\"0\"><table><thead><tr>");
     if is_judged {
         html.push_str("<th scope=\"col\"><span class=\"unseen\">as expected</span></th>");
@@ -153,8 +159,10 @@ fn table(table: &Table, held: &[bool]) -> String {
         });
         for (column, (name, _)) in table.columns.iter().enumerate() {
             let cell = row.get(column).map_or("", String::as_str);
-            // Where the page is too narrow for columns, each cell is a line that begins with the name of its column.
-            let named = if is_judged { format!(" data-name=\"{}\"", escape(name)) } else { String::new() };
+            // Where the page is too narrow for columns, the name of its column stands before each cell but a title.
+            let is_title = column == 0 && class(column).is_empty();
+            let is_named = is_stacked && !is_title && !name.is_empty();
+            let named = if is_named { format!(" data-name=\"{}\"", escape(name)) } else { String::new() };
             let _ = write!(html, "<td{}{named}>{}</td>", class(column), prose(cell));
         }
         html.push_str("</tr>");

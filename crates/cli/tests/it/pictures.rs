@@ -1,6 +1,7 @@
 //! Pages of `firstbyte lab --html`, opened in a browser.
 use crate::{run, skipped_without, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The document as it stands after the page's script has run, and what the console said.
 fn opened(page: &Path, width: u32) -> (String, String) {
@@ -13,8 +14,15 @@ fn opened(page: &Path, width: u32) -> (String, String) {
         "--virtual-time-budget=2000",
     ]);
     chromium.args(["--enable-logging=stderr", &format!("--window-size={width},1200")]);
-    let output = chromium.arg(format!("file://{}", page.display())).output().unwrap();
+    // Several may run at once: each has a profile of its own.
+    let profile = page.with_extension("profile");
+    let output = chromium
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
+    let _ = std::fs::remove_dir_all(profile);
     let console: Vec<String> = String::from_utf8_lossy(&output.stderr)
         .lines()
         .filter(|line| line.contains("CONSOLE"))
@@ -23,8 +31,29 @@ fn opened(page: &Path, width: u32) -> (String, String) {
     (stdout(&output).to_owned(), console.join("\n"))
 }
 
+/// What cannot be read of the page where it has so much width, by `readable.js`. No window of Chromium is as narrow as a telephone, but a frame is.
+fn unreadable(page: &Path, width: u32) -> String {
+    let [inner, outer] = ["inner", "outer"].map(|name| page.with_extension(format!("{name}.html")));
+    let script = format!("<script>{}</script>", include_str!("readable.js"));
+    std::fs::write(&inner, std::fs::read_to_string(page).unwrap() + &script).unwrap();
+    let frame = format!(
+        "<body><iframe style='width:{width}px;height:1200px;border:0' src='file://{}'></iframe><pre></pre>\
+         <script>onmessage = event => document.querySelector('pre').textContent = event.data</script>",
+        inner.display()
+    );
+    std::fs::write(&outer, frame).unwrap();
+    let (document, _) = opened(&outer, width + 100);
+    std::fs::remove_file(inner).unwrap();
+    std::fs::remove_file(outer).unwrap();
+    let told = document.split("<pre>").nth(1).and_then(|rest| rest.split("</pre>").next());
+    told.expect("the frame's script has told").to_owned()
+}
+
 fn page_of(scenario: &str) -> PathBuf {
-    let page = std::env::temp_dir().join(format!("firstbyte-lab-{scenario}-{}.html", std::process::id()));
+    static PAGES: AtomicU32 = AtomicU32::new(0);
+    let number = PAGES.fetch_add(1, Ordering::Relaxed);
+    let page =
+        std::env::temp_dir().join(format!("firstbyte-lab-{scenario}-{}-{number}.html", std::process::id()));
     let output = run(&["lab", scenario, "--html", page.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     page
@@ -57,6 +86,20 @@ fn pages_open_without_an_error_and_every_figure_has_axes_units_and_a_legend() {
                 }
             }
             assert!(document.contains("class=\"rung "), "{scenario} has a ladder");
+        }
+        std::fs::remove_file(page).unwrap();
+    }
+}
+
+#[test]
+fn all_of_a_page_can_be_read_on_a_telephone() {
+    if skipped_without("chromium") {
+        return;
+    }
+    for scenario in ["fallback", "textbook", "bufferbloat"] {
+        let page = page_of(scenario);
+        for width in [400, 1600] {
+            assert_eq!(unreadable(&page, width), "[]", "{scenario} at {width}");
         }
         std::fs::remove_file(page).unwrap();
     }
