@@ -15,6 +15,7 @@ use crate::ladder::milliseconds;
 use crate::middlebox::{LoseAt, Share};
 use crate::network::{Calls, Profile, Route};
 use crate::report::{Align, Chart, Finding, Page, Recording, Report, Table};
+use ::picture::{Graph, Series, Style, Tone};
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -221,6 +222,23 @@ impl Report for Results {
         }
         let windows: Vec<String> = self.figure().map(|round| count(round.window)).collect();
         vec![Finding::same("windows, segments", windows.join(" "), FIGURE).source(FIGURE)]
+    }
+
+    fn graphs(&self) -> Vec<Graph> {
+        let over_rounds = |value: &dyn Fn(&Round) -> Option<f64>| {
+            let points = self.figure().zip(1..).map(|(round, number)| (f64::from(number), value(round)));
+            points.filter_map(|(number, value)| Some((number, value?))).collect::<Vec<_>>()
+        };
+        let window = over_rounds(&|round| Some(round.window));
+        let threshold = over_rounds(&|round| round.ssthresh);
+        let lost = over_rounds(&|round| (round.lost > 0).then_some(round.window));
+        let graph = Graph::new("The window round by round", "window", "segments")
+            .over("round")
+            .with(Series::new("slow-start threshold", Style::Step, Tone::Purple, threshold).dashed())
+            .with(Series::new("congestion window", Style::Line, Tone::Blue, window.clone()))
+            .with(Series::new("a round", Style::Dots, Tone::Blue, window))
+            .with(Series::new("segments of it are lost", Style::Crosses, Tone::Red, lost));
+        vec![graph]
     }
 
     fn json(&self) -> serde_json::Value {

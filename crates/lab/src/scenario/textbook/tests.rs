@@ -15,6 +15,16 @@ fn it_is_the_figure_of_the_books() {
 }
 
 #[test]
+fn the_figure_is_drawn() {
+    let graphs = run(&Params::default()).graphs();
+    let [graph] = &graphs[..] else { panic!("{graphs:?}") };
+    let [threshold, window, _, lost] = &graph.series[..] else { panic!("{graph:?}") };
+    assert_eq!(threshold.points[12..14], [(13.0, 16.0), (14.0, 12.0)]);
+    assert_eq!(window.points[11..14], [(12.0, 23.0), (13.0, 24.0), (14.0, 1.0)]);
+    assert_eq!(lost.points, [(13.0, 24.0), (22.0, 16.0)]);
+}
+
+#[test]
 fn tahoe_starts_over_after_either() {
     let params = Params {
         algorithm: CongestionControl::Tahoe,
