@@ -121,6 +121,23 @@ impl Rung {
 }
 
 impl Ladder {
+    /// Its beginning: so many packets at most.
+    pub(crate) fn cut(&self, most: usize) -> Ladder {
+        let mut ladder = self.clone();
+        ladder.rungs.truncate(most);
+        ladder.left_out += self.rungs.len() - ladder.rungs.len();
+        ladder
+    }
+
+    /// What stands below the last packet, if that is not the last.
+    pub(crate) fn left_out_words(&self) -> Option<String> {
+        match self.left_out {
+            0 => None,
+            1 => Some("… and one more packet.".to_owned()),
+            count => Some(format!("… and {count} more packets.")),
+        }
+    }
+
     pub(crate) fn last_time(&self) -> f64 {
         let times = self.rungs.iter().flat_map(|rung| [rung.left_ms, rung.right_ms]);
         times.flatten().fold(0.0, f64::max)

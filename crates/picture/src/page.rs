@@ -271,10 +271,8 @@ fn ladder_figure(ladder: &Ladder) -> String {
         ladder.height(),
         ladder.draw(Frame::Fluid)
     );
-    match ladder.left_out {
-        0 => {}
-        1 => html.push_str("<p class=\"more\">… and one more packet.</p>"),
-        count => _ = write!(html, "<p class=\"more\">… and {count} more packets.</p>"),
+    if let Some(words) = ladder.left_out_words() {
+        let _ = write!(html, "<p class=\"more\">{words}</p>");
     }
     html.push_str("<p class=\"detail\" aria-live=\"polite\"></p></figure>");
     html

@@ -18,6 +18,8 @@ const SWATCH: f64 = 30.0;
 const LETTER: f64 = 6.6;
 /// Of a further line of a legend.
 const LEGEND: f64 = 16.0;
+/// Packets of a ladder; a page can be scrolled, a sheet is seen whole.
+const RUNGS_MAX: usize = 40;
 
 impl Document {
     /// All its drawings below each other, as one SVG file for a paper or a slide.
@@ -92,14 +94,18 @@ impl Sheet {
     }
 
     fn ladder(&mut self, ladder: &Ladder) {
-        self.heading("figure", &ladder.title);
-        self.put(&ladder.draw(Frame::Fixed(WIDTH)), SIDE, ladder.height());
+        let shown = ladder.cut(RUNGS_MAX);
+        self.heading("figure", &shown.title);
+        self.put(&shown.draw(Frame::Fixed(WIDTH)), SIDE, shown.height());
+        if let Some(words) = shown.left_out_words() {
+            self.heading("tick", &words);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Document, Graph, Run, Series, Style, Tone};
+    use crate::{Document, Graph, Kind, Ladder, Run, Rung, Series, Style, Tone, Way};
 
     #[test]
     fn a_sheet_has_every_figure_and_its_legend() {
@@ -112,5 +118,26 @@ mod tests {
         for part in [">Why?<", ">Window<", ">cwnd<", ">y, kB<", "<svg xmlns"] {
             assert!(svg.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_long_ladder_is_cut() {
+        let rung = Rung {
+            way: Way::Right,
+            kind: Kind::Data,
+            left_ms: Some(1.0),
+            right_ms: Some(2.0),
+            label: "DATA".into(),
+            numbers: String::new(),
+            said: String::new(),
+            detail: String::new(),
+            lost_by: None,
+        };
+        let ladder = Ladder { rungs: vec![rung; 100], left_out: 7, ..Ladder::default() };
+        let mut document = Document::new("name", "Why?");
+        document.runs.push(Run { ladder: Some(ladder), ..Run::new("r") });
+        let svg = document.to_svg();
+        assert_eq!(svg.matches(">DATA<").count(), 40);
+        assert!(svg.contains(">… and 67 more packets.<"), "{svg}");
     }
 }

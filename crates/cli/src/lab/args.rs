@@ -150,7 +150,7 @@ pub(super) struct OutputArgs {
     /// Write the pictures to FILE as one HTML page: ladder, time-sequence graph, windows, queues, with a slider over time.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Write the pictures to FILE as one SVG drawing.
+    /// Write the pictures to FILE as one SVG drawing, of each ladder the first 40 packets.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what is retransmitted and why.
@@ -466,7 +466,7 @@ pub(super) struct SweepOutput {
     /// Write tables, curves and distributions to FILE as one HTML page.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Write the pictures to FILE as one SVG drawing.
+    /// Write the pictures to FILE as one SVG drawing, of each ladder the first 40 packets.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! Experiments that are files: those that come with the lab, and a user's own.
 
-use super::args::{ChangeArgs, OutputArgs};
+use super::args::{ChangeArgs, OutputArgs, Scenario};
 use super::{draw_document, real, show};
 use crate::failure::Failure;
 use crate::terminal::{print, terminal_width};
@@ -8,7 +8,7 @@ use ::lab::experiment::{Experiment, SHELF, nearest_word};
 use ::lab::report::{Finding, document, wrapped};
 use ::lab::scenario::CATALOGUE;
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -146,8 +146,10 @@ pub(super) fn list(words: &[String]) -> String {
         words.iter().all(|word| text.contains(&word.to_lowercase()))
     };
     let mut chapters: Vec<(String, Vec<(&str, String)>)> = Vec::new();
+    let tours = Scenario::augment_subcommands(clap::Command::new("lab"));
     for entry in CATALOGUE {
-        if wanted(&format!("{} {} {}", entry.name, entry.summary, entry.question)) {
+        let options = tours.find_subcommand(entry.name).map(own_options).unwrap_or_default();
+        if wanted(&format!("{} {} {} {options}", entry.name, entry.summary, entry.question)) {
             put(&mut chapters, "Tours", entry.name, entry.question.to_owned());
         }
     }
@@ -165,6 +167,19 @@ pub(super) fn list(words: &[String]) -> String {
         }
     }
     text
+}
+
+/// What only this tour takes on the command line, in the words of its help.
+fn own_options(tour: &clap::Command) -> String {
+    let all_take = OutputArgs::augment_args(clap::Command::new("all"));
+    let is_own = |arg: &&clap::Arg| all_take.get_arguments().all(|common| common.get_id() != arg.get_id());
+    let words = |arg: &clap::Arg| {
+        let values = arg.get_possible_values();
+        let values: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
+        let help = arg.get_help().map(ToString::to_string);
+        format!("{} {} {}", arg.get_id(), help.unwrap_or_default(), values.join(" "))
+    };
+    tour.get_arguments().filter(is_own).map(words).collect::<Vec<_>>().join(" ")
 }
 
 /// A text beside what stands before it: on a terminal in as many lines as it needs, elsewhere in one, where programs look for words.
@@ -219,6 +234,15 @@ pub(super) fn in_a_line(findings: &[Finding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Options that all scenarios take find none of them.
+    #[test]
+    fn a_tour_is_found_by_what_only_it_takes() {
+        let found = |word: &str| list(&[word.to_owned()]);
+        assert!(found("tahoe").contains("  textbook "), "{}", found("tahoe"));
+        assert!(found("forget").contains("  fast-open "), "{}", found("forget"));
+        assert!(!found("wireshark").contains("  fast-open "), "{}", found("wireshark"));
+    }
 
     #[test]
     fn a_line_has_the_first_figures_and_how_many_more_there_are() {
