@@ -1,7 +1,8 @@
 //! An experiment played again and again: with other values of its parameters, and with other seeds.
 
+use super::file::Expect;
 use super::formula::Formula;
-use super::outcome::Figures;
+use super::outcome::{Figures, finding};
 use super::units::{in_unit_of, unit};
 use super::{Experiment, explained, measure, path, question};
 use core::str::FromStr;
@@ -37,6 +38,8 @@ struct Wanted {
     formula: Formula,
     /// A quantity in that unit; none where its unit has no name.
     like: Option<String>,
+    /// What the file expects of it; none of what was asked for in its place.
+    expect: Option<Expect>,
 }
 
 /// What is to be played.
@@ -143,6 +146,13 @@ impl Sweep {
         self.wanted.iter().map(|wanted| wanted.name.as_str())
     }
 
+    /// Is this value of the n-th measure what the file expects? None where other parameters are tried than those of the file, for which nothing is
+    /// expected.
+    pub(super) fn is_as_expected(&self, measure: usize, value: f64) -> Option<bool> {
+        let expect = self.wanted[measure].expect.as_ref().filter(|_| self.axes.is_empty());
+        expect.map(|expect| finding(expect, value).holds)
+    }
+
     /// A value of the n-th measure, for people.
     pub(super) fn shown(&self, measure: usize, value: f64) -> String {
         match &self.wanted[measure].like {
@@ -173,6 +183,7 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
             name: expect.what.clone(),
             formula: expect.that.clone(),
             like: [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten().next().cloned(),
+            expect: Some(expect.clone()),
         });
         return Ok(expects.collect());
     }
@@ -181,7 +192,7 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         let formula: Formula = text.parse().map_err(wrong)?;
         base.check_formula(&formula).map_err(wrong)?;
         let like = formula.unit(&measure::unit_of).map(|unit| format!("1 {unit}"));
-        Ok(Wanted { name: text.clone(), formula, like })
+        Ok(Wanted { name: text.clone(), formula, like, expect: None })
     };
     measures.iter().map(read).collect()
 }

@@ -75,7 +75,9 @@ impl<'a> Swept<'a> {
             &["here"]
         };
         let keys = self.sweep.keys().map(|key| (key, Align::Left));
-        let mut table = Table::new(keys.chain(figures.iter().map(|name| (*name, Align::Right))));
+        let judged = self.sweep.is_as_expected(measure, 0.0).map(|_| ("as expected", Align::Right));
+        let mut table =
+            Table::new(keys.chain(figures.iter().map(|name| (*name, Align::Right))).chain(judged));
         for (point, values) in self.sweep.points().enumerate() {
             let spread = self.spread(point, measure);
             let shown =
@@ -87,9 +89,16 @@ impl<'a> Swept<'a> {
                 }
                 false => vec![shown(spread.at(0.5))],
             };
-            table.row(values.iter().cloned().chain(figures));
+            let judged = judged.map(|_| self.as_expected(&spread, measure));
+            table.row(values.iter().cloned().chain(figures).chain(judged));
         }
         table
+    }
+
+    /// In how many plays the value was what the file expects, of all.
+    fn as_expected(&self, spread: &Spread, measure: usize) -> String {
+        let holds = |value: &&f64| self.sweep.is_as_expected(measure, **value) == Some(true);
+        format!("{} of {}", spread.0.iter().filter(holds).count(), self.samples.len())
     }
 
     /// The measure over the first parameter if that is a number with the same unit everywhere, a curve for each combination of the others.
@@ -225,6 +234,23 @@ at_least = \"1 ms\"
         let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, Some(1), &[]).unwrap();
         let samples = (0..4).map(|n| sweep.play(n).unwrap()).collect();
         look(&Swept::new(&sweep, samples));
+    }
+
+    /// Of the file's own values, for which something is expected.
+    #[test]
+    fn repeats_of_a_file_say_how_often_it_is_as_expected() {
+        let table = |file: &str, axes: &[&str]| {
+            let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
+            let sweep = Sweep::new(file, axes, 3, Some(1), &[]).unwrap();
+            let samples = (0..sweep.plays()).map(|n| sweep.play(n).unwrap()).collect();
+            let mut page = Page::new(PageStyle::default());
+            Swept::new(&sweep, samples).render(&mut page);
+            page.into_text()
+        };
+        let never = FILE.replace("1 ms", "1 s");
+        assert!(table(FILE, &[]).contains("3 of 3"), "{}", table(FILE, &[]));
+        assert!(table(&never, &[]).contains("0 of 3"), "{}", table(&never, &[]));
+        assert!(!table(FILE, &["path.rtt=10ms"]).contains("as expected"));
     }
 
     #[test]
