@@ -1,7 +1,7 @@
 //! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
 
 use crate::handover::{self, By};
-use crate::numbers::{holds_tcp, ours, publish, publish_fresh};
+use crate::numbers::{Placeholder, holds_tcp, ours, publish_fresh};
 use crate::real;
 use crate::stack::{self, with};
 use core::ptr;
@@ -36,9 +36,10 @@ fn sent(result: Result<usize, Errno>) -> ssize_t {
     returned_sent(result, 0)
 }
 
-/// The new number for a descriptor of the stack's; without one it is closed again.
-fn published(new: Result<c_int, Errno>) -> Result<c_int, Errno> {
-    number_for(new?, publish)
+/// The new number for what is accepted. Without one nothing is: it waits in the queue until there is (Linux's `__sys_accept4_file`).
+fn accepted(accept: impl FnOnce() -> Result<c_int, Errno>) -> Result<c_int, Errno> {
+    let place = Placeholder::new()?;
+    number_for(accept()?, |fd| place.publish(fd))
 }
 
 fn number_for(new: c_int, publish: impl FnOnce(c_int) -> Result<c_int, Errno>) -> Result<c_int, Errno> {
@@ -49,9 +50,9 @@ fn number_for(new: c_int, publish: impl FnOnce(c_int) -> Result<c_int, Errno>) -
 }
 
 calls! {
-    accept(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| published(c::accept(p, fd, addr, len, 0));
+    accept(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| accepted(|| c::accept(p, fd, addr, len, 0));
     accept4(number, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = returned_int,
-        |p, fd| published(c::accept(p, fd, addr, len, flags));
+        |p, fd| accepted(|| c::accept(p, fd, addr, len, flags));
     getsockname(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, false, addr, len);
     getpeername(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, true, addr, len);
 

@@ -3,8 +3,9 @@
 //! What a socket is for is known when it gets a name. Until then its placeholder is a TCP socket of the kernel's, which is told every option
 //! too; it takes over with the flags, the name and the places in epoll instances that ours had.
 
-use crate::numbers::{self, last_error, ours};
-use crate::{descriptors, real};
+use crate::numbers::{self, ours};
+use crate::real::{self, last_error};
+use crate::{descriptors, instances};
 use core::mem;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use libc::{
@@ -86,7 +87,7 @@ fn pass_on(process: &RealProcess, number: c_int, fd: c_int) {
     let (flags, cloexec) = process.call(|sockets, _| (sockets.flags(fd), sockets.closes_on_exec(fd)));
     let watching: Vec<(c_int, posix::Interest)> = process.call(|sockets, _| {
         let interest = |(epoll, part)| Some((epoll, sockets.epoll_interest(part, fd)?));
-        numbers::all_epolls().filter_map(interest).collect()
+        instances::all().into_iter().filter_map(interest).collect()
     });
     // SAFETY: numbers, and an event of this function's own. The kernel refuses none of it for a new socket.
     unsafe {

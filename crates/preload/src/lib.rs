@@ -12,6 +12,8 @@
 //! | module | what |
 //! |---|---|
 //! | `numbers` | which descriptors are ours: each has a number of the kernel's, held by a placeholder |
+//! | `table` | tables by number, read without a lock |
+//! | `instances` | which numbers stand for the same epoll instance |
 //! | `real` | libc's own functions |
 //! | `stack` | the stack, started when it is first needed |
 //! | `heap` | memory apart from the program's `malloc`, which a signal handler may have interrupted |
@@ -29,7 +31,9 @@ pub mod descriptors;
 pub mod epoll;
 mod handover;
 mod heap;
+mod instances;
 mod numbers;
 pub mod poll;
 mod real;
 mod stack;
+mod table;

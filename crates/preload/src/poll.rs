@@ -64,6 +64,23 @@ pub unsafe extern "C" fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_
     unsafe { poll(fds, count.min(most), timeout) }
 }
 
+/// `ppoll` of such a program.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __ppoll_chk(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+    room: usize,
+) -> c_int {
+    let most = (room / size_of::<pollfd>()) as nfds_t;
+    // SAFETY: as the caller says; no more than there is room.
+    unsafe { ppoll(fds, count.min(most), timeout, mask) }
+}
+
 /// The three sets, as far as they are given.
 type Sets = [*mut fd_set; 3];
 

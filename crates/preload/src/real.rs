@@ -4,6 +4,7 @@ use libc::{
     c_int, c_uint, c_ulong, c_void, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd,
     sigset_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
+use posix::Errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -47,6 +48,8 @@ real! {
     getpeername(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
     shutdown(fd: c_int, how: c_int) -> c_int;
     close(fd: c_int) -> c_int;
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    closefrom(first: c_int) -> ();
     read(fd: c_int, buf: *mut c_void, len: usize) -> ssize_t;
     readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t;
     recv(fd: c_int, buf: *mut c_void, len: usize, flags: c_int) -> ssize_t;
@@ -73,7 +76,14 @@ real! {
     select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int;
     pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t)
         -> c_int;
+    epoll_create(size: c_int) -> c_int;
+    epoll_create1(flags: c_int) -> c_int;
     epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
     epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+}
+
+/// What libc has just said.
+pub(crate) fn last_error() -> Errno {
+    Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }

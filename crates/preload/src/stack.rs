@@ -25,12 +25,17 @@ extern "C" fn at_start() {
     description();
 }
 
+/// Has the program a stack, which may not have been started yet?
+pub(crate) fn is_wanted() -> bool {
+    description().is_some()
+}
+
 /// Is this socket the stack's business?
 pub(crate) fn takes(domain: c_int, kind: c_int, protocol: c_int) -> bool {
     let inet = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let stream = kind & 0xf == libc::SOCK_STREAM;
     let tcp = matches!(protocol, 0 | libc::IPPROTO_TCP);
-    inet && stream && tcp && description().is_some()
+    inet && stream && tcp && is_wanted()
 }
 
 /// What a call that makes a descriptor does: the stack is started if it has not been.
