@@ -92,6 +92,11 @@ impl Files {
         Ok(self.number(at, Descriptor { open: Open(free), close_on_exec }))
     }
 
+    /// Is there no number left?
+    pub(crate) fn is_full(&self) -> bool {
+        self.free_from(0).is_none()
+    }
+
     fn free_from(&self, least: usize) -> Option<usize> {
         let is_spoken_for = |at: usize| self.standing.iter().any(|(fd, _)| self.slot(*fd) == Some(at));
         let free = self.free_numbers.range(least..).copied().find(|at| !is_spoken_for(*at));

@@ -172,6 +172,10 @@ impl Sockets {
         }
         let Role::Listener(id) = listener.role else { return Err(Errno::EINVAL.into()) };
         let nonblocking = listener.nonblocking;
+        if self.files.is_full() {
+            // It waits in the queue until there is a number for it.
+            return Err(Errno::EMFILE.into());
+        }
         let (conn, peer) = match self.stack.accept(now, id) {
             Ok(accepted) => accepted,
             Err(AcceptError::Blocked) => return wait(nonblocking, now, None),

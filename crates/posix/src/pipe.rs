@@ -8,12 +8,14 @@ use crate::files::File;
 use crate::files::open::Open;
 use crate::ready::Ready;
 use crate::receive::Receive;
-use crate::send::{Send, Source};
+use crate::send::{Send, Source, wait_to_send};
 use crate::sockets::Sockets;
 use end::{PipeEnd, Shared};
 use proto::Instant;
 use std::sync::{Arc, Mutex};
 
+/// Linux's: a page.
+const PIPE_BUF: usize = 4096;
 /// Linux's default: 16 pages.
 const CAPACITY: usize = 65_536;
 
@@ -91,7 +93,7 @@ impl Sockets {
         Ok(count)
     }
 
-    /// Writes to a pipe what fits.
+    /// Writes to a pipe what fits; no more than a page all at once or not at all (POSIX's `PIPE_BUF`).
     ///
     /// # Errors
     /// `EBADF`, `EPIPE`, `EAGAIN`; [`Stop::Wait`].
@@ -102,7 +104,8 @@ impl Sockets {
             return Err(Errno::EPIPE.into());
         }
         let room = CAPACITY - shared.bytes.len().min(CAPACITY);
-        if room == 0 && !data.is_empty() {
+        let least = if data.len() <= PIPE_BUF { data.len() } else { 1 };
+        if room < least {
             return crate::sockets::wait(end.nonblocking, now, None);
         }
         let taken = data.len().min(room);
@@ -206,7 +209,7 @@ impl Sockets {
         from: i32,
         to: i32,
         len: usize,
-        (at_once, more): (bool, bool),
+        (at_once, more, deadline): (bool, bool, Option<Instant>),
     ) -> Result<usize, Stop> {
         let queued = self.first_in_pipe(now, from, len, at_once)?;
         if queued.is_empty() {
@@ -214,9 +217,15 @@ impl Sockets {
         }
         let source = Source { data: &queued, faulty: false };
         let more = if more { libc::MSG_MORE } else { 0 };
-        let sent = Send::new(to, source, libc::MSG_DONTWAIT | more, Destination::None).attempt(self, now)?;
-        self.drop_from_pipe(from, sent)?;
-        Ok(sent)
+        let mut send = Send::new(to, source, libc::MSG_DONTWAIT | more, Destination::None);
+        match send.attempt(self, now) {
+            Err(Stop::Errno(Errno::EAGAIN)) => wait_to_send(now, deadline),
+            result => {
+                let sent = result?;
+                self.drop_from_pipe(from, sent)?;
+                Ok(sent)
+            }
+        }
     }
 }
 
@@ -229,12 +238,14 @@ pub struct Splice {
     flags: i32,
     /// Where the bytes come from a socket: knows how long they are waited for.
     receive: Receive,
+    /// Where they go to a socket: until when it is waited for room.
+    deadline: Option<Option<Instant>>,
 }
 
 impl Splice {
     /// A call not yet begun.
     pub fn new(from: i32, to: i32, len: usize, flags: i32) -> Splice {
-        Splice { from, to, len, flags, receive: Receive::before_urgent(from, 0) }
+        Splice { from, to, len, flags, receive: Receive::before_urgent(from, 0), deadline: None }
     }
 
     /// Goes on with it: how many bytes were moved.
@@ -252,7 +263,12 @@ impl Splice {
             (true, true) => sockets.splice_pipes(now, from, to, len, at_once),
             (false, _) => self.receive_into_pipe(sockets, now, at_once),
             (true, false) => {
-                sockets.splice_to_socket(now, from, to, len, (at_once, flags & SPLICE_F_MORE != 0))
+                let deadline = match self.deadline {
+                    Some(deadline) => deadline,
+                    None => *self.deadline.insert(sockets.send_deadline(now, to)?),
+                };
+                let more = flags & SPLICE_F_MORE != 0;
+                sockets.splice_to_socket(now, from, to, len, (at_once, more, deadline))
             }
         }
     }

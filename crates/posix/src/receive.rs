@@ -11,6 +11,8 @@ pub struct Receive {
     fd: i32,
     flags: i32,
     copied: usize,
+    /// What was received into other buffers before.
+    before: usize,
     deadline: Option<Option<Instant>>,
     /// An urgent byte that is not in the stream ends what is given, instead of being passed over (`tcp_read_sock`).
     stops_at_urgent: bool,
@@ -20,7 +22,7 @@ impl Receive {
     /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`; others mean nothing. With
     /// `MSG_ERRQUEUE` it is [`Sockets::receive_error`] that is meant.
     pub fn new(fd: i32, flags: i32) -> Receive {
-        Receive { fd, flags, copied: 0, deadline: None, stops_at_urgent: false }
+        Receive { fd, flags, copied: 0, before: 0, deadline: None, stops_at_urgent: false }
     }
 
     /// As [`new`](Self::new), for `splice`.
@@ -65,7 +67,8 @@ impl Receive {
             // To read nothing waits for something all the same.
             return Ok(0);
         }
-        let target = sockets.target(self.fd, self.flags, buf.len())?;
+        // `splice` takes what there is (Linux's `tcp_splice_read`).
+        let target = if self.stops_at_urgent { 1 } else { sockets.target(self.fd, self.flags, buf.len())? };
         loop {
             let skip = sockets.peek_offset(self.fd, self.flags)?;
             if self.flags & libc::MSG_PEEK != 0 {
@@ -83,8 +86,8 @@ impl Receive {
             if got > 0 && self.flags & libc::MSG_PEEK == 0 {
                 continue;
             }
-            return match sockets.nothing_more(now, self.fd, id, self.copied, deadline) {
-                Err(Stop::Errno(_)) if self.copied > 0 => Ok(self.copied),
+            return match sockets.nothing_more(now, self.fd, id, self.copied + self.before, deadline) {
+                Err(Stop::Errno(_)) if self.copied + self.before > 0 => Ok(self.copied),
                 Ok(()) => Ok(self.copied),
                 Err(stop) => Err(stop),
             };
@@ -94,6 +97,11 @@ impl Receive {
     /// How many bytes are in the buffer so far, for a call that is interrupted.
     pub(crate) fn copied(&self) -> usize {
         self.copied
+    }
+
+    /// Goes on with another buffer.
+    pub(crate) fn use_another_buffer(&mut self) {
+        self.before += std::mem::take(&mut self.copied);
     }
 
     fn deadline(&mut self, sockets: &Sockets, now: Instant) -> Result<Option<Instant>, Errno> {

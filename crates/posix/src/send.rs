@@ -136,11 +136,11 @@ impl<'a> Send<'a> {
             self.write(sockets, now)?;
         }
         if self.source.faulty {
-            sockets.may_send(now, self.fd, self.deadline)?;
+            sockets.may_send(now, self.fd, (self.sent, self.deadline))?;
             return Err(Errno::EFAULT.into());
         }
         if self.source.data.is_empty() {
-            sockets.may_send(now, self.fd, self.deadline)?;
+            sockets.may_send(now, self.fd, (self.sent, self.deadline))?;
             sockets.repaired_queue(self.fd)?;
         }
         Ok(self.sent)
@@ -173,7 +173,7 @@ impl<'a> Send<'a> {
     }
 
     fn write(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
-        sockets.may_send(now, self.fd, self.deadline)?;
+        sockets.may_send(now, self.fd, (self.sent, self.deadline))?;
         let id = sockets.files.socket(self.fd)?.connection().ok_or(Errno::EPIPE)?;
         let rest = &self.source.data[self.sent..];
         if let Some(queue) = sockets.repaired_queue(self.fd)? {
@@ -194,13 +194,13 @@ impl<'a> Send<'a> {
             Err(WriteError::Shutdown | WriteError::NotFound) => Err(Errno::EPIPE.into()),
             Err(WriteError::Closed(_)) => {
                 sockets.notice_state(self.fd, id);
-                Err(sockets.broken(self.fd).into())
+                Err(sockets.broken(self.fd, self.sent).into())
             }
         }
     }
 }
 
-fn wait_to_send<T>(now: Instant, deadline: Option<Instant>) -> Result<T, Stop> {
+pub(crate) fn wait_to_send<T>(now: Instant, deadline: Option<Instant>) -> Result<T, Stop> {
     match deadline {
         Some(deadline) if now >= deadline => Err(Errno::EAGAIN.into()),
         deadline => Err(Stop::Wait(deadline)),
@@ -217,16 +217,21 @@ fn write_flags(flags: i32) -> WriteFlags {
 
 impl Sockets {
     /// Is the socket in a state to send? Otherwise what there is to say, or to wait for.
-    fn may_send(&mut self, now: Instant, fd: i32, deadline: Option<Instant>) -> Result<(), Stop> {
+    fn may_send(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        (sent, deadline): (usize, Option<Instant>),
+    ) -> Result<(), Stop> {
         let socket = self.files.socket(fd)?;
         let id = match socket.role {
             Role::Connection(id) => id,
-            Role::Fresh | Role::Listener(_) => return Err(self.broken(fd).into()),
+            Role::Fresh | Role::Listener(_) => return Err(self.broken(fd, sent).into()),
         };
         self.notice_state(fd, id);
         let socket = self.files.socket(fd)?;
         if socket.error.is_some() || socket.shut.write || socket.ended {
-            return Err(self.broken(fd).into());
+            return Err(self.broken(fd, sent).into());
         }
         // A Fast Open child may answer before its handshake is over; who connects may not.
         let connecting = matches!(socket.opening, Opening::Connecting | Opening::Unconnected);
@@ -280,8 +285,12 @@ impl Sockets {
         Ok(taken)
     }
 
-    /// Why nothing can be sent: the error that waits to be told, else `EPIPE`.
-    fn broken(&mut self, fd: i32) -> Errno {
+    /// Why nothing can be sent: the error that waits to be told, else `EPIPE`. A call that has sent something tells of that: the error waits for the
+    /// next one.
+    fn broken(&mut self, fd: i32, sent: usize) -> Errno {
+        if sent > 0 {
+            return Errno::EPIPE;
+        }
         let error = self.files.socket_mut(fd).ok().and_then(|socket| socket.take_error());
         error.unwrap_or(Errno::EPIPE)
     }

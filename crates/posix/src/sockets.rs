@@ -104,9 +104,11 @@ impl Sockets {
                 self.notice_end(open, conn);
             }
             let mut ready = ready_by(events);
-            if ready == Ready::IN && self.waits_for_more(open) {
+            if ready == Ready::IN | Ready::RDNORM && self.waits_for_more(open) {
                 ready = Ready::empty();
             }
+            // The end of the stream is something to read.
+            ready.set(Ready::RDHUP, ready.contains(Ready::IN) && self.has_heard_the_end(open));
             self.wake_epolls(open, ready);
         }
         any
@@ -115,6 +117,10 @@ impl Sockets {
     /// Notes that something has happened to a file.
     pub(crate) fn note_stirred(&mut self, open: Open) {
         self.stirred.insert(open);
+    }
+
+    fn has_heard_the_end(&mut self, open: Open) -> bool {
+        self.files.socket_at(open).is_some_and(|socket| socket.peer_finished)
     }
 
     /// What has come is less than `SO_RCVLOWAT`: nobody is woken by it (Linux's `tcp_data_ready`).
@@ -491,6 +497,8 @@ impl Close {
                 (Some(id), Some(linger)) if !unread(id) && !socket.repair.on => {
                     // An end that has been reached already is no error.
                     let _ = sockets.stack.shutdown(now, id);
+                    // Its place among the files may be another's from now on, whom nothing of this concerns.
+                    sockets.owners.remove(&SocketId::Connection(id));
                     self.lingering = Some((socket, id, now + linger));
                 }
                 _ => {
@@ -499,13 +507,20 @@ impl Close {
                 }
             }
         }
-        let Some((socket, id, deadline)) = &self.lingering else { return Ok(()) };
+        let Some((_, id, deadline)) = &self.lingering else { return Ok(()) };
         let closing = matches!(sockets.state(*id), State::FinWait1 | State::Closing | State::LastAck);
         if closing && now < *deadline {
             return Err(Stop::Wait(Some(*deadline)));
         }
-        sockets.release(now, socket);
+        self.give_up(sockets, now);
         Ok(())
+    }
+
+    /// Lingers no longer.
+    pub(crate) fn give_up(&mut self, sockets: &mut Sockets, now: Instant) {
+        if let Some((socket, ..)) = self.lingering.take() {
+            sockets.release(now, &socket);
+        }
     }
 }
 
@@ -523,8 +538,8 @@ pub(crate) fn peer_has_finished(state: State) -> bool {
 
 fn ready_by(events: Events) -> Ready {
     let mut ready = Ready::empty();
-    ready.set(Ready::IN, events.intersects(Events::READABLE | Events::ACCEPTABLE));
-    ready.set(Ready::OUT, events.intersects(Events::WRITABLE | Events::CONNECTED));
+    ready.set(Ready::IN | Ready::RDNORM, events.intersects(Events::READABLE | Events::ACCEPTABLE));
+    ready.set(Ready::OUT | Ready::WRNORM, events.intersects(Events::WRITABLE | Events::CONNECTED));
     ready.set(Ready::PRI, events.contains(Events::URGENT));
     ready.set(Ready::ERR, events.contains(Events::REPORT));
     if events.contains(Events::CLOSED) {

@@ -74,7 +74,11 @@ pub unsafe fn accept(
     let mut accept = Accept::new(fd, flags);
     let (new, peer) = process.wait_for(watch(&fd), |sockets, now| accept.attempt(sockets, now))?;
     // SAFETY: as the caller says.
-    unsafe { addr::write(peer, addr, len)? };
+    if let Err(errno) = unsafe { addr::write(peer, addr, len) } {
+        // Nobody would know its number.
+        process.call(|sockets, now| sockets.close(now, new))?;
+        return Err(errno);
+    }
     Ok(new)
 }
 

@@ -12,8 +12,20 @@ use libc::{c_int, c_long, off_t};
 
 /// `close`; waits as long as `SO_LINGER` says.
 pub fn close(process: &impl Process, fd: c_int) -> Result<i32, Errno> {
-    let mut close = Close::new(fd);
-    process.wait(|sockets, now| close.attempt(sockets, now)).map(|()| 0)
+    let mut lingering = Lingering { process, close: Close::new(fd) };
+    process.wait(|sockets, now| lingering.close.attempt(sockets, now)).map(|()| 0)
+}
+
+/// However the call ends, by a signal or as its thread is cancelled, the socket is nobody's then (Linux's `inet_release`).
+struct Lingering<'a, P: Process> {
+    process: &'a P,
+    close: Close,
+}
+
+impl<P: Process> Drop for Lingering<'_, P> {
+    fn drop(&mut self) {
+        self.process.call(|sockets, now| self.close.give_up(sockets, now));
+    }
 }
 
 /// `dup`.
@@ -312,7 +324,10 @@ fn send_chunks(
         let mut send = Send::new(to, Source { data: &buf[..got], faulty: false }, flags, Destination::None);
         match process.wait_for(watch(&to), |sockets, now| send.attempt(sockets, now)) {
             Ok(taken) => sent += taken,
-            Err(errno) => return (sent, Err(errno)),
+            Err(errno) => {
+                let taken = process.call(|sockets, _| send.interrupted(sockets)).unwrap_or(0);
+                return (sent + taken, Err(errno));
+            }
         }
     }
     (sent, Ok(()))

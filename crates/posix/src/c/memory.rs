@@ -97,18 +97,23 @@ pub(super) fn room(iovecs: &[iovec]) -> Option<usize> {
     (!faulty).then_some(total.min(BYTES_MAX))
 }
 
-/// Writes `bytes` into the buffers, which have the room.
+/// Writes `bytes` into the buffers, which have the room, behind so many others.
 ///
 /// # Safety
 /// So many bytes at each entry can be written.
-pub(super) unsafe fn scatter(mut bytes: &[u8], iovecs: &[iovec]) {
+pub(super) unsafe fn scatter(mut bytes: &[u8], iovecs: &[iovec], mut behind: usize) {
     for entry in iovecs {
-        let len = entry.iov_len.min(bytes.len());
+        let passed = behind.min(entry.iov_len);
+        behind -= passed;
+        let len = (entry.iov_len - passed).min(bytes.len());
         if len == 0 {
             continue;
         }
         // SAFETY: the caller says so; memory of the application does not overlap ours.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), entry.iov_base.cast::<u8>(), len) };
+        unsafe {
+            let place = entry.iov_base.cast::<u8>().add(passed);
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), place, len);
+        }
         bytes = &bytes[len..];
     }
 }

@@ -110,13 +110,28 @@ unsafe fn send_from(
     // SAFETY: as the caller says.
     let gathered = unsafe { memory::gather(iovecs) };
     if process.call(|sockets, _| sockets.is_pipe(fd)) {
-        return process.wait(|sockets, now| sockets.write_pipe(now, fd, &gathered.bytes));
+        return write_to_pipe(process, fd, &gathered.bytes);
     }
     let source = Source { data: &gathered.bytes, faulty: gathered.faulty };
     let mut send = Send::new(fd, source, flags, to).stamped(stamps);
     match process.wait_for(watch(&fd), |sockets, now| send.attempt(sockets, now)) {
         Err(Errno::EINTR) if send.sent() > 0 => process.call(|sockets, _| send.interrupted(sockets)),
         result => result,
+    }
+}
+
+/// All of it, unless the end does not wait (Linux's `pipe_write`).
+fn write_to_pipe(process: &impl Process, fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
+    let waits = process.call(|sockets, _| sockets.flags(fd))? & libc::O_NONBLOCK == 0;
+    let mut written = 0;
+    loop {
+        match process.wait(|sockets, now| sockets.write_pipe(now, fd, &bytes[written..])) {
+            Err(_) if written > 0 => return Ok(written),
+            result => written += result?,
+        }
+        if !waits || written == bytes.len() {
+            return Ok(written);
+        }
     }
 }
 
@@ -309,7 +324,7 @@ unsafe fn hand_over(bytes: &[u8], iovecs: &[iovec]) -> Result<usize, Errno> {
     let room = memory::room(iovecs).ok_or(Errno::EFAULT)?;
     let got = bytes.len().min(room);
     // SAFETY: the buffers have this room and can be written.
-    unsafe { memory::scatter(&bytes[..got], iovecs) };
+    unsafe { memory::scatter(&bytes[..got], iovecs, 0) };
     Ok(got)
 }
 
@@ -341,20 +356,32 @@ unsafe fn receive_into(
         return if got > 0 { Err(Errno::EFAULT) } else { Ok(0) };
     };
     let mut buf = vec![0; room.min(process.call(|sockets, _| sockets.worth_reading(fd, room)))];
-    let got = if process.call(|sockets, _| sockets.is_pipe(fd)) {
-        process.wait(|sockets, now| sockets.read_pipe(now, fd, &mut buf))?
-    } else {
-        let mut receive = Receive::new(fd, flags);
-        match process.wait_for(watch(&fd), |sockets, now| receive.attempt(sockets, now, &mut buf)) {
-            Err(Errno::EINTR) if receive.copied() > 0 => receive.copied(),
-            result => result?,
-        }
-    };
-    if flags & libc::MSG_TRUNC == 0 {
+    let place = if flags & libc::MSG_TRUNC == 0 { iovecs } else { &[] };
+    if process.call(|sockets, _| sockets.is_pipe(fd)) {
+        let got = process.wait(|sockets, now| sockets.read_pipe(now, fd, &mut buf))?;
         // SAFETY: the buffers have this room and can be written.
-        unsafe { memory::scatter(&buf[..got.min(buf.len())], iovecs) };
+        unsafe { memory::scatter(&buf[..got], place, 0) };
+        return Ok(got);
     }
-    Ok(got)
+    let mut receive = Receive::new(fd, flags);
+    let mut total = 0;
+    loop {
+        let part = (room - total).min(buf.len());
+        let buf = &mut buf[..part];
+        let (got, goes_on) =
+            match process.wait_for(watch(&fd), |sockets, now| receive.attempt(sockets, now, buf)) {
+                Err(Errno::EINTR) if total + receive.copied() > 0 => (receive.copied(), false),
+                result => (result?, flags & (libc::MSG_WAITALL | libc::MSG_PEEK) == libc::MSG_WAITALL),
+            };
+        // SAFETY: the buffers have this room and can be written.
+        unsafe { memory::scatter(&buf[..got.min(part)], place, total) };
+        total += got;
+        // What is waited for may be more than our buffer holds.
+        if !goes_on || got < part || total >= room {
+            return Ok(total);
+        }
+        receive.use_another_buffer();
+    }
 }
 
 /// With `MSG_TRUNC` bytes are thrown away: no buffer is needed.

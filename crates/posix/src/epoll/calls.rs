@@ -55,7 +55,8 @@ impl Sockets {
         let found = self.epoll_mut(epoll)?;
         if found.watched.get(&key).is_some_and(|watch| watch.interest.events & ready.bits() != 0) {
             found.list(key);
-            self.note_stirred(own);
+            // Who watches this instance, too.
+            self.wake_epolls(own, SOMETHING);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Descriptors, names, reading, writing and shutting.
 
 use crate::wire::{BASE, DELAY, Wire, errno, recv, send, send_with, server};
-use posix::{Destination, Errno, Receive, Send, Source, Splice, Stop, ioctl};
+use posix::{Close, Destination, Errno, Receive, Send, Source, Splice, Stop, ioctl};
 
 const STREAM: i32 = libc::SOCK_STREAM;
 
@@ -140,6 +140,51 @@ fn the_urgent_byte_is_not_in_the_stream() {
     assert_eq!(recv(&mut wire.server, wire.now, server, 9, 0).unwrap(), b"cd");
 }
 
+/// A call that has sent something tells of that, and the next one of the error (Linux's `tcp_sendmsg_locked`).
+#[test]
+fn an_error_in_the_middle_of_a_write_is_left_for_the_next_call() {
+    let mut wire = Wire::new();
+    let (client, server) = wire.connected();
+    wire.client.set_flags(client, 0).unwrap();
+    let data = vec![5; 10_000_000];
+    let mut call = Send::new(client, Source { data: &data, faulty: false }, 0, Destination::None);
+    assert_eq!(call.attempt(&mut wire.client, wire.now), Err(Stop::Wait(None)));
+    wire.run(DELAY * 2);
+    wire.server.close(wire.now, server).unwrap();
+    wire.run(DELAY * 2);
+    let sent = call.attempt(&mut wire.client, wire.now).unwrap();
+    assert!((1..data.len()).contains(&sent), "{sent}");
+    assert_eq!(recv(&mut wire.client, wire.now, client, 1, 0), Err(Errno::ECONNRESET));
+    assert_eq!(recv(&mut wire.client, wire.now, client, 1, 0), Ok(vec![]));
+}
+
+/// Whoever gets its place among the files has nothing to do with what becomes of it.
+#[test]
+fn the_end_of_a_socket_that_lingers_concerns_nobody_else() {
+    let mut wire = Wire::new();
+    let (client, server) = wire.connected();
+    wire.client.shutdown(wire.now, client, libc::SHUT_WR).unwrap();
+    wire.run(DELAY);
+    wire.server.set_option(wire.now, server, libc::SOL_SOCKET, libc::SO_LINGER, &linger(1, 5)).unwrap();
+    let other = wire.socket();
+    wire.connect(other).unwrap_err();
+    wire.run(DELAY * 2);
+    let mut close = Close::new(server);
+    assert!(matches!(close.attempt(&mut wire.server, wire.now), Err(Stop::Wait(Some(_)))));
+    wire.run(DELAY);
+    // Its FIN has not been acknowledged when the next one is accepted.
+    let (second, _) = wire.server.accept(wire.now, BASE, libc::SOCK_NONBLOCK).unwrap();
+    wire.run(DELAY);
+    assert_eq!(close.attempt(&mut wire.server, wire.now), Ok(()));
+    assert_eq!(recv(&mut wire.server, wire.now, second, 9, 0), Err(Errno::EAGAIN), "it is open");
+    assert_eq!(send(&mut wire.server, wire.now, second, b"hello"), Ok(5));
+}
+
+fn linger(on: i32, seconds: i32) -> [u8; 8] {
+    let [on, seconds] = [on, seconds].map(i32::to_ne_bytes);
+    [on, seconds].concat().try_into().unwrap()
+}
+
 fn splice(wire: &mut Wire, from: i32, to: i32, len: usize) -> Result<usize, Stop> {
     Splice::new(from, to, len, 0).attempt(&mut wire.server, wire.now)
 }
@@ -163,6 +208,51 @@ fn a_pipe_takes_what_a_socket_has() {
     assert_eq!(splice(&mut wire, server, server, 1), Err(Errno::EINVAL.into()));
     wire.server.close(wire.now, read).unwrap();
     assert_eq!(wire.server.write_pipe(wire.now, write, b"x"), Err(Errno::EPIPE.into()));
+}
+
+/// Linux's `tcp_splice_read` knows no low-water mark.
+#[test]
+fn a_pipe_takes_less_than_the_low_water_mark() {
+    let mut wire = Wire::new();
+    let (client, server) = wire.connected();
+    let (read, write) = wire.server.pipe().unwrap();
+    wire.server
+        .set_option(wire.now, server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &1000_i32.to_ne_bytes())
+        .unwrap();
+    wire.server.set_flags(server, 0).unwrap();
+    send(&mut wire.client, wire.now, client, b"through").unwrap();
+    wire.run(DELAY);
+    assert_eq!(splice(&mut wire, server, write, 99), Ok(7));
+    let mut buf = [0; 9];
+    assert_eq!(errno(wire.server.read_pipe(wire.now, read, &mut buf)), Ok(7));
+    assert_eq!(&buf[..7], b"through");
+}
+
+/// Only a socket that does not wait answers `EAGAIN`.
+#[test]
+fn what_is_spliced_into_a_socket_waits_for_room() {
+    for (flags, stop) in [(0, Stop::Wait(None)), (libc::O_NONBLOCK, Errno::EAGAIN.into())] {
+        let mut wire = Wire::new();
+        let (_, server) = wire.connected();
+        let (read, write) = wire.server.pipe().unwrap();
+        while send(&mut wire.server, wire.now, server, &[0; 60_000]).is_ok() {}
+        wire.server.set_flags(server, flags).unwrap();
+        assert_eq!(errno(wire.server.write_pipe(wire.now, write, b"more")), Ok(4));
+        assert_eq!(splice(&mut wire, read, server, 4), Err(stop));
+    }
+}
+
+/// POSIX's `PIPE_BUF`: so much is written at once, or not at all.
+#[test]
+fn a_page_is_written_to_a_pipe_whole() {
+    let mut wire = Wire::new();
+    let (read, write) = wire.server.pipe().unwrap();
+    assert_eq!(errno(wire.server.write_pipe(wire.now, write, &[1; 65_000])), Ok(65_000));
+    assert_eq!(wire.server.write_pipe(wire.now, write, &[2; 537]), Err(Stop::Wait(None)));
+    assert_eq!(errno(wire.server.write_pipe(wire.now, write, &[2; 536])), Ok(536));
+    let mut buf = [0; 70_000];
+    assert_eq!(errno(wire.server.read_pipe(wire.now, read, &mut buf)), Ok(65_536));
+    assert_eq!(errno(wire.server.write_pipe(wire.now, write, &buf)), Ok(65_536));
 }
 
 #[test]

@@ -80,6 +80,37 @@ fn by_level_it_is_told_again_by_edge_once_and_one_shot_until_armed() {
     }
 }
 
+/// Whoever reads no more wants to know only that (Linux's `tcp_fin`).
+#[test]
+fn who_watches_for_the_end_alone_is_woken_by_it() {
+    for wanted in [Ready::RDHUP, Ready::RDNORM] {
+        let mut wire = Wire::new();
+        let (client, server) = wire.connected();
+        let epoll = wire.server.epoll_create(false).unwrap();
+        let add = Control::Add(Interest { events: wanted.bits(), data: 7 });
+        wire.server.epoll_ctl(epoll, server, add).unwrap();
+        let now = wire.now;
+        assert_eq!(found(&mut wire.server, now, epoll), []);
+        wire.client.shutdown(now, client, libc::SHUT_WR).unwrap();
+        wire.run(DELAY);
+        let now = wire.now;
+        assert_eq!(found(&mut wire.server, now, epoll), [wanted]);
+    }
+}
+
+/// Linux's `ep_insert`.
+#[test]
+fn who_watches_an_instance_is_told_of_what_is_added_to_it() {
+    let mut wire = Wire::new();
+    let (client, _) = wire.connected();
+    let [outer, inner] = [(); 2].map(|()| wire.client.epoll_create(false).unwrap());
+    watch(&mut wire.client, outer, inner, 0);
+    let now = wire.now;
+    assert_eq!(found(&mut wire.client, now, outer), []);
+    watch(&mut wire.client, inner, client, 0);
+    assert_eq!(found(&mut wire.client, now, outer), [Ready::IN]);
+}
+
 /// Who asks and finds no room to write is told when there is some, as one whose write failed (Linux's `tcp_poll`).
 #[test]
 fn who_polls_for_room_is_told_of_it() {
