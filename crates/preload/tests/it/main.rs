@@ -159,6 +159,26 @@ fn pythons_http_server_serves_the_kernel() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// tokio adds its sockets by a duplicate of the number that it waits for.
+#[test]
+fn a_program_on_tokio_serves_the_kernel() {
+    in_namespace(|| {
+        let program = testnet::built("firstbyte-cli").join("firstbyte");
+        let mut doctor = Command::new("/usr/bin/env");
+        doctor.arg(format!("FIRSTBYTE={STACK}")).arg(format!("LD_PRELOAD={}", library().display()));
+        doctor.arg(program).args(["doctor", "--listen", "10.0.0.2:80"]).stdout(Stdio::piped());
+        let mut server = Ends(doctor.spawn().unwrap());
+        // It says that it listens.
+        server.0.stdout.as_mut().unwrap().read_exact(&mut [0; 10]).unwrap();
+        let mut client = TcpStream::connect("10.0.0.2:80").unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        client.write_all(b"GET /nothing HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.0 404", "{}", String::from_utf8_lossy(&answer));
+    });
+}
+
 /// Its backlog is 5: who finds the queue full tries again, and is served.
 #[test]
 fn pythons_http_server_serves_more_at_once_than_its_queue_holds() {
