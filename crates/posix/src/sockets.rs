@@ -498,7 +498,7 @@ impl Close {
                     // An end that has been reached already is no error.
                     let _ = sockets.stack.shutdown(now, id);
                     // Its place among the files may be another's from now on, whom nothing of this concerns.
-                    sockets.owners.remove(&SocketId::Connection(id));
+                    sockets.owners.insert(SocketId::Connection(id), Open::NOBODYS);
                     self.lingering = Some((socket, id, now + linger));
                 }
                 _ => {

@@ -17,6 +17,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #define check(what)                                                                                                     \
@@ -154,6 +155,23 @@ static void large_writes_are_cheap(void) {
   check(sent > 0 && (size_t)sent < len);
   check(peak_kib() - before < 64 * 1024);
   check(close(ends[0]) == 0 && close(ends[1]) == 0 && munmap(bytes, len) == 0);
+}
+
+static long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until the peer has everything, and no longer. */
+static void a_close_lingers_until_all_is_acknowledged(void) {
+  struct linger patience = {1, 20};
+  long begun = now_ms();
+  int ends[2];
+  pair(40, ends);
+  check(setsockopt(ends[0], SOL_SOCKET, SO_LINGER, &patience, sizeof patience) == 0);
+  check(send(ends[0], "a", 1, 0) == 1 && close(ends[0]) == 0 && now_ms() - begun < 5000);
+  check(close(ends[1]) == 0);
 }
 
 /* As tokio and mio do: sockets are added by one number, and waited for by another. */
@@ -331,6 +349,7 @@ int main(void) {
   cancelled(receives, 21);
   cancelled(polls, 22);
   handlers_send();
+  a_close_lingers_until_all_is_acknowledged();
   an_instance_has_several_numbers();
   a_socket_is_added_while_others_wait();
   checked_calls_are_ours_too();
