@@ -12,9 +12,11 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -58,6 +60,8 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// Bytes of its body.
     pub(crate) len: u64,
+    /// The server refused the request only because it came early, on the SYN.
+    pub(crate) is_too_early: bool,
 }
 
 impl Visit {
@@ -69,8 +73,7 @@ impl Visit {
 
     /// Did the server refuse the request only because it came early?
     pub(crate) fn is_too_early(&self) -> bool {
-        self.result.as_ref().is_ok_and(|reply| reply.status == StatusCode::TOO_EARLY)
-            && self.info.as_ref().is_some_and(|info| info.syn_data_acked > 0)
+        self.result.as_ref().is_ok_and(|reply| reply.is_too_early)
     }
 
     /// From the SYN to the end of the handshake.
@@ -150,16 +153,17 @@ async fn exchange(
     progress: &mut Progress,
 ) -> Result<(Reply, TcpStream), Broken> {
     let stream = connect(net, peer, how).await.map_err(Broken::Network)?;
-    let io = TokioIo::new(Timed { stream, first_byte_at: None });
+    let was_early = Rc::new(Cell::new(false));
+    let io = TokioIo::new(Watched { stream, first_byte_at: None, was_early: was_early.clone() });
     let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(io).await?;
     let talk = async move {
         let response = sender.send_request(request(how)).await?;
-        receive(response, how, sink).await
+        receive(response, &was_early, sink).await
     };
     // The request is queued before the connection takes its first step, so the stream's first flush has all of it.
     let (reply, connection) = tokio::join!(talk, connection.without_shutdown());
     // When both failed, the connection knows why.
-    let Timed { stream, first_byte_at } = connection?.io.into_inner();
+    let Watched { stream, first_byte_at, .. } = connection?.io.into_inner();
     progress.first_byte_at = first_byte_at;
     progress.look(&stream);
     Ok((reply?, stream))
@@ -182,18 +186,26 @@ fn request(how: &How) -> Request<Full<Bytes>> {
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("firstbyte/", env!("CARGO_PKG_VERSION"))));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    for (name, _) in &how.headers {
+        headers.remove(name);
+    }
     for (name, value) in &how.headers {
-        headers.insert(name, value.clone());
+        headers.append(name, value.clone());
     }
     *request.headers_mut() = headers;
     request
 }
 
-async fn receive(response: Response<Incoming>, how: &How, sink: &mut Sink) -> Result<Reply, Broken> {
+/// The page of a reply that says only that the request came too early is not wanted: another visit follows.
+async fn receive(
+    response: Response<Incoming>,
+    was_early: &Cell<bool>,
+    sink: &mut Sink,
+) -> Result<Reply, Broken> {
     let (head, mut body) = response.into_parts();
     let mut nowhere = Sink::Nowhere;
-    let comes_again = head.status == StatusCode::TOO_EARLY && how.fast_open != FastOpen::Off;
-    let sink = if comes_again { &mut nowhere } else { sink };
+    let is_too_early = head.status == StatusCode::TOO_EARLY && was_early.get();
+    let sink = if is_too_early { &mut nowhere } else { sink };
     sink.head(&head).map_err(Broken::Sink)?;
     let mut len = 0;
     while let Some(frame) = body.frame().await {
@@ -202,7 +214,7 @@ async fn receive(response: Response<Incoming>, how: &How, sink: &mut Sink) -> Re
             sink.write(&data).map_err(Broken::Sink)?;
         }
     }
-    Ok(Reply { status: head.status, len })
+    Ok(Reply { status: head.status, len, is_too_early })
 }
 
 /// Closes, and waits for the last packets: the peer's FIN and the acknowledgement of ours.
@@ -221,13 +233,15 @@ async fn finish(mut stream: TcpStream, timeout: Duration, progress: &mut Progres
 /// How long a server may take to close after its reply.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A stream that remembers when its first byte came.
-struct Timed {
+/// A stream that remembers when its first byte came, and what had become of the SYN's data by then.
+struct Watched {
     stream: TcpStream,
     first_byte_at: Option<Instant>,
+    /// The peer took data from the SYN.
+    was_early: Rc<Cell<bool>>,
 }
 
-impl AsyncRead for Timed {
+impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -235,14 +249,15 @@ impl AsyncRead for Timed {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.first_byte_at.get_or_insert_with(Instant::now);
+        if buf.filled().len() > before && self.first_byte_at.is_none() {
+            self.first_byte_at = Some(Instant::now());
+            self.was_early.set(self.stream.info().is_ok_and(|info| info.syn_data_acked > 0));
         }
         read
     }
 }
 
-impl AsyncWrite for Timed {
+impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, data)
     }
@@ -253,5 +268,32 @@ impl AsyncWrite for Timed {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn how(headers: &[&str]) -> How {
+        How {
+            target: "http://a/".parse().unwrap(),
+            method: Method::GET,
+            headers: headers.iter().map(|text| super::super::target::header(text).unwrap()).collect(),
+            body: Bytes::new(),
+            fast_open: FastOpen::Auto,
+            data_less: false,
+            syn_fin: false,
+            timeout: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn every_header_given_is_sent_and_replaces_the_default() {
+        let request = request(&how(&["Cookie: a=1", "Accept: text/html", "Cookie: b=2"]));
+        let sent = |name: &str| request.headers().get_all(name).iter().collect::<Vec<_>>();
+        assert_eq!(sent("cookie"), ["a=1", "b=2"]);
+        assert_eq!(sent("accept"), ["text/html"]);
+        assert_eq!(sent("host"), ["a"]);
     }
 }

@@ -198,6 +198,19 @@ fn both_ends_ours_need_three_or_four_packets() {
     });
 }
 
+/// By what an earlier hop said the request was early; it was not on our SYN, so nothing is gained by sending it again.
+#[test]
+fn a_too_early_that_is_not_repeated_is_shown() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.ip_forward", "1");
+        let server = Server::start(&[]);
+        let output = run(&["get", "http://10.77.0.2/", "-X", "PUT", "-d", "x", "-H", "Early-Data: 1"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains("Send it again after the handshake"), "{}", stderr(&output));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
 /// It is the peer's kernel that drops such a SYN, and not the path.
 #[test]
 fn a_fin_on_the_syn_is_what_linux_drops() {
