@@ -6,10 +6,10 @@ use super::body::Body;
 use super::page::text;
 use crate::failure::Failure;
 use hyper::header::{
-    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE,
+    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
 };
-use hyper::{Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -36,12 +36,12 @@ impl Root {
     }
 
     /// The answer to a GET, or to a HEAD, whose body is left out later.
-    pub(crate) fn answer(&self, uri_path: &str, headers: &HeaderMap) -> Response<Body> {
-        match self.find(uri_path) {
-            Ok(Found::File(path)) => send(&path, headers).unwrap_or_else(|error| refusal(&error)),
+    pub(crate) fn answer<T>(&self, request: &Request<T>) -> Response<Body> {
+        match self.find(request.uri().path()) {
+            Ok(Found::File(path)) => send(&path, request).unwrap_or_else(|error| refusal(&error)),
             Ok(Found::Folder) => {
                 let mut reply = text(StatusCode::MOVED_PERMANENTLY, "This is a folder.\n");
-                if let Ok(location) = HeaderValue::try_from(with_slash(uri_path)) {
+                if let Ok(location) = HeaderValue::try_from(with_slash(request.uri())) {
                     reply.headers_mut().insert(LOCATION, location);
                 }
                 reply
@@ -72,6 +72,8 @@ impl Root {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::NoIndex),
                 found => found?,
             };
+        } else if decoded.ends_with(b"/") {
+            return Err(io::ErrorKind::NotADirectory.into());
         }
         self.inside(path).map(Found::File)
     }
@@ -92,8 +94,10 @@ enum Found {
 
 /// The path of a folder with the slash that it lacked, as a reference that stays on this host: one that begins with `//` names
 /// another (RFC 3986 §4.2), and browsers read `\` as `/`.
-fn with_slash(uri_path: &str) -> String {
-    format!("/{}/", uri_path.trim_start_matches('/').replace('\\', "%5C"))
+fn with_slash(uri: &Uri) -> String {
+    let path = uri.path().trim_start_matches('/').replace('\\', "%5C");
+    let query = uri.query().map_or(String::new(), |query| format!("?{query}"));
+    format!("/{path}/{query}")
 }
 
 fn refusal(error: &io::Error) -> Response<Body> {
@@ -128,7 +132,7 @@ fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-fn send(path: &Path, headers: &HeaderMap) -> io::Result<Response<Body>> {
+fn send<T>(path: &Path, request: &Request<T>) -> io::Result<Response<Body>> {
     // What is no regular file may block when opened.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::NotFound.into());
@@ -136,7 +140,8 @@ fn send(path: &Path, headers: &HeaderMap) -> io::Result<Response<Body>> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     let version = Version::of(&metadata);
-    let (status, part) = match choose(&version, metadata.len(), headers) {
+    let (status, part) = match choose(&version, metadata.len(), request.method(), request.headers()) {
+        Choice::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, 0..0),
         Choice::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
         Choice::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, 0..0),
         Choice::Whole => (StatusCode::OK, 0..metadata.len()),
@@ -199,27 +204,47 @@ impl Version {
         }
     }
 
-    /// Is it named by a list of ETags (weak comparison)?
-    fn is_in(&self, list: &str) -> bool {
-        list.trim() == "*" || list.split(',').any(|etag| etag.trim().trim_start_matches("W/") == self.etag)
+    /// Is it named by the ETags of these fields? Strong comparison knows no weak one (RFC 9110 §8.8.3.2).
+    fn is_in(&self, headers: &HeaderMap, name: HeaderName, comparison: Comparison) -> bool {
+        let is_own = |etag: &[u8]| match comparison {
+            Comparison::Strong => etag == self.etag.as_bytes(),
+            Comparison::Weak => etag.strip_prefix(b"W/").unwrap_or(etag) == self.etag.as_bytes(),
+        };
+        let fields = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let mut etags = fields.flat_map(|list| list.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+        etags.any(|etag| etag == b"*" || is_own(etag))
     }
+}
+
+#[derive(Clone, Copy)]
+enum Comparison {
+    Strong,
+    Weak,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
+    PreconditionFailed,
     NotModified,
     Unsatisfiable,
     Whole,
     Part(Range<u64>),
 }
 
-/// RFC 9110 §13.2.2, for GET and HEAD.
-fn choose(version: &Version, len: u64, headers: &HeaderMap) -> Choice {
+/// RFC 9110 §13.2.2, for GET and HEAD; a range is for GET alone (§14.2).
+fn choose(version: &Version, len: u64, method: &Method, headers: &HeaderMap) -> Choice {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let date = |name| text(name).and_then(|value| httpdate::parse_http_date(value).ok());
-    let is_fresh = match text(IF_NONE_MATCH) {
-        Some(list) => version.is_in(list),
-        None => date(IF_MODIFIED_SINCE).is_some_and(|since| version.modified <= since),
+    let is_expected = match headers.contains_key(IF_MATCH) {
+        true => version.is_in(headers, IF_MATCH, Comparison::Strong),
+        false => date(IF_UNMODIFIED_SINCE).is_none_or(|since| version.modified <= since),
+    };
+    if !is_expected {
+        return Choice::PreconditionFailed;
+    }
+    let is_fresh = match headers.contains_key(IF_NONE_MATCH) {
+        true => version.is_in(headers, IF_NONE_MATCH, Comparison::Weak),
+        false => date(IF_MODIFIED_SINCE).is_some_and(|since| version.modified <= since),
     };
     if is_fresh {
         return Choice::NotModified;
@@ -229,7 +254,7 @@ fn choose(version: &Version, len: u64, headers: &HeaderMap) -> Choice {
         Some(_) => date(IF_RANGE) == Some(version.modified),
         None => true,
     };
-    match text(RANGE).filter(|_| is_same) {
+    match text(RANGE).filter(|_| is_same && method == Method::GET) {
         Some(range) => part_of(len, range),
         None => Choice::Whole,
     }
@@ -240,10 +265,13 @@ fn part_of(len: u64, range: &str) -> Choice {
     let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return Choice::Whole;
     };
-    let part = match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => first..len.min(last.saturating_add(1)),
-        (Ok(first), Err(_)) if last.is_empty() => first..len,
-        (Err(_), Ok(suffix)) if first.is_empty() => len.saturating_sub(suffix)..len,
+    // `parse` would take a sign.
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok())?;
+    let part = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..len.min(last.saturating_add(1)),
+        (Some(first), None) if last.is_empty() => first..len,
+        (None, Some(suffix)) if first.is_empty() => len.saturating_sub(suffix)..len,
         _ => return Choice::Whole,
     };
     if part.start < part.end { Choice::Part(part) } else { Choice::Unsatisfiable }

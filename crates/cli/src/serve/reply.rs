@@ -37,9 +37,7 @@ impl Site {
         let mut reply = match (request.method(), &self.root) {
             _ if !names_host(&request) => text(StatusCode::BAD_REQUEST, "A request has one field `Host`.\n"),
             (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
-            (&Method::GET | &Method::HEAD, Some(root)) => {
-                root.answer(request.uri().path(), request.headers())
-            }
+            (&Method::GET | &Method::HEAD, Some(root)) => root.answer(&request),
             (&Method::GET | &Method::HEAD, None) => greeting(early),
             (&Method::POST | &Method::PUT, None) => receipt(request, self.timeout).await,
             (_, Some(_)) => not_allowed("GET, HEAD"),

@@ -32,8 +32,9 @@ impl Drop for Folder {
     }
 }
 
-fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+fn get(path: &str, headers: &[(&str, &str)]) -> Request<()> {
+    let request = Request::get(path);
+    headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).body(()).unwrap()
 }
 
 async fn body(reply: Response<Body>) -> Vec<u8> {
@@ -52,7 +53,7 @@ async fn files_come_with_their_type() {
         ("/large.bin", "application/octet-stream", &[7; 200_000]),
     ];
     for (path, content_type, expected) in cases {
-        let reply = folder.root().answer(path, &HeaderMap::new());
+        let reply = folder.root().answer(&get(path, &[]));
         assert_eq!(reply.status(), StatusCode::OK, "{path}");
         assert_eq!(reply.headers()[CONTENT_TYPE], content_type, "{path}");
         assert_eq!(body(reply).await, expected, "{path}");
@@ -71,23 +72,24 @@ fn nothing_outside_the_folder_is_served() {
         "/%00",
         "/a.txt%",
         "/a.txt/x",
+        "/a.txt/",
         "/empty/",
         "/none",
         "/../root/a.txt",
         "/%zz",
     ] {
-        let reply = folder.root().answer(path, &HeaderMap::new());
+        let reply = folder.root().answer(&get(path, &[]));
         assert_eq!(reply.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }
 
 #[test]
-fn a_folder_without_its_slash_is_redirected() {
+fn a_folder_without_its_slash_is_redirected_with_the_query() {
     let folder = Folder::new();
-    let reply = folder.root().answer("/sub%20dir", &HeaderMap::new());
+    let reply = folder.root().answer(&get("/sub%20dir?x=1", &[]));
     assert_eq!(
         (reply.status(), &reply.headers()[LOCATION]),
-        (StatusCode::MOVED_PERMANENTLY, &HeaderValue::from_static("/sub%20dir/"))
+        (StatusCode::MOVED_PERMANENTLY, &HeaderValue::from_static("/sub%20dir/?x=1"))
     );
 }
 
@@ -102,7 +104,7 @@ fn a_redirect_stays_on_this_host() {
         ("/\\name", "/%5Cname/"),
         ("//\\name", "/%5Cname/"),
     ] {
-        let reply = folder.root().answer(path, &HeaderMap::new());
+        let reply = folder.root().answer(&get(path, &[]));
         assert_eq!(
             (reply.status(), reply.headers()[LOCATION].to_str().unwrap()),
             (StatusCode::MOVED_PERMANENTLY, location),
@@ -115,12 +117,13 @@ fn a_redirect_stays_on_this_host() {
 fn what_the_client_has_is_not_sent_again() {
     let folder = Folder::new();
     let root = folder.root();
-    let first = root.answer("/a.txt", &HeaderMap::new());
+    let first = root.answer(&get("/a.txt", &[]));
     let etag = first.headers()[ETAG].to_str().unwrap().to_owned();
     let date = first.headers()[LAST_MODIFIED].to_str().unwrap().to_owned();
-    let status = |pairs: &[(&'static str, &str)]| root.answer("/a.txt", &headers(pairs)).status();
+    let status = |pairs: &[(&str, &str)]| root.answer(&get("/a.txt", pairs)).status();
     assert_eq!(status(&[("if-none-match", &etag)]), StatusCode::NOT_MODIFIED);
     assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-none-match", &etag)]), StatusCode::NOT_MODIFIED);
     assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", &date)]), StatusCode::OK);
     assert_eq!(status(&[("if-modified-since", &date)]), StatusCode::NOT_MODIFIED);
     assert_eq!(status(&[("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")]), StatusCode::OK);
@@ -128,10 +131,38 @@ fn what_the_client_has_is_not_sent_again() {
     assert_eq!(status(&[("if-range", "\"x\""), ("range", "bytes=0-1")]), StatusCode::OK);
 }
 
+#[test]
+fn what_the_client_does_not_expect_is_not_sent() {
+    let folder = Folder::new();
+    let root = folder.root();
+    let first = root.answer(&get("/a.txt", &[]));
+    let etag = first.headers()[ETAG].to_str().unwrap();
+    let date = first.headers()[LAST_MODIFIED].to_str().unwrap();
+    let old = "Thu, 01 Jan 1970 00:00:00 GMT";
+    let status = |pairs: &[(&str, &str)]| root.answer(&get("/a.txt", pairs)).status();
+    assert_eq!(status(&[("if-match", "\"x\""), ("if-match", etag)]), StatusCode::OK);
+    assert_eq!(status(&[("if-match", "*")]), StatusCode::OK);
+    assert_eq!(status(&[("if-match", "\"x\"")]), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(&[("if-match", &format!("W/{etag}"))]), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(&[("if-match", etag), ("if-unmodified-since", old)]), StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", date)]), StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", "never")]), StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", old)]), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(&[("if-match", "\"x\""), ("if-none-match", etag)]), StatusCode::PRECONDITION_FAILED);
+}
+
+#[test]
+fn a_range_is_for_get_alone() {
+    let folder = Folder::new();
+    let mut request = get("/a.txt", &[("range", "bytes=0-1")]);
+    *request.method_mut() = Method::HEAD;
+    assert_eq!(folder.root().answer(&request).status(), StatusCode::OK);
+}
+
 #[tokio::test]
 async fn a_range_is_that_part() {
     let folder = Folder::new();
-    let reply = folder.root().answer("/a.txt", &headers(&[("range", "bytes=2-4")]));
+    let reply = folder.root().answer(&get("/a.txt", &[("range", "bytes=2-4")]));
     assert_eq!(reply.status(), StatusCode::PARTIAL_CONTENT);
     assert_eq!(reply.headers()[CONTENT_RANGE], "bytes 2-4/10");
     assert_eq!(body(reply).await, b"234");
@@ -150,6 +181,8 @@ fn ranges_are_cut_to_the_file() {
         ("bytes=0-1,3-4", Choice::Whole),
         ("bytes=0-18446744073709551615", Choice::Part(0..10)),
         ("lines=1-2", Choice::Whole),
+        ("bytes=+1-+2", Choice::Whole),
+        ("bytes=-+2", Choice::Whole),
     ];
     for (range, expected) in cases {
         assert_eq!(part_of(10, range), expected, "{range}");
