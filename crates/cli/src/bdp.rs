@@ -1,5 +1,6 @@
 //! `firstbyte bdp`: what a path of a rate and a round trip needs of windows and buffers.
 use crate::failure::Failure;
+use crate::terminal::print;
 use crate::values;
 use clap::Args;
 use serde_json::json;
@@ -102,11 +103,9 @@ pub(crate) fn run(args: &BdpArgs) -> Result<ExitCode, Failure> {
             "receive_buffer_bytes": 2 * needs.bdp as u64,
             "slow_start_rounds": needs.rounds,
         });
-        println!("{figures:#}");
-    } else {
-        print!("{}", needs.text(args));
+        return print(&format!("{figures:#}\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&needs.text(args))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Why a command failed: a sentence that says what to do, and an exit code.
 use crate::{color, escape};
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A failed command.
@@ -44,13 +44,17 @@ impl Failure {
 
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("{} {}", color::stderr_label("error:", "31"), escape::message(&self.message));
+        say("error:", "31", &self.message);
         ExitCode::from(self.exit_code)
     }
 }
 
 /// Says on stderr what is odd but no reason to stop.
 pub(crate) fn warn(message: impl Display) {
-    let message = escape::message(&message.to_string());
-    eprintln!("{} {message}", color::stderr_label("warning:", "33"));
+    say("warning:", "33", &message.to_string());
+}
+
+/// Where stderr cannot be written, the exit code must do.
+fn say(label: &str, colour: &str, message: &str) {
+    let _ = writeln!(io::stderr(), "{} {}", color::stderr_label(label, colour), escape::message(message));
 }

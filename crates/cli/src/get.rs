@@ -15,6 +15,7 @@ use crate::failure::{Failure, warn};
 use crate::recorder::Recorder;
 use crate::signals::Signals;
 use crate::stack::{Defaults, Running, StackArgs};
+use crate::terminal::print;
 use crate::values::{self, Resolved};
 use body::Sink;
 use clap::Args;
@@ -23,6 +24,7 @@ use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use report::Report;
 use std::cell::OnceCell;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -102,8 +104,7 @@ const DEFAULTS: Defaults =
 pub(crate) fn run(args: GetArgs) -> Result<ExitCode, Failure> {
     let config = args.stack.config()?;
     if let Some(settings) = args.stack.settings_text(&config) {
-        print!("{settings}");
-        return Ok(ExitCode::SUCCESS);
+        return print(&settings);
     }
     let how = args.how()?;
     let sink = args.sink()?;
@@ -209,7 +210,8 @@ impl Begun {
         for mut event in events {
             let begun = *self.0.get_or_init(|| event.at);
             event.at = Instant::ZERO + event.at.since(begun);
-            eprintln!("{event}");
+            // A trace that nobody can read is no reason to stop.
+            let _ = writeln!(io::stderr(), "{event}");
         }
         if lost > 0 {
             warn(format!("{lost} events of the trace found no room"));

@@ -22,6 +22,7 @@ use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
 use crate::signals::Signals;
 use crate::stack::{Defaults, StackArgs};
+use crate::terminal::print;
 use crate::values;
 use clap::Args;
 use connection::HttpServer;
@@ -117,8 +118,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         config.synack_hold = hold;
     }
     if let Some(settings) = args.stack.settings_text(&config) {
-        print!("{settings}");
-        return Ok(ExitCode::SUCCESS);
+        return print(&settings);
     }
     if args.echo == Some(args.port) {
         return Err(Failure::usage(format!(

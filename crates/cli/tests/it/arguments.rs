@@ -165,6 +165,26 @@ fn what_cannot_be_done_is_a_failure() {
     }
 }
 
+/// A full disk behind standard output or standard error, as `/dev/full` shows it.
+#[test]
+fn output_that_cannot_be_written_is_a_failure_and_no_panic() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [
+        &["bdp", "100mbit", "20ms"][..],
+        &["bdp", "100mbit", "20ms", "--json"],
+        &["serve", "--list-settings"],
+        &["get", "http://a/", "--list-settings"],
+    ] {
+        let output = crate::firstbyte().args(arguments).stdout(full()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("cannot write to standard output"), "{}", stderr(&output));
+    }
+    let mut command = crate::firstbyte();
+    let status =
+        command.args(["serve", "--root", "/nonexistent"]).stderr(full()).status().expect("it starts");
+    assert_eq!(status.code(), Some(1));
+}
+
 /// Whom to ask is said, or must be clear: none, one that has gone, several.
 #[test]
 fn without_one_stack_to_ask_it_says_what_to_do() {
