@@ -46,13 +46,14 @@ pub(crate) struct WatchArgs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
+    // A series of --record empties its file.
+    if !stdout().is_terminal() {
+        return Err(Failure::usage("this needs a terminal; firstbyte doctor --watch prints lines"));
+    }
     let mut series = match &args.replay {
         Some(path) => Series::replay(path)?,
         None => Series::live(&args.whom, args.record.as_deref())?,
     };
-    if !stdout().is_terminal() {
-        return Err(Failure::usage("this needs a terminal; firstbyte doctor --watch prints lines"));
-    }
     let pace = Pace::new(args.interval, args.budget);
     let first = first(&mut series)?;
     let mut state = State::new(first, args.replay.is_some());

@@ -17,9 +17,10 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// Creates the file.
+    /// Opens the file, or creates it. What it holds stays until there is a reply.
     pub(crate) fn file(path: &Path, head: bool) -> Result<Sink, Failure> {
-        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| Failure::file("write", path, &error))?;
         Ok(Sink::File { path: path.to_owned(), file, head })
     }
 
@@ -27,8 +28,11 @@ impl Sink {
         matches!(self, Sink::Stdout { .. })
     }
 
-    /// The head of the reply, if it is wanted.
+    /// Takes the head of the reply: the page follows.
     pub(crate) fn head(&mut self, head: &Parts) -> Result<(), Failure> {
+        if let Sink::File { path, file, .. } = self {
+            empty(file).map_err(|error| Failure::file("write", path, &error))?;
+        }
         if !matches!(self, Sink::Stdout { head: true } | Sink::File { head: true, .. }) {
             return Ok(());
         }
@@ -57,5 +61,13 @@ impl Sink {
                 file.write_all(bytes).map_err(|error| Failure::file("write", path, &error))
             }
         }
+    }
+}
+
+/// Devices and pipes have no length.
+fn empty(file: &File) -> io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => file.set_len(0),
+        false => Ok(()),
     }
 }

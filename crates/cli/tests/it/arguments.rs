@@ -165,6 +165,25 @@ fn what_cannot_be_done_is_a_failure() {
     }
 }
 
+/// The job fails before there is anything to write.
+#[test]
+fn a_file_is_not_emptied_for_nothing() {
+    let folder = std::env::temp_dir().join(format!("firstbyte-kept-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [kept, cache] = ["kept", "cache"].map(|name| folder.join(name).to_str().unwrap().to_owned());
+    std::fs::write(&kept, "precious").unwrap();
+    std::fs::write(&cache, "no cache").unwrap();
+    for (arguments, code) in [
+        (&["get", "http://10.78.0.1/", "-o", &kept, "--cache", &cache][..], 1),
+        (&["watch", "--record", &kept], 2),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "precious", "{arguments:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// A full disk behind standard output or standard error, as `/dev/full` shows it.
 #[test]
 fn output_that_cannot_be_written_is_a_failure_and_no_panic() {

@@ -106,6 +106,21 @@ fn the_page_goes_to_stdout_and_the_report_to_stderr() {
     });
 }
 
+#[test]
+fn a_file_holds_the_page_and_nothing_of_what_it_held() {
+    testnet::in_namespace(|| {
+        let file = std::env::temp_dir().join(format!("firstbyte-page-{}", std::process::id()));
+        std::fs::write(&file, "longer than the page").unwrap();
+        let get = || run(&["get", &format!("http://{KERNEL}/"), "-o", file.to_str().unwrap()]);
+        assert_eq!(get().status.code(), Some(1), "nobody listens");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "longer than the page");
+        kernel_server("hello");
+        assert_eq!(get().status.code(), Some(0));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "hello");
+        std::fs::remove_file(file).unwrap();
+    });
+}
+
 /// Whoever asks for a capture is told that the disk is full, and no script takes it for written.
 #[test]
 fn a_capture_that_cannot_be_written_is_a_failure() {
