@@ -34,7 +34,7 @@ use std::process::ExitCode;
 pub(crate) struct PcapArgs {
     /// The capture; `-`: standard input.
     file: PathBuf,
-    /// Everything about one connection, by its number: its packets as a ladder, both directions, what each waited for.
+    /// Everything about one connection, by its number in the list of the same --host and --port: its packets as a ladder, both directions, what each waited for.
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "top"], value_parser = clap::value_parser!(u64).range(1..))]
     connection: Option<u64>,
     /// So many connections are listed: those that the network slowed down most.
@@ -68,6 +68,13 @@ impl PcapArgs {
         let port = self.port.map(|port| format!("of port {port}"));
         let words: Vec<String> = host.into_iter().chain(port).collect();
         (!words.is_empty()).then(|| words.join(" and "))
+    }
+
+    /// The command that lists the same connections under the same numbers: those that are not wanted have none.
+    fn command(&self) -> String {
+        let host = self.host.map_or(String::new(), |host| format!(" --host {host}"));
+        let port = self.port.map_or(String::new(), |port| format!(" --port {port}"));
+        format!("firstbyte pcap {}{host}{port}", self.file.display())
     }
 
     fn name(&self) -> String {
@@ -115,7 +122,8 @@ fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Fai
     account.note_evicted(table.evicted());
     table.finish(&mut |connection| account.note(connection));
     let mut page = Page::new(terminal::page_style());
-    text::render(&mut page, &args.name(), args.filter().as_deref(), file, &account);
+    let command = args.command();
+    text::render(&mut page, &args.name(), args.filter().as_deref(), &command, file, &account);
     if let Some(path) = &args.html {
         let mut pictures =
             Pictures::of(account.kept().iter().take(DRAWN_MAX).map(|connection| connection.number()));
@@ -133,9 +141,9 @@ fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<
     if !pictures.detail(number).is_some_and(|detail| detail.render(&mut page)) {
         let which = args.filter().map_or(String::new(), |filter| format!(" {filter}"));
         return Err(Failure::usage(format!(
-            "there is no connection {number}: {} has {begun}{which} (`firstbyte pcap {}` lists all)",
+            "there is no connection {number}: {} has {begun}{which} (`{}` lists all)",
             args.name(),
-            args.file.display()
+            args.command()
         )));
     }
     if let Some(path) = &args.html {

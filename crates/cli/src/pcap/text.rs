@@ -5,11 +5,12 @@ use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Side};
 use std::time::Duration;
 
-/// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections.
+/// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections. `command` numbers them as here.
 pub(super) fn render(
     page: &mut Page,
     name: &str,
     filter: Option<&str>,
+    command: &str,
     file: &CaptureFile<'_>,
     account: &Account,
 ) {
@@ -37,7 +38,7 @@ pub(super) fn render(
     }
     if account.connections() > 0 {
         fast_open(page, account);
-        connections(page, account);
+        connections(page, command, account);
     }
 }
 
@@ -68,7 +69,7 @@ fn fast_open(page: &mut Page, account: &Account) {
     }
 }
 
-fn connections(page: &mut Page, account: &Account) {
+fn connections(page: &mut Page, command: &str, account: &Account) {
     let kept = account.kept();
     if kept.is_empty() {
         return;
@@ -111,9 +112,9 @@ fn connections(page: &mut Page, account: &Account) {
     }
     page.table(&table);
     page.gap();
-    page.paragraph(
-        "firstbyte pcap FILE --connection N shows the packets of one, and all that its two sides waited for.",
-    );
+    page.paragraph(&format!(
+        "{command} --connection N shows the packets of one, and all that its two sides waited for."
+    ));
 }
 
 /// What the side that sent more waited for longest, and how sure that is.

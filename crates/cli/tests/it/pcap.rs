@@ -68,6 +68,23 @@ fn people_are_told_what_to_do_and_may_look_at_one_connection() {
 }
 
 #[test]
+fn the_command_that_a_list_ends_with_shows_a_connection_of_that_list() {
+    let file = capture("hint", &["fast-open", "--count", "3"]);
+    let all = json_lines(&run(&["pcap", file.path(), "--json"]));
+    let client = all[2]["client"].as_str().expect("the third").to_owned();
+    let (_, port) = client.rsplit_once(':').expect("a port");
+    let listed = run(&["pcap", file.path(), "--port", port]);
+    let command = format!("firstbyte pcap {} --port {port} --connection N ", file.path());
+    let said = stdout(&listed).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&format!(" 1 {client} ")) && said.contains(&command), "{said}");
+    let one = run(&["pcap", file.path(), "--port", port, "--connection", "1"]);
+    assert!(stdout(&one).starts_with(&format!("Connection 1: {client} ")), "{}", stdout(&one));
+    let none = run(&["pcap", file.path(), "--port", port, "--connection", "3"]);
+    let command = format!("(`firstbyte pcap {} --port {port}` lists all)", file.path());
+    assert!(stderr(&none).contains(&command), "{}", stderr(&none));
+}
+
+#[test]
 fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
     let file = capture("cut", &["fast-open", "--count", "2"]);
     let whole = std::fs::read(&file.0).expect("it was written");
