@@ -1,7 +1,8 @@
 //! `firstbyte ss`: sockets in the words of ss(8), of the kernel or of a stack of ours. A stack's own process makes its list (`control/listing.rs`).
 use crate::control::{ControlArgs, ask, sample as of_stack};
 use crate::failure::Failure;
-use crate::terminal::print;
+use crate::signals::Signals;
+use crate::terminal::{is_unread, print};
 use crate::values;
 use crate::whom::WhomArgs;
 use clap::Args;
@@ -131,24 +132,31 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     print(&headed(args, ask(control, &Request::Ss(listing))?))
 }
 
-/// Prints what is traced until Ctrl-C, or until the stack ends; then the stack traces no more.
+/// Prints what is traced until a signal comes, nobody reads on, or the stack ends; then the stack traces no more.
 fn trace(control: &ControlArgs) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    // Not later: a signal that ended this process at once would leave the stack tracing.
+    let mut signals = runtime.block_on(async { Signals::install() }).map_err(Failure::no_signals)?;
     // What was traced for somebody else before is not told.
     ask(control, &Request::Trace { on: true })?;
+    let told = runtime.block_on(tell_trace(control, &mut signals));
+    let rest = ask(control, &Request::Trace { on: false });
+    told?;
+    print(&rest?)
+}
+
+async fn tell_trace(control: &ControlArgs, signals: &mut Signals) -> Result<(), Failure> {
     loop {
-        let interrupted = runtime.block_on(async {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => true,
-                () = tokio::time::sleep(TRACE_PAUSE) => false,
-            }
-        });
-        print(&ask(control, &Request::Trace { on: !interrupted })?)?;
-        if interrupted {
-            return Ok(ExitCode::SUCCESS);
+        tokio::select! {
+            () = signals.next() => return Ok(()),
+            () = tokio::time::sleep(TRACE_PAUSE) => {}
+        }
+        print(&ask(control, &Request::Trace { on: true })?)?;
+        if is_unread() {
+            return Ok(());
         }
     }
 }

@@ -2,6 +2,7 @@
 use crate::color::may_color;
 use crate::failure::Failure;
 use ::lab::report::PageStyle;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -14,6 +15,15 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
         }
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Has the reader of standard output gone? Of a pipe that is known without writing to it.
+pub(crate) fn is_unread() -> bool {
+    let stdout = io::stdout();
+    // What is asked for beside errors, which are always told: nothing.
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    let told = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    told.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// The page that fits standard output.

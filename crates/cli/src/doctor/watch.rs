@@ -2,7 +2,7 @@
 use super::reading::sample;
 use super::{DoctorArgs, judged, not_done};
 use crate::failure::Failure;
-use crate::terminal::print;
+use crate::terminal::{is_unread, print};
 use doctor::{Finding, Pace, Policy, Report, Slowed, Window};
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Clears the screen and begins at its top (ECMA-48: ED, CUP).
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Runs until it is interrupted, or has judged so many windows; the exit code is that of the last.
+/// Runs until it is interrupted, nobody reads on, or it has judged so many windows; the exit code is that of the last.
 pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let whole = stdout().is_terminal() && !args.json;
     let mut pace = Pace::new(args.interval, args.budget);
@@ -30,7 +30,7 @@ pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failur
             }
         };
         print(&text)?;
-        if args.times.is_some_and(|times| count >= u64::from(times)) {
+        if args.times.is_some_and(|times| count >= u64::from(times)) || is_unread() {
             return Ok(ExitCode::from(report.exit_code()));
         }
         (before, present) = (now, report.findings);

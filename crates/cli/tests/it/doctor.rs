@@ -123,6 +123,15 @@ fn a_watch_says_what_comes_and_ends_after_its_windows() {
 }
 
 #[test]
+fn a_watch_ends_when_nobody_reads_on() {
+    let mut watch = firstbyte();
+    watch.args(["doctor", "--watch", "--interval", "50ms"]).stdout(Stdio::piped());
+    let mut watch = watch.spawn().unwrap();
+    drop(watch.stdout.take());
+    assert_ne!(crate::wait(&mut watch), None);
+}
+
+#[test]
 fn metrics_are_served() {
     testnet::in_namespace(|| {
         testnet::sysctl("net.ipv4.tcp_sack", "0");

@@ -115,14 +115,22 @@ impl Server {
 
     /// Its exit code, once it has ended by itself.
     fn wait(&mut self) -> Option<i32> {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("its status") {
-                return status.code();
-            }
-            assert!(begun.elapsed() < Duration::from_secs(20), "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
+        wait(&mut self.child)
+    }
+}
+
+/// The exit code of a child that ends by itself; `None` where a signal ended it.
+fn wait(child: &mut Child) -> Option<i32> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("its status") {
+            return status.code();
         }
+        if begun.elapsed() > Duration::from_secs(20) {
+            child.kill().expect("it runs");
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -472,3 +472,36 @@ fn a_running_server_is_traced_until_the_one_who_asked_ends() {
         assert!(trace.wait().unwrap().success());
     });
 }
+
+/// Nobody reads on, as behind `| head`, or a service manager ends it.
+#[test]
+fn a_trace_ends_without_its_reader_and_by_a_signal_to_end() {
+    testnet::in_namespace(|| {
+        let socket = std::env::temp_dir().join(format!("firstbyte-traced-{}.sock", std::process::id()));
+        let socket = socket.to_str().unwrap();
+        let _server = Server::start(&["--control", socket]);
+        let start = || {
+            let mut trace = firstbyte();
+            trace.args(["ss", "--trace", "--control", socket]).stdout(Stdio::piped());
+            trace.spawn().unwrap()
+        };
+        let mut unread = start();
+        drop(unread.stdout.take());
+        assert_eq!(crate::wait(&mut unread), Some(0));
+
+        let mut told = start();
+        let mut said = std::io::BufReader::new(told.stdout.take().unwrap());
+        let first_line = std::thread::spawn(move || {
+            said.read_line(&mut String::new()).unwrap();
+            said
+        });
+        while !first_line.is_finished() {
+            drop(TcpStream::connect("10.77.0.2:80").unwrap());
+        }
+        let mut said = first_line.join().unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&told), rustix::process::Signal::TERM)
+            .unwrap();
+        std::io::copy(&mut said, &mut std::io::sink()).unwrap();
+        assert_eq!(crate::wait(&mut told), Some(0));
+    });
+}
