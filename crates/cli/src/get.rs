@@ -158,6 +158,9 @@ impl GetArgs {
         match &self.output {
             Some(path) if path.as_os_str() == "-" => Ok(Sink::Stdout { head: self.include }),
             Some(path) => Sink::file(path, self.include),
+            None if self.include && (self.json || self.explain) => Err(Failure::usage(
+                "--include goes with the page, which --json and --explain leave out: give it a place with -o FILE",
+            )),
             None if self.count > 1 || self.json || self.explain => Ok(Sink::Nowhere),
             None => Ok(Sink::Stdout { head: self.include }),
         }

@@ -30,6 +30,7 @@ enum Verb {
     /// One line per path, in the words of `ip tcp_metrics`, and one per place where Fast Open failed.
     Show {
         /// File of `--cache`; without, the kernel's, or those of a running stack (--stack, --control).
+        #[arg(conflicts_with_all = ["kernel", "netns", "stack", "control"])]
         file: Option<PathBuf>,
         /// Below the list, what each of the kernel's figures is, and which rules of `firstbyte doctor` look at it.
         #[arg(long, conflicts_with_all = ["file", "json"])]

@@ -75,7 +75,10 @@ pub(crate) struct SsArgs {
     explain: bool,
     /// Instead of a list, tell what happens inside a running stack of ours until Ctrl-C: states, windows, round trips, retransmissions,
     /// drops and why.
-    #[arg(long, conflicts_with_all = ["all", "listening", "state", "info", "memory", "summary", "json", "ipv4", "ipv6", "kernel", "netns"])]
+    #[arg(long, conflicts_with_all = [
+        "all", "listening", "state", "port", "info", "memory", "options", "extended", "processes", "no_header", "summary", "limits",
+        "explain", "json", "ipv4", "ipv6", "kernel", "netns",
+    ])]
     trace: bool,
     /// Only IPv4.
     #[arg(short = '4', long, conflicts_with_all = ["ipv6", "summary"])]

@@ -290,7 +290,11 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
     let authority =
         uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
     let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Endpoint { is_tls, host, port: authority.port_u16().unwrap_or(PORT) })
+    let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
+        "" | ":" => PORT,
+        given => given[1..].parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?,
+    };
+    Ok(Endpoint { is_tls, host, port })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
@@ -341,7 +345,16 @@ mod tests {
         assert_eq!(read("http://10.0.0.1:2379"), Ok((false, "10.0.0.1".into(), 2379)));
         assert_eq!(read("https://etcd.example/"), Ok((true, "etcd.example".into(), 2379)));
         assert_eq!(read("https://[::1]:23"), Ok((true, "::1".into(), 23)));
-        for wrong in ["", "etcd:2379", "ftp://a", "http://a/b", "http://u:p@a", "http://"] {
+        for wrong in [
+            "",
+            "etcd:2379",
+            "ftp://a",
+            "http://a/b",
+            "http://u:p@a",
+            "http://",
+            "http://a:99999",
+            "http://a:0",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

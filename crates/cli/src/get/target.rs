@@ -49,7 +49,11 @@ impl FromStr for Target {
                 port.ok_or("the port is a number from 1 to 65535")?
             }
         };
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        // A query may follow the host at once; a request line needs the path that is empty then (RFC 9112 §3.2.1).
+        let path = match uri.path_and_query().map_or("/", |path| path.as_str()) {
+            query if query.starts_with('?') => format!("/{query}"),
+            path => path.to_owned(),
+        };
         Ok(Target {
             url: text.to_owned(),
             host: uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned(),
@@ -124,6 +128,8 @@ mod tests {
             ("fd78::1", 8080, "/")
         );
         assert_eq!(target.authority, "[fd78::1]:8080");
+        let target: Target = "http://10.78.0.1?x=1".parse().unwrap();
+        assert_eq!((target.host.as_str(), target.path.to_string().as_str()), ("10.78.0.1", "/?x=1"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 65] = [
+    let cases: [(&[&str], &str); 73] = [
         (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
         (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
@@ -48,12 +48,16 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["lab", "round-trips", "--qdisc", "pfifo"], "its path has no rate"),
         (&["lab", "bufferbloat", "--qdisc", "fifi"], "Specified qdisc kind is unknown"),
         (&["ss", "--trace"], "add --stack or --control PATH"),
+        (&["ss", "--trace", "--stack", "--port", "80"], "'--trace' cannot be used with '--port <PORT>'"),
+        (&["ss", "--trace", "--stack", "-o"], "'--trace' cannot be used with '--options'"),
+        (&["ss", "--trace", "--stack", "--limits"], "'--trace' cannot be used with '--limits'"),
         (&["ss", "-tulpn"], "ss -u lists UDP"),
         (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
         (&["fleet"], "NAME[:PORT]|FILE"),
         (&["fleet", "status", "web"], "--store"),
         (&["fleet", "status", "a/b", "--store", "http://[::1]"], "letters, digits, dots"),
         (&["fleet", "rotate", "web", "--store", "etcd:2379"], "http://HOST:2379 or https"),
+        (&["fleet", "rotate", "web", "--store", "http://127.0.0.1:99999"], "http://HOST:2379 or https"),
         (&["fleet", "rotate", "web", "--store", "http://192.0.2.1"], "or say --plaintext"),
         (&["fleet", "agent", "web", "--store", "https://192.0.2.1"], "https needs --cacert"),
         (
@@ -76,6 +80,8 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["sysctl", "--key-file", "keys"], "the kernel's key is only shown"),
         (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
         (&["metrics", "flush"], "say whose"),
+        (&["metrics", "show", "x", "--control", "y"], "cannot be used with"),
+        (&["metrics", "show", "x", "--kernel"], "cannot be used with"),
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
         (&["sysctl", "--explain"], "<NAME>..."),
         (&["route", "show", "--stack", "-6"], "are for the kernel's routes"),
@@ -97,6 +103,8 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["get", "10.78.0.1/x"], "write it with its scheme: http://10.78.0.1/x"),
         (&["get", "https://a/"], "only http: there is no TLS here"),
         (&["get", "http://a/", "--timeout", "10"], "write a time with a unit, such as 500us, 1ms or 1.5s"),
+        (&["get", "http://a/", "-i", "--json"], "give it a place with -o FILE"),
+        (&["get", "http://a/", "-i", "--explain"], "give it a place with -o FILE"),
         (&["get", "http://a/", "-c", "0"], "write a whole number of at least 1"),
         (
             &["get", "http://a/", "--resolve", "a:80"],
