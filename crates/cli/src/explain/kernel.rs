@@ -1,6 +1,6 @@
 //! Visits by the kernel's sockets: no rights are needed, and the kernel says what became of its SYN.
 use crate::failure::Failure;
-use doctor::sample::Info;
+use doctor::sample::{Address, Info, Socket};
 use doctor::sources;
 use firstbyte::device::kernel_socket::set_fast_open_without_cookie;
 use probe::{Agreed, Answer, Probe, Visit};
@@ -171,12 +171,15 @@ fn switched_off() -> Failure {
 /// What the kernel knows of this connection.
 fn info(stream: &TcpStream) -> Option<Info> {
     let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-    let sample = sources::sockets();
-    let socket = sample
-        .sockets
-        .iter()
-        .find(|socket| (socket.local_port, socket.peer_port) == (local.port(), peer.port()));
-    socket.and_then(|socket| socket.info)
+    connection(&sources::sockets().sockets, local, peer)?.info
+}
+
+/// The socket between these ends. A local port alone tells too little: connections to other addresses may have it too.
+fn connection(sockets: &[Socket], local: SocketAddr, peer: SocketAddr) -> Option<&Socket> {
+    let end = |end: SocketAddr| (Address(end.ip().to_canonical()), end.port());
+    sockets.iter().find(|socket| {
+        (socket.local, socket.local_port) == end(local) && (socket.peer, socket.peer_port) == end(peer)
+    })
 }
 
 /// The cookie that the kernel remembers for a server.
@@ -202,4 +205,27 @@ fn agreed(info: &Info) -> Agreed {
 
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_known_by_both_ends_not_by_its_ports() {
+        let end = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let socket = |inode, peer: &str| Socket {
+            inode,
+            local: Address("127.0.0.1".parse().unwrap()),
+            local_port: 40_000,
+            peer: Address(peer.parse().unwrap()),
+            peer_port: 8080,
+            ..Socket::default()
+        };
+        let sockets = [socket(1, "127.0.0.2"), socket(2, "127.0.0.3")];
+        let found = |local, peer| connection(&sockets, end(local), end(peer)).map(|socket| socket.inode);
+        assert_eq!(found("127.0.0.1:40000", "127.0.0.3:8080"), Some(2));
+        assert_eq!(found("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.3]:8080"), Some(2));
+        assert_eq!(found("127.0.0.9:40000", "127.0.0.3:8080"), None);
+    }
 }
