@@ -208,6 +208,11 @@ fn known(connection: &ConnectionInfo, now: Instant) -> Info {
 fn route(to: &Network, metrics: &RouteMetrics) -> Route {
     let route = to.to_string();
     let value = |metric: Option<firstbyte::Metric>| metric.map_or(0, |metric| metric.value);
+    let lock = |metric: Option<firstbyte::Metric>, bit: u32| match metric {
+        Some(metric) if metric.locked => 1 << bit,
+        _ => 0,
+    };
+    let RouteMetrics { congctl, fastopen_no_cookie, .. } = *metrics;
     Route {
         default: route.ends_with("/0"),
         family: if route.contains(':') { 6 } else { 4 },
@@ -223,8 +228,10 @@ fn route(to: &Network, metrics: &RouteMetrics) -> Route {
             initrwnd: metrics.initrwnd.unwrap_or(0),
             rto_min: metrics.rto_min.map_or(0, millis),
             quickack: metrics.quickack.into(),
-            ..Metrics::default()
+            // RTAX_MTU, RTAX_SSTHRESH, RTAX_CWND (include/uapi/linux/rtnetlink.h).
+            locked: lock(metrics.mtu, 2) | lock(metrics.ssthresh, 6) | lock(metrics.cwnd, 7),
         },
+        other_metrics: RouteMetrics { congctl, fastopen_no_cookie, ..RouteMetrics::default() }.to_string(),
         route,
         ..Route::default()
     }

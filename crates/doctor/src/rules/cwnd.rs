@@ -5,6 +5,7 @@ use crate::limit::Limit;
 use crate::sample::Source::{Paths, Routes, Settings, Sockets};
 use crate::sample::state::ESTABLISHED;
 use crate::sample::{Route, RouteMetrics, Socket};
+use crate::show::routes::changed;
 use crate::window::Window;
 
 const SAVE: &str = "net.ipv4.tcp_no_ssthresh_metrics_save";
@@ -130,34 +131,22 @@ fn of_routes(
         Some(Found {
             severity,
             scope: Scope::Device(route.device.clone()),
-            evidence: vec![window.shown("route", words(route, &route.metrics))],
+            evidence: vec![window.shown("route", changed(route, &route.metrics))],
             formula,
-            steps: vec![Step {
-                command: format!("ip route change {}", words(route, &better)),
-                persist: Some("the same in the file that makes the route".to_owned()),
-                undo: Some(format!("ip route change {}", words(route, &route.metrics))),
-                obstacle: None,
-            }],
+            steps: vec![change(route, &better)],
         })
     });
     found.collect()
 }
 
-/// As `ip route change` takes it.
-fn words(route: &Route, metrics: &RouteMetrics) -> String {
-    let mut words = route.route.clone();
-    let mut add = |name: &str, value: u32| {
-        if value > 0 {
-            words.push_str(&format!(" {name} {value}"));
-        }
-    };
-    add("mtu", metrics.mtu);
-    add("advmss", metrics.advmss);
-    add(if metrics.cwnd_locked { "cwnd lock" } else { "cwnd" }, metrics.cwnd);
-    add("ssthresh", metrics.ssthresh);
-    add("initcwnd", metrics.initcwnd);
-    add("initrwnd", metrics.initrwnd);
-    words
+/// The step that gives a route these metrics and leaves all else as it is.
+pub(super) fn change(route: &Route, metrics: &RouteMetrics) -> Step {
+    Step {
+        command: format!("ip route change {}", changed(route, metrics)),
+        persist: Some("the same in the file that makes the route".to_owned()),
+        undo: Some(format!("ip route change {}", changed(route, &route.metrics))),
+        obstacle: None,
+    }
 }
 
 const IDLE: Limit = Limit { rule: "CC-06", name: "sockets", value: 3.0, unit: "sockets" };

@@ -1,9 +1,10 @@
 //! TX: what lies below the queueing discipline, and what does not outlive a boot.
+use super::cwnd::change;
 use super::{Found, Kernels, Rule};
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Queues, Routes, Sysfs};
-use crate::sample::{Device, Queue, Sample};
+use crate::sample::{Device, Queue, RouteMetrics, Sample};
 use crate::window::Window;
 
 pub(super) const RULES: &[Rule] = &[
@@ -266,12 +267,7 @@ fn small_mtu(window: &Window<'_>) -> Vec<Found> {
                     window.shown("route", &route.route),
                     window.shown("advmss", route.metrics.advmss),
                 ];
-                let steps = vec![Step {
-                    command: format!("ip route change {} advmss {mss}", route.route),
-                    persist: Some("the same in the file that makes the route".to_owned()),
-                    undo: Some(format!("ip route change {}", route.route)),
-                    obstacle: None,
-                }];
+                let steps = vec![change(route, &RouteMetrics { advmss: mss, ..route.metrics })];
                 let told = route.metrics.advmss > 0 && route.metrics.advmss <= mss;
                 let formula = format!("{mtu} < {usual}, or below the device's {}", device.mtu);
                 let holds = (below || f64::from(device.mtu) < usual) && !told;

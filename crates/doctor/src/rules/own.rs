@@ -48,18 +48,28 @@ pub(super) fn words(step: Step, now: &Sample) -> Step {
     if !now.of_stack {
         return step;
     }
+    let lasts = match step.command.starts_with(CHANGE_ROUTE) {
+        true => "the same in the --route options of firstbyte serve",
+        false => "a line in the file of --settings",
+    };
     Step {
         command: command(&step.command),
-        persist: step.persist.map(|_| "a line in the file of --settings".to_owned()),
+        persist: step.persist.map(|_| lasts.to_owned()),
         undo: step.undo.map(|undo| command(&undo)),
         obstacle: step.obstacle,
     }
 }
 
+const CHANGE_ROUTE: &str = "ip route change ";
+
 fn command(of_kernel: &str) -> String {
+    // A stack has no gateways: a destination of which nothing is left to say is taken back.
+    if let Some(prefix) = of_kernel.strip_prefix(CHANGE_ROUTE).filter(|rest| !rest.contains(' ')) {
+        return format!("firstbyte route del --stack {prefix}");
+    }
     let words = [
         ("sysctl -w ", "firstbyte sysctl --stack -w "),
-        ("ip route change ", "firstbyte route set --stack "),
+        (CHANGE_ROUTE, "firstbyte route set --stack "),
         ("ip tcp_metrics delete address ", "firstbyte metrics delete --stack "),
         ("ip tcp_metrics flush all", "firstbyte metrics flush --stack"),
     ];

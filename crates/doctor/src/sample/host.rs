@@ -151,7 +151,7 @@ pub struct Interrupt {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// As `ip route change` takes it, without metrics: "default via 10.0.0.1 dev eth0".
+    /// As ip(8) takes it, without source, protocol and metrics: "default via 10.0.0.1 dev eth0".
     pub route: String,
     /// The device.
     pub device: String,
@@ -171,6 +171,8 @@ pub struct Route {
     pub source: Option<Address>,
     /// Its metrics.
     pub metrics: RouteMetrics,
+    /// Metrics that no rule looks at, as ip(8) takes them: "hoplimit 64 congctl bbr".
+    pub other_metrics: String,
 }
 
 /// What a route says of TCP; 0: nothing.

@@ -19,10 +19,14 @@ fn shown(routes: &[Route], table: Option<u32>, family: u8) -> impl Iterator<Item
 }
 
 fn line(route: &Route) -> String {
+    let (route_words, onlink) = match route.route.strip_suffix(" onlink") {
+        Some(words) if !words.contains(" nexthop ") => (words, true),
+        _ => (route.route.as_str(), false),
+    };
     // The metric stands behind what the kernel adds.
-    let (before, metric) = match route.route.split_once(" metric ") {
+    let (before, metric) = match route_words.split_once(" metric ") {
         Some((before, metric)) => (before, Some(metric.split(" table ").next().unwrap_or(metric))),
-        None => (route.route.split(" table ").next().unwrap_or(&route.route), None),
+        None => (route_words.split(" table ").next().unwrap_or(route_words), None),
     };
     let mut words = Vec::new();
     if !route.kind.is_empty() {
@@ -46,10 +50,48 @@ fn line(route: &Route) -> String {
     if let Some(metric) = metric {
         add("metric", metric);
     }
-    for (name, value) in metrics(&route.metrics) {
-        add(name, &value);
+    if onlink {
+        words.push("onlink".to_owned());
     }
+    words.extend(metric_words(route, &route.metrics));
     words.join(" ")
+}
+
+/// The route with these metrics instead of its own, as `ip route change` takes it: what it does not name is lost.
+pub(crate) fn changed(route: &Route, metrics: &RouteMetrics) -> String {
+    // Next hops come last: ip(8) takes nothing but more of them behind the first. It locks rto_min by itself, and takes no word for it.
+    let mut words: Vec<String> = Vec::new();
+    let mut hops: Vec<String> = Vec::new();
+    let mut in_hop = false;
+    for word in route.route.split(' ') {
+        in_hop = word == "nexthop" || in_hop && !["metric", "table"].contains(&word);
+        if in_hop { &mut hops } else { &mut words }.push(word.to_owned());
+    }
+    if !route.kind.is_empty() {
+        words.insert(0, route.kind.clone());
+    }
+    let mut add = |name: &str, value: &str| words.push(format!("{name} {value}"));
+    if !["boot", ""].contains(&route.protocol.as_str()) {
+        add("proto", &route.protocol);
+    }
+    if !["universe", "global", ""].contains(&route.scope.as_str()) {
+        add("scope", &route.scope);
+    }
+    if let Some(source) = &route.source {
+        add("src", &source.to_string());
+    }
+    words.extend(metric_words(route, metrics));
+    words.extend(hops);
+    words.join(" ").replace("rto_min lock ", "rto_min ")
+}
+
+fn metric_words(route: &Route, values: &RouteMetrics) -> Vec<String> {
+    let mut words: Vec<String> =
+        metrics(values).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    if !route.other_metrics.is_empty() {
+        words.push(route.other_metrics.clone());
+    }
+    words
 }
 
 /// The metrics that are set, in the order of ip(8).
@@ -67,7 +109,8 @@ fn metrics(metrics: &RouteMetrics) -> Vec<(&'static str, String)> {
     ];
     let set = all.into_iter().filter(|(_, _, value, _)| *value != 0);
     set.map(|(name, number, value, unit)| {
-        let lock = if metrics.locked & (1 << number) != 0 { "lock " } else { "" };
+        let is_locked = metrics.locked & (1 << number) != 0 || name == "cwnd" && metrics.cwnd_locked;
+        let lock = if is_locked { "lock " } else { "" };
         (name, format!("{lock}{value}{unit}"))
     })
     .collect()

@@ -2,7 +2,8 @@
 use super::netlink::{dump, get};
 use crate::sample::{Address, Device, Route, RouteMetrics};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteNextHop,
+    RouteNextHopFlags, RouteProtocol, RouteType,
 };
 use netlink_packet_route::rule::{RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -73,7 +74,7 @@ fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {
         default: header.destination_prefix_length == 0,
         kind: kind(header.kind).to_owned(),
         table: u32::from(header.table),
-        protocol: header.protocol.to_string().to_ascii_lowercase(),
+        protocol: protocol(header.protocol),
         scope: header.scope.to_string().to_ascii_lowercase(),
         ..Route::default()
     };
@@ -84,19 +85,15 @@ fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {
             RouteAttribute::Oif(index) => route.device = name(*index)?,
             RouteAttribute::MultiPath(hops) => {
                 for hop in hops {
-                    let gateway = hop.attributes.iter().find_map(|attribute| match attribute {
-                        RouteAttribute::Gateway(address) => text(address),
-                        _ => None,
-                    });
-                    let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
-                    let device = name(hop.interface_index)?;
-                    words += &format!(" nexthop{via} dev {device} weight {}", u32::from(hop.hops) + 1);
+                    words += &next_hop(hop, &name(hop.interface_index)?);
                 }
             }
             RouteAttribute::Table(number) => route.table = *number,
             RouteAttribute::PrefSource(address) => route.source = text(address).map(Address),
             RouteAttribute::Priority(number) => metric = Some(*number),
-            RouteAttribute::Metrics(metrics) => route.metrics = values(metrics),
+            RouteAttribute::Metrics(metrics) => {
+                (route.metrics, route.other_metrics) = (values(metrics), others(metrics));
+            }
             _ => {}
         }
     }
@@ -109,6 +106,9 @@ fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {
     if route.table != u32::from(RouteHeader::RT_TABLE_MAIN) {
         words += &format!(" table {}", route.table);
     }
+    if header.flags.contains(RouteFlags::Onlink) {
+        words += " onlink";
+    }
     let to = match to {
         _ if route.default => "default".to_owned(),
         Some(address) if header.destination_prefix_length == if address.is_ipv4() { 32 } else { 128 } => {
@@ -119,6 +119,29 @@ fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {
     };
     route.route = to + &words;
     Some(route)
+}
+
+fn next_hop(hop: &RouteNextHop, device: &str) -> String {
+    let gateway = hop.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(address) => text(address),
+        _ => None,
+    });
+    let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
+    let onlink = if hop.flags.contains(RouteNextHopFlags::Onlink) { " onlink" } else { "" };
+    format!(" nexthop{via} dev {device} weight {}{onlink}", u32::from(hop.hops) + 1)
+}
+
+/// Who has made it, by the name that ip(8) takes, or by number.
+fn protocol(protocol: RouteProtocol) -> String {
+    match protocol {
+        RouteProtocol::IcmpRedirect => "redirect".to_owned(),
+        RouteProtocol::Mrt => "mrt".to_owned(),
+        RouteProtocol::DnRouted => "dnrouted".to_owned(),
+        RouteProtocol::Ntk => "ntk".to_owned(),
+        RouteProtocol::KeepAlived => "keepalived".to_owned(),
+        RouteProtocol::Mrouted | RouteProtocol::Other(_) => u8::from(protocol).to_string(),
+        named => named.to_string().to_ascii_lowercase(),
+    }
 }
 
 /// What becomes of packets, where they are not simply sent.
@@ -161,6 +184,29 @@ fn values(metrics: &[RouteMetric]) -> RouteMetrics {
         }
     }
     values
+}
+
+/// Metrics that [`values`] leaves out, each with its number among RTAX_*.
+fn others(metrics: &[RouteMetric]) -> String {
+    let locks = values(metrics).locked;
+    let word = |metric: &RouteMetric| {
+        // Linux keeps a round trip in eighths of a millisecond, its variation in quarters.
+        let (number, name, value) = match metric {
+            RouteMetric::Window(bytes) => (3, "window", bytes.to_string()),
+            RouteMetric::Rtt(eighths) => (4, "rtt", format!("{}ms", eighths / 8)),
+            RouteMetric::RttVar(quarters) => (5, "rttvar", format!("{}ms", quarters / 4)),
+            RouteMetric::Reordering(segments) => (9, "reordering", segments.to_string()),
+            RouteMetric::Hoplimit(hops) => (10, "hoplimit", hops.to_string()),
+            // RTAX_FEATURE_ECN is the only one that ip(8) can set.
+            RouteMetric::Features(bits) if bits & 1 != 0 => (12, "features", "ecn".to_owned()),
+            RouteMetric::CcAlgo(name) => (16, "congctl", name.clone()),
+            RouteMetric::FastopenNoCookie(on) => (17, "fastopen_no_cookie", on.to_string()),
+            _ => return None,
+        };
+        let lock = if locks & (1 << number) != 0 { "lock " } else { "" };
+        Some(format!("{name} {lock}{value}"))
+    };
+    metrics.iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

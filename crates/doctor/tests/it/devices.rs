@@ -1,7 +1,7 @@
 //! Devices, filters and routes of a namespace.
 use crate::bed::{bed, once_found, once_gone};
 use crate::shown::Show;
-use crate::{assert_healthy, everything, findings, has, ids, shell};
+use crate::{assert_healthy, everything, findings, has, ids, of, shell};
 use doctor::{Limits, sources};
 use interop::netns::{Addresses, Host};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -102,6 +102,49 @@ pub(crate) fn a_small_mtu_towards_the_world_is_told_until_peers_are(show: &Show)
         assert_eq!(found, []);
         show.gone(&["TX-09"], &found);
     });
+}
+
+/// `ip route change` forgets what it is not told.
+#[test]
+fn fixes_of_a_route_leave_all_else_as_it_is_and_can_be_taken_back() {
+    let hop = "via 10.1.0.2 dev v0";
+    let routes = [
+        format!(
+            "default {hop} proto static src 10.1.0.1 metric 7 onlink mtu lock 1400 initcwnd 5 rto_min 30ms quickack 1 hoplimit 12 congctl reno"
+        ),
+        format!(
+            "default proto 186 metric 7 mtu 1400 initcwnd 5 nexthop {hop} weight 1 nexthop via 10.2.0.2 dev w0 weight 2"
+        ),
+        "default dev v0 scope link initcwnd 5 mtu 1400 features ecn rtt 40ms rttvar 8ms".to_owned(),
+    ];
+    for route in routes {
+        testnet::in_namespace(|| {
+            two_links();
+            shell(&format!("ip route add {route}"));
+            let shown = || {
+                let output = testnet::command("ip").args(["route", "show", "default"]).output().unwrap();
+                let text = String::from_utf8(output.stdout).unwrap();
+                text.split_whitespace().map(|word| format!("{word} ")).collect::<String>()
+            };
+            let before = shown();
+            let found = findings(|| {});
+            let changes = [("TX-09", "advmss 1360 "), ("CC-05", "initcwnd 5 ")];
+            let found =
+                changes.into_iter().filter_map(|(rule, change)| Some((*of(&found, rule).first()?, change)));
+            let found: Vec<_> = found.collect();
+            // Of several next hops none is the device of the route.
+            assert_eq!(found.len(), if route.contains("nexthop") { 1 } else { 2 });
+            for (finding, change) in found {
+                let step = &finding.fix.steps[0];
+                shell(&step.command);
+                let after = shown();
+                assert_ne!(after, before, "{}", step.command);
+                assert_eq!(after.replace(change, ""), before.replace(change, ""), "{}", step.command);
+                shell(step.undo.as_ref().unwrap());
+                assert_eq!(shown(), before, "{:?}", step.undo);
+            }
+        });
+    }
 }
 
 pub(crate) fn packets_that_the_filter_drops_are_found(show: &Show) {

@@ -1,6 +1,6 @@
 //! Samples saved and judged elsewhere.
 use crate::ids;
-use doctor::sample::{Address, Info, Memory, Queue, Socket, Softnet, state};
+use doctor::sample::{Address, Info, Memory, Queue, Route, RouteMetrics, Socket, Softnet, state};
 use doctor::{Policy, Record, Report, Sample, sources};
 
 pub(crate) fn host() -> (Sample, Sample) {
@@ -79,6 +79,23 @@ fn masked_addresses_are_the_same_for_the_same() {
     let ends = |socket: &Socket| (socket.local.to_string(), socket.peer.to_string());
     assert_eq!(ends(first), ("198.18.0.1".to_owned(), "2001:db8::2".to_owned()));
     assert_eq!(ends(second), ("198.18.0.1".to_owned(), "127.0.0.1".to_owned()));
+}
+
+#[test]
+fn fixes_of_a_stacks_routes_are_commands_that_it_takes() {
+    let metrics = RouteMetrics { initcwnd: 5, ..RouteMetrics::default() };
+    let step = |metrics| {
+        let route = Route { route: "10.0.0.0/8".to_owned(), metrics, ..Route::default() };
+        let sample = Sample { of_stack: true, routes: vec![route], ..Sample::default() };
+        let report = Report::of(&Record::new(None, sample).window());
+        report.findings.into_iter().find(|finding| finding.id == "CC-05").unwrap().fix.steps.remove(0)
+    };
+    let only = step(metrics);
+    assert_eq!(only.command, "firstbyte route del --stack 10.0.0.0/8");
+    assert_eq!(only.undo.unwrap(), "firstbyte route set --stack 10.0.0.0/8 initcwnd 5");
+    assert_eq!(only.persist.unwrap(), "the same in the --route options of firstbyte serve");
+    let kept = step(RouteMetrics { mtu: 1400, locked: 1 << 2, quickack: 1, ..metrics });
+    assert_eq!(kept.command, "firstbyte route set --stack 10.0.0.0/8 mtu lock 1400 quickack 1");
 }
 
 #[test]

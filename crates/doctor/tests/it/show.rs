@@ -143,7 +143,7 @@ fn routes_and_paths_are_those_of_ip() {
              ip route add default via 10.9.0.2 metric 7 initcwnd 20
              ip route add 10.10.0.0/16 via 10.9.0.2 cwnd lock 12 mtu 1400 rto_min 30ms quickack 1
              ip route add unreachable 10.11.0.0/16; ip route add 10.12.0.1 dev va proto static src 10.9.0.1
-             ip route add 10.13.0.0/16 table 77 dev va",
+             ip route add 10.13.0.0/16 table 77 dev va; ip route add 10.14.0.0/16 via 10.99.0.1 dev va onlink hoplimit 9",
         );
         let words = |text: String| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         let now = sources::routes().unwrap();
