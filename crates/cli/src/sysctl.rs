@@ -73,6 +73,9 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
 
 fn unknown(now: &Sample) -> impl Fn(String) -> Failure {
     |name| {
+        if settings::is_unreadable(&name, now) {
+            return Failure::failed(format!("{name}: only root may read it"));
+        }
         let known: Vec<&str> = now.settings.keys().map(String::as_str).collect();
         let meant = values::meant_setting(&name, &known);
         Failure::failed(format!(

@@ -12,7 +12,7 @@ pub use host::{
 pub use socket::{Address, Info, Memory, Owner, Socket, state};
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One reading of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Sample {
     pub counters: BTreeMap<String, u64>,
     /// Settings below /proc/sys/net, by their name for sysctl(8).
     pub settings: BTreeMap<String, String>,
+    /// Names of settings that are there and that this user may not read.
+    pub unreadable: BTreeSet<String>,
     /// Rows of /proc/net/softnet_stat.
     pub softnet: Vec<Softnet>,
     /// Queueing disciplines of every device.

@@ -76,8 +76,10 @@ fn missing(window: &Window<'_>) -> Vec<Found> {
             && line.name.split('.').count() == 3
     };
     let known = |line: &&Configured| {
-        // Only root may read the key, and a namespace within the host lacks what belongs to all of it.
-        window.now.settings.contains_key(&line.name) || line.name.ends_with("tcp_fastopen_key")
+        window.now.settings.contains_key(&line.name)
+            || window.now.unreadable.contains(&line.name)
+            // A copy of /proc that an ordinary user has made lacks it.
+            || line.name.ends_with("tcp_fastopen_key")
     };
     let lines = window.now.configured.iter().filter(is_read).filter(|line| !known(line));
     lines

@@ -39,6 +39,12 @@ fn missing(names: &[String], sample: &Sample) -> Result<(), String> {
     absent.map_or(Ok(()), |name| Err(name.clone()))
 }
 
+/// Is there such a setting, which this user may not read?
+pub fn is_unreadable(name: &str, sample: &Sample) -> bool {
+    let name = dotted(name);
+    sample.unreadable.iter().any(|setting| belongs(setting, &name))
+}
+
 fn one_line(value: &str) -> String {
     value.lines().collect::<Vec<_>>().join(" ")
 }
@@ -64,7 +70,8 @@ pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Res
     for name in names {
         let name = dotted(name);
         let known = glossary::SETTINGS.keys().map(String::as_str);
-        let mut wanted: Vec<&str> = sample.settings.keys().map(String::as_str).chain(known).collect();
+        let here = sample.settings.keys().chain(&sample.unreadable).map(String::as_str);
+        let mut wanted: Vec<&str> = here.chain(known).collect();
         wanted.retain(|setting| belongs(setting, &name));
         wanted.sort_unstable();
         wanted.dedup();
@@ -72,8 +79,11 @@ pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Res
             return Err(name);
         }
         for setting in wanted {
-            let value =
-                sample.setting(setting).map_or("not in this kernel or namespace".to_owned(), one_line);
+            let value = match sample.setting(setting) {
+                Some(value) => one_line(value),
+                None if sample.unreadable.contains(setting) => "(only root may read it)".to_owned(),
+                None => "not in this kernel or namespace".to_owned(),
+            };
             text += &format!("{setting} = {value}\n");
             match glossary::explain(&glossary::SETTINGS, std::iter::once(setting), findings).split_once('\n')
             {
@@ -98,6 +108,7 @@ mod tests {
             ("net.core.somaxconn", "4096"),
         ];
         Sample {
+            unreadable: ["net.core.bpf_jit_harden".to_owned()].into(),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Sample::default()
         }
@@ -112,6 +123,15 @@ mod tests {
         assert_eq!(named("net.ipv4").unwrap().lines().count(), 2);
         assert_eq!(named("tcp_sa").unwrap_err(), "tcp_sa");
         assert_eq!(text(&[], &sample()).unwrap().lines().count(), 3);
+    }
+
+    #[test]
+    fn a_setting_that_may_not_be_read_is_told_from_one_that_is_missing() {
+        let is_unreadable = |name| is_unreadable(name, &sample());
+        assert!(is_unreadable("net/core/bpf_jit_harden") && is_unreadable("bpf_jit_harden"));
+        assert!(!is_unreadable("tcp_sack") && !is_unreadable("bpf_jit_enable"));
+        let text = explained(&["bpf_jit_harden".to_owned()], &sample(), &[]).unwrap();
+        assert!(text.starts_with("net.core.bpf_jit_harden = (only root may read it)\n"), "{text}");
     }
 
     #[test]

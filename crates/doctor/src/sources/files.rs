@@ -55,20 +55,24 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
 const KEY: &str = "tcp_fastopen_key";
 
 fn setting(prefix: &str, path: &Path, sample: &mut Sample) {
-    let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return };
+    let Some(last) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return };
+    let name = format!("net.{prefix}.{last}");
     match fs::read_to_string(path) {
-        Ok(value) if name == KEY => {
+        Ok(value) if last == KEY => {
             let state = if value.chars().all(|c| "0-,\n".contains(c)) { "unset" } else { "set" };
             let keys = if value.contains(',') { "with a backup" } else { "alone" };
-            sample.settings.insert(format!("net.{prefix}.{name}"), format!("{state} {keys}"));
+            sample.settings.insert(name, format!("{state} {keys}"));
         }
         Ok(value) => {
-            sample.settings.insert(format!("net.{prefix}.{name}"), value.trim().to_owned());
+            sample.settings.insert(name, value.trim().to_owned());
         }
-        Err(error) if name == KEY && error.kind() == io::ErrorKind::PermissionDenied => {
-            note(sample, Source::Key, "net.ipv4.tcp_fastopen_key", &error);
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            if last == KEY {
+                note(sample, Source::Key, &name, &error);
+            }
+            sample.unreadable.insert(name);
         }
-        // Folders, and settings that can only be written.
+        // Folders.
         Err(_) => {}
     }
 }

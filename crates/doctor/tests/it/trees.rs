@@ -86,6 +86,20 @@ pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) 
     });
 }
 
+/// As the settings of BPF's compiler are to all but root: a setting that not even root may read is one to each test.
+#[test]
+fn a_line_for_a_setting_that_may_not_be_read_is_no_line_for_one_that_is_missing() {
+    let lines = ("etc/sysctl.d/70-bpf.conf", "net.core.bpf_jit_harden = 2\nnet.core.bpf_jit_soften = 2\n");
+    let tree = Tree::new("unreadable", &[HEALTHY, &[lines]].concat());
+    let setting = tree.0.join("proc/sys/net/core/bpf_jit_harden");
+    std::os::unix::fs::symlink("/proc/sys/net/ipv4/route/flush", setting).unwrap();
+    let sample = tree.read();
+    assert_eq!(sample.unreadable, ["net.core.bpf_jit_harden".to_owned()].into());
+    let found = found(&sample);
+    let formulas: Vec<&str> = found.iter().map(|finding| finding.formula.as_str()).collect();
+    assert_eq!(formulas, ["net.core.bpf_jit_soften is not in /proc/sys"]);
+}
+
 #[test]
 fn the_later_file_wins_and_etc_hides_usr() {
     let tree = Tree::new("order", HEALTHY);
