@@ -1,11 +1,8 @@
 //! Text that others wrote, made safe to print: a terminal acts on control characters, C1 (U+0080 to U+009F) included, and
 //! bidirectional controls let a line show other than it is.
+pub(crate) use doctor::escape::line;
+use doctor::escape::{escaped, is_unsafe};
 use serde_json::Value;
-
-/// One line: every such character, a line's end too, as `\u{…}`.
-pub(crate) fn line(text: &str) -> String {
-    escaped(text, is_unsafe)
-}
 
 /// A message of our own that may quote what others wrote; it keeps its lines.
 pub(crate) fn message(text: &str) -> String {
@@ -23,23 +20,6 @@ pub(crate) fn json(value: &Value, indent: bool) -> String {
         }
     }
     safe
-}
-
-fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_unsafe(c) {
-            true => safe.extend(c.escape_unicode()),
-            false => safe.push(c),
-        }
-    }
-    safe
-}
-
-/// C0, DEL, C1; the line and paragraph separators; Unicode's Bidi_Control. All lie in the first plane.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@
 //! - [`show`]: what was read, in the words of the kernel's own tools;
 //! - [`pace`]: how often, so that looking stays cheap;
 //! - [`record`]: samples saved and read back;
-//! - [`report`]: findings as text, JSON and Prometheus metrics.
+//! - [`report`]: findings as text, JSON and Prometheus metrics;
+//! - [`escape`]: what others named, made safe for a terminal and a shell.
 //!
 //! Nothing on the host is ever changed, and what could not be read is never reported as healthy: the rules that need it
 //! are listed as not judged, with the reason.
 #![forbid(unsafe_code)]
+pub mod escape;
 pub mod finding;
 pub mod limit;
 pub mod pace;

@@ -7,7 +7,8 @@ mod page;
 mod prometheus;
 mod text;
 
-use crate::finding::{Finding, Scope, Severity};
+use crate::escape;
+use crate::finding::{Finding, Scope, Severity, Step};
 use crate::pace::Slowed;
 use crate::policy::Policy;
 use crate::rules::{self, RULES};
@@ -94,7 +95,33 @@ impl Report {
             let whole = matches!(finding.scope, Scope::Host | Scope::Namespace);
             (Reverse(finding.severity), finding.confidence, whole)
         });
+        report.escape();
         report
+    }
+
+    /// Names are chosen by whoever starts a process or sends a record: none may reach a terminal as a command, or a script as another line.
+    fn escape(&mut self) {
+        // Settings of several numbers have tabs between them.
+        let is_unsafe = |c| c != '\t' && escape::is_unsafe(c);
+        let escape = |text: &mut String| {
+            if text.contains(is_unsafe) {
+                *text = escape::escaped(text, is_unsafe);
+            }
+        };
+        escape(&mut self.kernel);
+        self.unread.iter_mut().for_each(|unread| escape(&mut unread.reason));
+        for finding in &mut self.findings {
+            if let Scope::Peer(name) | Scope::Socket(name) | Scope::Device(name) = &mut finding.scope {
+                escape(name);
+            }
+            escape(&mut finding.formula);
+            for evidence in &mut finding.evidence {
+                [&mut evidence.name, &mut evidence.value].into_iter().for_each(escape);
+            }
+            for Step { command, persist, undo, obstacle } in &mut finding.fix.steps {
+                std::iter::once(command).chain(persist).chain(undo).chain(obstacle).for_each(escape);
+            }
+        }
     }
 
     fn take(&mut self, id: &str, findings: Vec<Finding>, silent: Option<&str>) {

@@ -1,5 +1,7 @@
 //! What files say of the next boot: WIN-15, ST-11, ST-12.
+use super::settings::command;
 use super::{Found, Kernels, Rule};
+use crate::escape;
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::sample::Configured;
 use crate::sample::Source::{Files, Settings};
@@ -96,9 +98,9 @@ fn differs(window: &Window<'_>) -> Vec<Found> {
             let mut found = of_line(window, line, Severity::Warning, formula);
             found.evidence.push(window.set(&line.name));
             found.steps = vec![Step {
-                command: format!("sysctl -w {}=\"{}\"", line.name, line.value),
+                command: command(&line.name, &line.value),
                 persist: None,
-                undo: Some(format!("sysctl -w {}=\"{running}\"", line.name)),
+                undo: Some(command(&line.name, running)),
                 obstacle: None,
             }];
             found
@@ -114,15 +116,16 @@ fn last<'a>(window: &Window<'a>) -> BTreeMap<&'a str, &'a Configured> {
 
 fn of_line(window: &Window<'_>, line: &Configured, severity: Severity, formula: String) -> Found {
     let Configured { file, line: number, name, value } = line;
+    let path = escape::word(file);
     Found {
         severity,
         scope: Scope::Host,
         evidence: vec![window.shown(format!("{file}, line {number}"), format!("{name} = {value}"))],
         formula,
         steps: vec![Step {
-            command: format!("sed -i '{number}s/^/# /' {file}"),
+            command: format!("sed -i '{number}s/^/# /' {path}"),
             persist: None,
-            undo: Some(format!("sed -i '{number}s/^# //' {file}")),
+            undo: Some(format!("sed -i '{number}s/^# //' {path}")),
             obstacle: None,
         }],
     }

@@ -1,6 +1,7 @@
 //! TX: what lies below the queueing discipline, and what does not outlive a boot.
 use super::cwnd::change;
 use super::{Found, Kernels, Rule};
+use crate::escape;
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Queues, Routes, Sysfs};
@@ -128,6 +129,7 @@ pub(super) fn other_discipline(sample: &Sample, device: &str) -> Step {
         _ => None,
     };
     let kind = kind.unwrap_or(WANTED[0]);
+    let device = escape::word(device);
     Step {
         command: format!("tc qdisc replace dev {device} root {kind}"),
         persist: Some(format!("a line in /etc/sysctl.d/: net.core.default_qdisc = {kind}")),
@@ -187,6 +189,7 @@ fn byte_limits(window: &Window<'_>) -> Vec<Found> {
             let formula = format!("limit_max {} < {least}, or stall_cnt +{stalls} > 0", limit.limit_max);
             let file =
                 format!("/sys/class/net/{}/queues/{}/byte_queue_limits/limit_max", device.name, limit.queue);
+            let file = escape::word(&file);
             let step = Step {
                 command: format!("echo {DQL_MAX_LIMIT} > {file}"),
                 undo: Some(format!("echo {} > {file}", limit.limit_max)),
@@ -212,10 +215,11 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
             window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
         ];
         let formula = format!("{ring} × {} bytes at that speed = {time:.0} ms > {limit} ms", device.mtu);
+        let name = escape::word(&device.name);
         let steps = vec![Step {
-            command: format!("ethtool -G {} tx 64", device.name),
+            command: format!("ethtool -G {name} tx 64"),
             persist: Some("in the device's .link file (systemd): TxBufferSize=64".to_owned()),
-            undo: Some(format!("ethtool -G {} tx {ring}", device.name)),
+            undo: Some(format!("ethtool -G {name} tx {ring}")),
             obstacle: None,
         }];
         (time > limit).then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })

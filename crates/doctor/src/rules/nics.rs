@@ -1,5 +1,6 @@
 //! RX: rings, drops, interrupts and offloads of devices.
 use super::{Found, Kernels, Rule};
+use crate::escape;
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Devices, Ethtool, Interrupts, Softnet, Sysfs};
@@ -86,12 +87,13 @@ fn ring(window: &Window<'_>) -> Vec<Found> {
         if let Some(rings) = now.rings {
             let Pool { now: size, max } = rings.rx;
             evidence.push(window.shown("receive ring", format!("{size} of at most {max}")));
+            let name = escape::word(&now.name);
             steps.push(Step {
-                command: format!("ethtool -G {} rx {max}", now.name),
+                command: format!("ethtool -G {name} rx {max}"),
                 persist: Some(
                     "in the device's .link file (systemd): RxBufferSize=".to_owned() + &max.to_string(),
                 ),
-                undo: Some(format!("ethtool -G {} rx {size}", now.name)),
+                undo: Some(format!("ethtool -G {name} rx {size}")),
                 obstacle: (size >= max).then(|| "the ring has its largest size already".to_owned()),
             });
         }
@@ -160,7 +162,7 @@ fn receiving(device: &Device) -> Vec<&Interrupt> {
 }
 
 fn spread(device: &Device, cpus: usize) -> Step {
-    let name = &device.name;
+    let name = escape::word(&device.name);
     let queues = device.channels.filter(|channels| channels.now < channels.max);
     if let Some(Pool { now, max }) = queues {
         let wanted = u32::try_from(cpus).unwrap_or(max).min(max);
@@ -172,7 +174,8 @@ fn spread(device: &Device, cpus: usize) -> Step {
     }
     // A mask of the CPUs, of which a group of more than 32 would need commas.
     let mask = (1_u64 << cpus.min(32)) - 1;
-    let file = format!("/sys/class/net/{name}/queues/rx-0/rps_cpus");
+    let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", device.name);
+    let file = escape::word(&file);
     Step {
         command: format!("echo {mask:x} > {file}"),
         undo: Some(format!("echo 0 > {file}")),
@@ -195,12 +198,14 @@ fn offloads(window: &Window<'_>) -> Vec<Found> {
             let off = device.features.iter().filter(|(name, on)| !**on && !meant(name));
             let off: Vec<&str> = off.map(|(name, _)| name.as_str()).collect();
             let evidence = off.iter().map(|name| window.shown(*name, "off")).collect();
-            let words =
-                |state: &str| off.iter().map(|name| format!("{name} {state}")).collect::<Vec<_>>().join(" ");
+            let words = |state: &str| {
+                off.iter().map(|name| format!("{} {state}", escape::word(name))).collect::<Vec<_>>().join(" ")
+            };
+            let name = escape::word(&device.name);
             let steps = vec![Step {
-                command: format!("ethtool -K {} {}", device.name, words("on")),
+                command: format!("ethtool -K {name} {}", words("on")),
                 persist: Some("in the device's .link file (systemd), section [Link]".to_owned()),
-                undo: Some(format!("ethtool -K {} {}", device.name, words("off"))),
+                undo: Some(format!("ethtool -K {name} {}", words("off"))),
                 obstacle: None,
             }];
             let found = of_device(device, Severity::Info, evidence, format!("{} off", off.join(", ")));

@@ -1,5 +1,6 @@
 //! Settings of sysctl(8) that mend a finding.
 use super::{Rule, own};
+use crate::escape;
 use crate::finding::{Finding, Step};
 use crate::sample::Sample;
 use std::collections::BTreeMap;
@@ -94,8 +95,9 @@ pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
     }
 }
 
-fn command(name: &str, value: &str) -> String {
-    format!("sysctl -w {name}=\"{value}\"")
+/// The command that gives a setting this value.
+pub(super) fn command(name: &str, value: &str) -> String {
+    format!("sysctl -w {}={}", escape::word(name), escape::value(value))
 }
 
 fn obstacle(name: &str, now: &Sample) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Routes in the words of `ip route`.
 use super::glossary;
+use crate::escape;
 use crate::finding::Finding;
 use crate::sample::{Route, RouteMetrics};
 use serde_json::{Map, Value, json};
@@ -82,7 +83,8 @@ pub(crate) fn changed(route: &Route, metrics: &RouteMetrics) -> String {
     }
     words.extend(metric_words(route, metrics));
     words.extend(hops);
-    words.join(" ").replace("rto_min lock ", "rto_min ")
+    let words = words.iter().flat_map(|words| words.split(' ')).map(escape::word);
+    words.collect::<Vec<_>>().join(" ").replace("rto_min lock ", "rto_min ")
 }
 
 fn metric_words(route: &Route, values: &RouteMetrics) -> Vec<String> {

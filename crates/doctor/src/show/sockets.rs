@@ -1,5 +1,6 @@
 //! Sockets in the words of ss(8).
 use super::{Figure, Word, columns, glossary, limits, line, object};
+use crate::escape;
 use crate::finding::Finding;
 use crate::sample::{Info, Memory, Sample, Socket, state};
 use crate::sources::Holder;
@@ -127,9 +128,10 @@ fn below(view: &View, socket: &Socket, window: &Window<'_>) -> Vec<String> {
 /// Who holds a socket, as ss(8) writes it.
 fn users(view: &View, socket: &Socket) -> Option<Word> {
     let holders = view.holders.as_ref()?.get(&socket.inode)?;
-    let each = holders
-        .iter()
-        .map(|Holder { pid, name, descriptor }| format!("(\"{name}\",pid={pid},fd={descriptor})"));
+    // A process gives itself any name.
+    let each = holders.iter().map(|Holder { pid, name, descriptor }| {
+        format!("(\"{}\",pid={pid},fd={descriptor})", escape::line(name))
+    });
     let text = format!("({})", each.collect::<Vec<_>>().join(","));
     Some(Word { name: "users", figure: Figure::Text(text) })
 }

@@ -1,6 +1,8 @@
 //! Samples saved and judged elsewhere.
 use crate::ids;
-use doctor::sample::{Address, Info, Memory, Queue, Route, RouteMetrics, Socket, Softnet, state};
+use doctor::sample::{
+    Address, Configured, Device, Info, Memory, Owner, Queue, Route, RouteMetrics, Socket, Softnet, state,
+};
 use doctor::{Policy, Record, Report, Sample, sources};
 
 pub(crate) fn host() -> (Sample, Sample) {
@@ -79,6 +81,34 @@ fn masked_addresses_are_the_same_for_the_same() {
     let ends = |socket: &Socket| (socket.local.to_string(), socket.peer.to_string());
     assert_eq!(ends(first), ("198.18.0.1".to_owned(), "2001:db8::2".to_owned()));
     assert_eq!(ends(second), ("198.18.0.1".to_owned(), "127.0.0.1".to_owned()));
+}
+
+/// A record may come from anybody.
+#[test]
+fn names_in_a_record_reach_neither_the_terminal_nor_the_script_as_commands() {
+    let (before, mut now) = host();
+    now.kernel = "6.18\u{1b}]0;owned\u{7}\nno warning".to_owned();
+    let device = Device { name: "a;b\u{1b}[2J\nreboot".to_owned(), mtu: 1400, ..Device::default() };
+    let route = format!("default via 10.0.0.1 dev {}", device.name);
+    now.routes.push(Route { route, device: device.name.clone(), default: true, ..Route::default() });
+    now.devices.push(device);
+    let (file, name, value) = ("/etc/a b", "net.ipv4.tcp_fin_timeout", "$(reboot)\nreboot");
+    let [file, name, value] = [file, name, value].map(str::to_owned);
+    now.settings.insert(name.clone(), "60".to_owned());
+    now.configured.push(Configured { file, line: 1, name, value });
+    let leaked = Socket { state: state::CLOSE_WAIT, inode: 7, ..Socket::default() };
+    now.sockets = vec![leaked; 200];
+    now.owners.insert(7, Owner { pid: 1, name: "x\u{1b}[31m\nHACK".to_owned() });
+    let report = Report::of(&Record::new(Some(before), now).window());
+    let found = ids(&report.findings);
+    assert!(["TX-09", "ST-01", "ST-12"].iter().all(|id| found.contains(id)), "{found:?}");
+    for text in [report.text(), report.script()] {
+        assert!(!text.contains(|c: char| c != '\n' && c.is_control()), "{text:?}");
+        assert!(!text.lines().any(|line| ["reboot", "HACK", "no warning"].contains(&line)), "{text}");
+    }
+    let script = report.script();
+    assert!(script.contains("ip route change default via 10.0.0.1 dev 'a;b"), "{script}");
+    assert!(script.contains("tcp_fin_timeout='$(reboot)"), "{script}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Figures beside those of the kernel's own tools, in one namespace at one time.
+use doctor::sample::Socket;
 use doctor::show::sockets::{self, View, Which};
 use doctor::show::{counters, paths, queues, routes, settings};
-use doctor::{Window, sources};
+use doctor::sources::Holder;
+use doctor::{Sample, Window, sources};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -129,6 +131,16 @@ fn queues_are_those_of_tc() {
             said("ip link del va");
         }
     });
+}
+
+/// A process gives itself any name (PR_SET_NAME).
+#[test]
+fn the_name_of_a_process_is_shown_and_not_obeyed() {
+    let holder = Holder { pid: 1, name: "x\u{1b}[31m\nHACK".to_owned(), descriptor: 3 };
+    let view = View { which: Which::All, holders: Some([(7, vec![holder])].into()), ..View::default() };
+    let now = Sample { sockets: vec![Socket { inode: 7, ..Socket::default() }], ..Sample::default() };
+    let text = sockets::text(&view, &Window::since_boot(&now));
+    assert!(text.contains(r#"users:(("x\u{1b}[31m\u{a}HACK",pid=1,fd=3))"#), "{text}");
 }
 
 #[test]
