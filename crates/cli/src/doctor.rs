@@ -13,7 +13,7 @@ use crate::terminal::print;
 use crate::values;
 use crate::whom::StackOnly;
 use clap::{Args, Subcommand};
-use doctor::{Policy, RULES, Record, Report, Rule, Sample, Window};
+use doctor::{Mask, Policy, RULES, Record, Report, Rule, Window};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -170,7 +170,8 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let Some(path) = &args.html else { return Ok(ExitCode::SUCCESS) };
     let mut samples = reading::series(args)?;
     if args.mask {
-        samples = masked(samples);
+        let mut mask = Mask::default();
+        samples.iter_mut().for_each(|sample| mask.apply(sample));
     }
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Err(not_done(Failure::failed("the file has no sample")));
@@ -185,15 +186,6 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
         path.display()
     ))?;
     Ok(ExitCode::from(report.exit_code()))
-}
-
-fn masked(samples: Vec<Sample>) -> Vec<Sample> {
-    let mask = |sample| {
-        let mut record = Record::new(None, sample);
-        record.mask();
-        record.now
-    };
-    samples.into_iter().map(mask).collect()
 }
 
 /// A failure's exit code must not read as a verdict.

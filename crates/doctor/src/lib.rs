@@ -31,7 +31,7 @@ pub use finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 pub use limit::{Limit, Limits};
 pub use pace::{Pace, Slowed};
 pub use policy::Policy;
-pub use record::Record;
+pub use record::{Mask, Record};
 pub use report::Report;
 pub use rules::{Change, Kernels, RULES, Rule};
 pub use sample::{Sample, Source};

@@ -56,40 +56,58 @@ impl Record {
         }
     }
 
-    /// Puts addresses for documentation in place of real ones, the same for the same; loopback and "any" stay.
+    /// Puts addresses for documentation in place of real ones, as [`Mask`] does.
     pub fn mask(&mut self) {
-        let mut masks = BTreeMap::new();
-        let mut mask = |address: &mut Address| {
-            if !address.0.is_loopback() && !address.0.is_unspecified() {
-                let next = u32::try_from(masks.len() + 1).unwrap_or(u32::MAX);
-                address.0 = *masks.entry(address.0).or_insert_with_key(|address| masked(*address, next));
-            }
-        };
-        for sample in self.before.iter_mut().chain([&mut self.now]) {
-            sample
-                .sockets
-                .iter_mut()
-                .for_each(|socket| [&mut socket.local, &mut socket.peer].into_iter().for_each(&mut mask));
-            sample
-                .paths
-                .iter_mut()
-                .for_each(|path| [&mut path.peer, &mut path.source].into_iter().for_each(&mut mask));
-            for route in &mut sample.routes {
-                let words = route.route.split(' ').map(|word| masked_word(word, &mut mask));
-                route.route = words.collect::<Vec<_>>().join(" ");
-            }
-        }
+        let mut mask = Mask::default();
+        self.before.iter_mut().chain([&mut self.now]).for_each(|sample| mask.apply(sample));
     }
 }
 
-/// A word of a route: an address, or one with a prefix length.
-fn masked_word(word: &str, mask: &mut impl FnMut(&mut Address)) -> String {
-    let (address, rest) = word.split_once('/').unwrap_or((word, ""));
-    let Ok(address) = address.parse() else { return word.to_owned() };
-    let mut address = Address(address);
-    mask(&mut address);
-    if rest.is_empty() { address.to_string() } else { format!("{address}/{rest}") }
+/// Addresses for documentation in place of real ones, the same for the same in every sample that it is applied to; loopback and "any" stay.
+#[derive(Clone, Debug, Default)]
+pub struct Mask(BTreeMap<IpAddr, IpAddr>);
+
+impl Mask {
+    /// Masks one sample.
+    pub fn apply(&mut self, sample: &mut Sample) {
+        // Of a watch without end: more than these could not be told apart anyway.
+        if self.0.len() > MASKS_MAX {
+            self.0.clear();
+        }
+        for socket in &mut sample.sockets {
+            self.address(&mut socket.local);
+            self.address(&mut socket.peer);
+        }
+        for path in &mut sample.paths {
+            self.address(&mut path.peer);
+            self.address(&mut path.source);
+        }
+        for route in &mut sample.routes {
+            route.source.iter_mut().for_each(|source| self.address(source));
+            let words: Vec<String> = route.route.split(' ').map(|word| self.word(word)).collect();
+            route.route = words.join(" ");
+        }
+    }
+
+    fn address(&mut self, address: &mut Address) {
+        if !address.0.is_loopback() && !address.0.is_unspecified() {
+            let next = u32::try_from(self.0.len() + 1).unwrap_or(u32::MAX);
+            address.0 = *self.0.entry(address.0).or_insert_with_key(|address| masked(*address, next));
+        }
+    }
+
+    /// A word of a route: an address, or one with a prefix length.
+    fn word(&mut self, word: &str) -> String {
+        let (address, rest) = word.split_once('/').unwrap_or((word, ""));
+        let Ok(address) = address.parse() else { return word.to_owned() };
+        let mut address = Address(address);
+        self.address(&mut address);
+        if rest.is_empty() { address.to_string() } else { format!("{address}/{rest}") }
+    }
 }
+
+/// Addresses in 198.18.0.0/15.
+const MASKS_MAX: usize = 1 << 17;
 
 /// In 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).
 fn masked(address: IpAddr, number: u32) -> IpAddr {

@@ -1,5 +1,5 @@
 //! Metrics over HTTP, for a monitoring system to fetch: hyper on the kernel's sockets.
-use super::reading::sample;
+use super::reading::Looks;
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -37,14 +37,15 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
             .map_err(|error| failed(&format!("cannot listen at {address}"), error))?;
         let bound = listener.local_addr().map_err(|error| failed("cannot listen", error))?;
         let mut pace = Pace::new(args.interval, args.budget);
-        let mut before = sample(args)?;
+        let mut looks = Looks::new(args);
+        let mut before = looks.next()?;
         let latest = Latest::new(Mutex::new(metrics(&before, &before, policy, None)));
         print(&format!("metrics at http://{bound}/metrics\n"))?;
         let mut next = Instant::now() + pace.rest();
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {
-                    let now = sample(args)?;
+                    let now = looks.next()?;
                     let text = metrics(&before, &now, policy, pace.slowed());
                     *latest.lock().unwrap_or_else(PoisonError::into_inner) = text;
                     before = now;

@@ -3,7 +3,7 @@ use super::{DoctorArgs, not_done};
 use crate::control::sample as of_stack;
 use crate::failure::Failure;
 use crate::whom::in_namespace;
-use doctor::{Record, Sample, sources};
+use doctor::{Mask, Record, Sample, sources};
 
 /// What is to be judged once.
 pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
@@ -51,8 +51,28 @@ pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
+/// Samples one after another of a run without end, masked where that was asked for.
+pub(super) struct Looks<'a> {
+    args: &'a DoctorArgs,
+    mask: Option<Mask>,
+}
+
+impl<'a> Looks<'a> {
+    pub(super) fn new(args: &'a DoctorArgs) -> Looks<'a> {
+        Looks { args, mask: args.mask.then(Mask::default) }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Sample, Failure> {
+        let mut sample = sample(self.args)?;
+        if let Some(mask) = &mut self.mask {
+            mask.apply(&mut sample);
+        }
+        Ok(sample)
+    }
+}
+
 /// One sample of the running kernel.
-pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
+fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
     let read = match args.stack.named() {
         Some(control) => of_stack(control),
         None => in_namespace(args.netns.as_deref(), sources::here),

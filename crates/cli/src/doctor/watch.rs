@@ -1,5 +1,5 @@
 //! Window after window: what is found, what came and what has gone.
-use super::reading::sample;
+use super::reading::Looks;
 use super::{DoctorArgs, judged, not_done};
 use crate::failure::Failure;
 use crate::terminal::{is_unread, print};
@@ -14,12 +14,13 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let whole = stdout().is_terminal() && !args.json;
     let mut pace = Pace::new(args.interval, args.budget);
-    let mut before = sample(args)?;
+    let mut looks = Looks::new(args);
+    let mut before = looks.next()?;
     let mut present: Vec<Finding> = Vec::new();
     let mut said = None;
     for count in 1_u64.. {
         std::thread::sleep(pace.rest());
-        let now = sample(args)?;
+        let now = looks.next()?;
         let mut report = judged(args, policy, &Window::between(&before, &now));
         report.slowed = pace.slowed();
         let text = match () {

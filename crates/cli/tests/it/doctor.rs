@@ -132,6 +132,25 @@ fn a_watch_ends_when_nobody_reads_on() {
 }
 
 #[test]
+fn a_watch_masks_addresses_in_every_window() {
+    testnet::in_namespace(|| {
+        let output = testnet::command("sh")
+            .args(["-c", "ip link set lo up; ip addr add 10.9.9.9/32 dev lo; ip route add default via 10.9.9.9 dev lo src 10.9.9.9 initcwnd 5"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let watch = ["doctor", "--watch", "--times", "2", "--interval", "50ms", "--json"];
+        let said = run(&watch);
+        assert!(stdout(&said).contains("via 10.9.9.9 dev lo src 10.9.9.9"), "{}", stdout(&said));
+        let masked = run(&[&watch[..], &["--mask"]].concat());
+        assert!(!stdout(&masked).contains("10.9.9.9"), "{}", stdout(&masked));
+        for line in stdout(&masked).lines() {
+            assert!(line.contains("via 198.18.0.1 dev lo src 198.18.0.1"), "{line}");
+        }
+    });
+}
+
+#[test]
 fn metrics_are_served() {
     testnet::in_namespace(|| {
         testnet::sysctl("net.ipv4.tcp_sack", "0");

@@ -3,7 +3,7 @@ use crate::ids;
 use doctor::sample::{
     Address, Configured, Device, Info, Memory, Owner, Queue, Route, RouteMetrics, Socket, Softnet, state,
 };
-use doctor::{Policy, Record, Report, Sample, sources};
+use doctor::{Mask, Policy, Record, Report, Sample, sources};
 
 pub(crate) fn host() -> (Sample, Sample) {
     let mut before = Sample { kernel: "6.18.0".to_owned(), uptime: 100.0, ..Sample::default() };
@@ -75,12 +75,19 @@ fn masked_addresses_are_the_same_for_the_same() {
         ..Socket::default()
     };
     let sockets = vec![socket("10.1.2.3", "2a00::1"), socket("10.1.2.3", "127.0.0.1")];
-    let mut record = Record::new(None, Sample { sockets, ..Sample::default() });
+    let route = "10.0.0.0/8 via 10.1.2.3 dev eth0".to_owned();
+    let routes = vec![Route { route, source: Some(sockets[0].local), ..Route::default() }];
+    let mut record = Record::new(None, Sample { sockets, routes, ..Sample::default() });
     record.mask();
     let [first, second] = &record.now.sockets[..] else { panic!() };
     let ends = |socket: &Socket| (socket.local.to_string(), socket.peer.to_string());
     assert_eq!(ends(first), ("198.18.0.1".to_owned(), "2001:db8::2".to_owned()));
     assert_eq!(ends(second), ("198.18.0.1".to_owned(), "127.0.0.1".to_owned()));
+    let route = &record.now.routes[0];
+    assert_eq!(
+        (route.source, route.route.as_str()),
+        (Some(first.local), "198.18.0.3/8 via 198.18.0.1 dev eth0")
+    );
 }
 
 /// A record may come from anybody.
@@ -126,6 +133,18 @@ fn fixes_of_a_stacks_routes_are_commands_that_it_takes() {
     assert_eq!(only.persist.unwrap(), "the same in the --route options of firstbyte serve");
     let kept = step(RouteMetrics { mtu: 1400, locked: 1 << 2, quickack: 1, ..metrics });
     assert_eq!(kept.command, "firstbyte route set --stack 10.0.0.0/8 mtu lock 1400 quickack 1");
+}
+
+#[test]
+fn one_mask_gives_an_address_the_same_name_in_every_sample() {
+    let sample = |peers: &[&str]| {
+        let socket = |peer: &&str| Socket { peer: Address(peer.parse().unwrap()), ..Socket::default() };
+        Sample { sockets: peers.iter().map(socket).collect(), ..Sample::default() }
+    };
+    let mut samples = [sample(&["10.0.0.1", "10.0.0.2"]), sample(&["10.0.0.2"])];
+    let mut mask = Mask::default();
+    samples.iter_mut().for_each(|sample| mask.apply(sample));
+    assert_eq!(samples[0].sockets[1], samples[1].sockets[0]);
 }
 
 #[test]
