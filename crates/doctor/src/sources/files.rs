@@ -2,7 +2,7 @@
 use super::note;
 use crate::sample::{Bond, Sample, Softnet, Source};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Reads what is below `root`.
@@ -10,10 +10,8 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
     let text = |name: &str| fs::read_to_string(root.join(name));
     sample.kernel = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     sample.uptime = text("proc/uptime").ok().and_then(|uptime| first_number(&uptime)).unwrap_or(0.0);
-    // /proc/net is the process's first namespace, the thread's own may be another. A saved tree has only the one.
-    let network = |name: &str| {
-        text(&format!("proc/thread-self/net/{name}")).or_else(|_| text(&format!("proc/net/{name}")))
-    };
+    let of_network = network(root);
+    let network = |name: &str| fs::read_to_string(of_network.join(name));
     for name in ["snmp", "netstat"] {
         match network(name) {
             Ok(lines) => count(&lines, &mut sample.counters),
@@ -28,7 +26,7 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
         Ok(lines) => sample.sockstat = gauges(&lines),
         Err(error) => note(sample, Source::Sockstat, "sockstat", &error),
     }
-    for entry in fs::read_dir(root.join("proc/net/bonding")).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(of_network.join("bonding")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         sample.bonds.extend(fs::read_to_string(entry.path()).ok().map(|text| bond(name, &text)));
     }
@@ -49,6 +47,12 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
         let device = entry.file_name().to_string_lossy().into_owned();
         setting(&format!("ipv4.conf.{device}"), &entry.path().join("rp_filter"), sample);
     }
+}
+
+/// /proc/net is the first thread's namespace, that of the thread which reads may be another. A saved tree has only the one.
+fn network(root: &Path) -> PathBuf {
+    let own = root.join("proc/thread-self/net");
+    if own.is_dir() { own } else { root.join("proc/net") }
 }
 
 /// Which settings say nothing to a rule and are secrets: the key is only looked at, never kept.

@@ -117,6 +117,19 @@ fn the_later_file_wins_and_etc_hides_usr() {
     assert_eq!(found[0].fix.steps[0].undo.as_deref(), Some("sysctl -w net.ipv4.tcp_fin_timeout=\"60\""));
 }
 
+/// A thread may be in another namespace than the first of its process.
+#[test]
+fn bonds_are_those_of_the_namespace_that_is_read() {
+    let down = "Bonding Mode: fault-tolerance (active-backup)\n\nSlave Interface: eth0\nMII Status: down\n";
+    let files = [("proc/net/bonding/bond0", down), ("proc/thread-self/net/bonding/bond1", down)];
+    let bonds = |name: &str, files: &[(&str, &str)]| {
+        let bonds = Tree::new(name, files).read().bonds;
+        bonds.into_iter().map(|bond| bond.name).collect::<Vec<_>>()
+    };
+    assert_eq!(bonds("bonds", &files), ["bond1"]);
+    assert_eq!(bonds("one-bond", &files[..1]), ["bond0"]);
+}
+
 pub(crate) fn gauges_and_bonds_are_read_from_proc(show: &Show) {
     const RULES: &[&str] = &["ST-05", "TX-08", "WIN-14"];
     let bond = "Ethernet Channel Bonding Driver: v6.1\n\nBonding Mode: load balancing (round-robin)\nMII Status: up\n\n\
