@@ -16,12 +16,20 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// How long a client may take for the head of its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection may last: who fetches metrics takes them at once.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// A monitoring system needs one. Others wait in the backlog.
+const CONNECTIONS_MAX: usize = 64;
+/// Between two tries where descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The metrics of the last window.
 type Latest = Arc<Mutex<String>>;
@@ -42,6 +50,7 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
         let latest = Latest::new(Mutex::new(metrics(&before, &before, policy, None)));
         print(&format!("metrics at http://{bound}/metrics\n"))?;
         let mut next = Instant::now() + pace.rest();
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {
@@ -51,11 +60,12 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
                     before = now;
                     next = Instant::now() + pace.rest();
                 }
-                accepted = listener.accept() => {
-                    // One that has gone already is no reason to stop.
-                    if let Ok((stream, _)) = accepted {
-                        tokio::spawn(answer(stream, latest.clone()));
-                    }
+                (stream, place) = accept(&listener, &places) => {
+                    let latest = latest.clone();
+                    tokio::spawn(async move {
+                        answer(stream, latest).await;
+                        drop(place);
+                    });
                 }
                 _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
             }
@@ -63,12 +73,27 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
     })
 }
 
+/// The next client, when there is a place for it. One that has gone already is no reason to stop.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    // Nobody closes the semaphore, which would be the only error.
+    let place = places.clone().acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, place),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
 fn metrics(before: &Sample, now: &Sample, policy: &Policy, slowed: Option<Slowed>) -> String {
     let report = Report::by(&Window::between(before, now).by(policy.limits()), policy);
     Report { slowed, ..report }.prometheus()
 }
 
-async fn answer(stream: tokio::net::TcpStream, latest: Latest) {
+async fn answer(stream: TcpStream, latest: Latest) {
     let service = service_fn(move |request: Request<Incoming>| {
         let body = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         async move { Ok::<_, Infallible>(reply(&request, body)) }
@@ -78,7 +103,7 @@ async fn answer(stream: tokio::net::TcpStream, latest: Latest) {
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     // What a client does wrong is its own affair.
-    let _ = connection.await;
+    let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
 fn reply(request: &Request<Incoming>, body: String) -> Response<Full<Bytes>> {

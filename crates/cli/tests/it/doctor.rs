@@ -3,6 +3,7 @@ use crate::{Server, firstbyte, run, stderr, stdout};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// A file of these bytes, gone with this value.
 struct File(std::path::PathBuf);
@@ -180,6 +181,35 @@ fn metrics_are_served() {
         child.kill().unwrap();
         child.wait().unwrap();
     });
+}
+
+/// Clock ticks of processor time that a process has taken (proc_pid_stat(5): utime and stime).
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn an_endpoint_without_descriptors_waits_and_takes_no_processor() {
+    let mut child = testnet::command("sh")
+        .args(["-c", "ulimit -n 24; exec \"$0\" doctor --listen 127.0.0.1:0 --interval 60s"])
+        .arg(env!("CARGO_BIN_EXE_firstbyte"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
+    let _idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(200));
+    let before = ticks(child.id());
+    std::thread::sleep(Duration::from_secs(1));
+    let taken = ticks(child.id()) - before;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A hundred ticks a second are a whole core.
+    assert!(taken < 20, "{taken} ticks");
 }
 
 /// As fingers type it.
