@@ -19,6 +19,8 @@ pub enum Cause {
     NotOffered,
     /// SYNs with the option get no answer.
     OptionDropped,
+    /// SYNs with the option are answered by a reset.
+    OptionReset,
     /// SYNs with data get no answer.
     DataDropped,
     /// SYNs with data are answered by a reset.
@@ -62,7 +64,7 @@ pub struct Verdict {
 
 impl Cause {
     /// Every one.
-    pub const ALL: [Cause; 17] = [
+    pub const ALL: [Cause; 18] = [
         Cause::Works,
         Cause::WorksSmall,
         Cause::KeyChanged,
@@ -72,6 +74,7 @@ impl Cause {
         Cause::InvalidCookie,
         Cause::WithoutCookie,
         Cause::OptionDropped,
+        Cause::OptionReset,
         Cause::DataDropped,
         Cause::DataReset,
         Cause::Ignored,
@@ -100,6 +103,7 @@ impl Cause {
                 "The server gives no cookie: it does not offer Fast Open, or the option is taken out on the way."
             }
             Cause::OptionDropped => "Something on the path drops SYNs that carry the Fast Open option.",
+            Cause::OptionReset => "SYNs that carry the Fast Open option are answered by a reset.",
             Cause::DataDropped => "Something on the path drops SYNs that carry data.",
             Cause::DataReset => "SYNs that carry data are answered by a reset.",
             Cause::KeyDiffers => {
@@ -143,6 +147,9 @@ impl Cause {
             }
             Cause::OptionDropped | Cause::DataDropped => {
                 "Let the firewall pass it. Until then switch Fast Open off in the client: each connection waits a second and more."
+            }
+            Cause::OptionReset => {
+                "Look for a firewall or load balancer that resets what it does not know: option 34. Until then switch Fast Open off in the client."
             }
             Cause::DataReset => {
                 "Look for a firewall or load balancer that takes a SYN with data for an attack."
@@ -218,10 +225,10 @@ impl Seen<'_> {
         if self.0.iter().any(|visit| visit.paused) {
             return Cause::Paused;
         }
-        if let Some(request) = self.of(Probe::Request)
-            && request.fell_back
-        {
-            return Cause::OptionDropped;
+        match self.of(Probe::Request) {
+            Some(request) if request.fell_back => return Cause::OptionDropped,
+            Some(request) if request.answer == Answer::Reset => return Cause::OptionReset,
+            _ => {}
         }
         let Some(first) = self.of(Probe::Cookie) else { return self.without_cookie() };
         let again = self.of(Probe::CookieAgain);
@@ -271,7 +278,9 @@ impl Seen<'_> {
     fn evidence(&self, cause: Cause) -> Vec<String> {
         let probes: &[Probe] = match cause {
             Cause::Unreachable | Cause::Refused => &[Probe::Plain],
-            Cause::NotOffered | Cause::OptionDropped => &[Probe::Plain, Probe::Request, Probe::DataAlone],
+            Cause::NotOffered | Cause::OptionDropped | Cause::OptionReset => {
+                &[Probe::Plain, Probe::Request, Probe::DataAlone]
+            }
             Cause::WithoutCookie => &[Probe::Request, Probe::DataAlone],
             Cause::NotAsked => &[Probe::Plain, Probe::DataAlone],
             Cause::InvalidCookie => &[Probe::Plain, Probe::Request],
@@ -437,6 +446,7 @@ mod tests {
         assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Nothing), Cause::Unreachable);
         assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Reset), Cause::Refused);
         assert_eq!(cause(Probe::Request, lost), Cause::OptionDropped);
+        assert_eq!(cause(Probe::Request, |visit| visit.answer = Answer::Reset), Cause::OptionReset);
         assert_eq!(cause(Probe::Cookie, lost), Cause::DataDropped);
         assert_eq!(cause(Probe::Cookie, |visit| visit.answer = Answer::Reset), Cause::DataReset);
         assert_eq!(cause(Probe::CookieAgain, |visit| visit.acknowledged = 0), Cause::KeysDiffer);

@@ -264,6 +264,9 @@ rows! {
     the_option_is_dropped:
         "the path drops SYNs that carry the option", "option_dropped", "option_dropped",
         |bed| behind(bed, drop_if(|_, segment| segment.is_syn() && segment.fast_open.is_some()));
+    the_option_is_reset:
+        "a firewall answers SYNs that carry the option by a reset", "option_reset", "option_reset",
+        |bed| behind(bed, reset_if(|syn| syn.fast_open.is_some()));
     the_option_is_stripped:
         "the path takes the option out; no cookie is known", "not_offered", "not_offered",
         |bed| behind(bed, hook::strip_fast_open());
@@ -275,7 +278,7 @@ rows! {
         };
     syns_with_data_are_reset:
         "a firewall answers SYNs that carry data by a reset", "data_reset", "data_reset",
-        |bed| behind(bed, reset_syn_data());
+        |bed| behind(bed, reset_if(|syn| !syn.payload.is_empty()));
     the_reply_is_dropped:
         "the path drops what follows the SYN-ACK, where the SYN carried data", "stalls", "stalls",
         |bed| behind(bed, drop_replies());
@@ -400,8 +403,8 @@ fn cookies_of(bed: &mut Bed, len: usize) {
     behind(bed, hook);
 }
 
-/// The reset is that of a port where nobody listens, to which a SYN with data is sent on.
-fn reset_syn_data() -> Hook {
+/// The reset is that of a port where nobody listens, to which such a SYN is sent on.
+fn reset_if(is_meant: fn(&Segment) -> bool) -> Hook {
     const CLOSED: u16 = 9;
     // Of a packet of IPv4 without options: TCP's ports are behind 20 bytes.
     let with = |packet: &[u8], at: usize, port: u16| {
@@ -412,7 +415,7 @@ fn reset_syn_data() -> Hook {
     };
     Box::new(move |_, segment, packet| match segment {
         Segment { src, .. } if src.port() == CLOSED => with(packet, 20, 80),
-        syn if syn.is_syn() && !syn.payload.is_empty() => with(packet, 22, CLOSED),
+        syn if syn.is_syn() && is_meant(syn) => with(packet, 22, CLOSED),
         _ => Verdict::Pass,
     })
 }
