@@ -104,7 +104,8 @@ impl<D: Device> Prober<D> {
         Ok(visits)
     }
 
-    /// SYNs with data whose hop limit ends on the way: which routers still see them. Ends at the first that says nothing twice in a row.
+    /// SYNs with data whose hop limit ends on the way: which routers still see them. Ends at an answer that is no router's word of the limit,
+    /// and where two in a row say nothing: one alone may be a router that sends no ICMP.
     ///
     /// # Errors
     /// The device failed.
@@ -121,7 +122,11 @@ impl<D: Device> Prober<D> {
             if answer == Answer::SynAck {
                 self.reset(&connection, SeqNum(connection.isn.wrapping_add(1)))?;
             }
-            if !matches!(answer, Answer::Expired(_)) {
+            let goes_on = match hops[..] {
+                [.., (_, Answer::Nothing), (_, Answer::Nothing)] => false,
+                _ => matches!(answer, Answer::Expired(_) | Answer::Nothing),
+            };
+            if !goes_on {
                 break;
             }
         }
@@ -437,4 +442,62 @@ fn agreed(tcp: &TcpHeader, hop_limit: u8) -> Agreed {
 
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::BorrowedFd;
+    use wire::{Capabilities, RxChecksum};
+
+    /// Routers in a row, some of which say nothing of a packet whose hop limit ends there; behind the last, packets are lost.
+    struct Routers(&'static [bool], Vec<Vec<u8>>);
+
+    impl Device for Routers {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }
+        }
+
+        fn recv(&mut self, batch: &mut RxBatch, _: usize) -> io::Result<usize> {
+            let Some(packet) = self.1.pop() else { return Ok(0) };
+            batch.copy(&packet, RxChecksum::Verify, 0);
+            Ok(1)
+        }
+
+        fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+            let sent = batch.len();
+            for packet in batch.drain(..) {
+                let quote: Vec<u8> =
+                    packet.header().iter().chain(packet.slices().flatten()).copied().collect();
+                let (ip, _) = IpHeader::parse(&quote).unwrap();
+                if self.0.get(usize::from(ip.hop_limit) - 1).copied().unwrap_or(false) {
+                    let router = IpHeader::new(router(ip.hop_limit).into(), ip.src, protocol::ICMP);
+                    let message = Icmp::Error { error: IcmpError::TimeExceeded, quote: &quote };
+                    let mut answer = vec![0; router.emit_len() + message.emit_len()];
+                    router.emit(message.emit_len(), &mut answer);
+                    message.emit(router.src, router.dst, &mut answer[router.emit_len()..]);
+                    self.1.push(answer);
+                }
+            }
+            Ok(sent)
+        }
+
+        fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    fn router(number: u8) -> IpAddr {
+        [10, 0, 0, number].into()
+    }
+
+    #[test]
+    fn a_router_that_says_nothing_does_not_end_the_search_for_the_last_that_sees() {
+        let ends = Ends { local: [10, 1, 0, 1].into(), server: ([10, 2, 0, 1], 80).into() };
+        let prober = Prober::new(Routers(&[true, false, true], Vec::new()), ends, b"x", 7);
+        let hops = prober.timeout(Duration::from_millis(20)).hops(8).unwrap();
+        let seen = |number| (number, Answer::Expired(router(number)));
+        let nothing = |number| (number, Answer::Nothing);
+        assert_eq!(hops, [seen(1), nothing(2), seen(3), nothing(4), nothing(5)]);
+    }
 }
