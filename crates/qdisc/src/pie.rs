@@ -144,8 +144,7 @@ impl Vars {
         }
         let low = config.target / 2;
         if qdelay < low && old < low && self.prob == 0 {
-            let dequeued_at = self.dequeued_at;
-            *self = Vars { dequeued_at, ..Vars::INIT };
+            *self = Vars { qdelay, ..Vars::INIT };
         }
         self.qdelay_old = qdelay;
     }

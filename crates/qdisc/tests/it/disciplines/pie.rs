@@ -38,6 +38,20 @@ fn a_burst_after_a_pause_is_let_through() {
 }
 
 #[test]
+fn the_time_of_a_pause_is_not_taken_off_the_burst() {
+    let mut bed = Bed::new("pie limit 10000", Some(10_000_000));
+    for begins_at in [SECOND, 4 * SECOND] {
+        bed.advance(begins_at);
+        let end = bed.now + SECOND;
+        offer(&mut bed, end, 200_000, Ecn::NotEct); // 0.8 ms a frame
+        bed.drain();
+        let first = bed.dropped.first().map(|dropped| u64::from(dropped.skb.packet.number) * 200_000);
+        assert!(first.is_some_and(|after| after >= 150 * MS), "{first:?}");
+        bed.dropped.clear();
+    }
+}
+
+#[test]
 fn under_lasting_overload_the_delay_settles_near_the_target() {
     let mut bed = Bed::new("pie limit 10000", Some(10_000_000));
     offer(&mut bed, 60 * SECOND, 700_000, Ecn::NotEct); // 0.8 ms a frame: 14 % too much
