@@ -116,10 +116,34 @@ impl<P: Packet> Tbf<P> {
     }
 }
 
+impl<P: Packet> Tbf<P> {
+    /// What is longer than the bucket fits in if it is a large segment whose frames do (Linux's `tbf_segment`).
+    fn enqueue_cut(&mut self, now: Nanos, skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
+        let longest = skb.packet.segments().map(|segments| segments.len.max(segments.last_len));
+        if longest.is_none_or(|longest| longest > self.max_size) {
+            return self.stats.drop(skb, DropReason::TooBig, dropped);
+        }
+        let frames = match skb.into_segments() {
+            Ok(frames) => frames,
+            Err(skb) => return self.stats.drop(skb, DropReason::TooBig, dropped),
+        };
+        let offer = |frame| {
+            through(&mut self.stats, &mut self.child, dropped, |child, dropped| {
+                child.enqueue(now, frame, dropped)
+            })
+        };
+        // One frame that is taken is enough for the segment to be.
+        let verdicts = frames.into_iter().map(offer);
+        let verdict =
+            verdicts.reduce(|one, next| if matches!(one, Verdict::Dropped(_)) { next } else { one });
+        verdict.unwrap_or(Verdict::Queued)
+    }
+}
+
 impl<P: Packet> Qdisc<P> for Tbf<P> {
     fn enqueue(&mut self, now: Nanos, skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
         if skb.len > self.max_size {
-            return self.stats.drop(skb, DropReason::TooBig, dropped);
+            return self.enqueue_cut(now, skb, dropped);
         }
         through(&mut self.stats, &mut self.child, dropped, |child, dropped| child.enqueue(now, skb, dropped))
     }

@@ -1,6 +1,6 @@
 //! tbf (tc-tbf(8), Linux's `sch_tbf.c`).
-use super::bed::{Bed, MS};
-use qdisc::{DropReason, Verdict};
+use super::bed::{Bed, Frame, MS};
+use qdisc::{DropReason, Segments, Verdict};
 
 #[test]
 fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
@@ -43,6 +43,30 @@ fn what_is_longer_than_the_bucket_never_fits() {
     let mut bed = Bed::new("tbf rate 1mbit burst 1000 limit 10000", None);
     assert_eq!(bed.send(1, 0, 1001), Verdict::Dropped(DropReason::TooBig));
     assert_eq!(bed.send(2, 0, 1000), Verdict::Queued);
+}
+
+/// Linux's `tbf_segment`; 1 Mbit/s, so that 1000 bytes take 8 ms.
+#[test]
+fn a_large_segment_is_taken_apart_if_its_frames_fit() {
+    let of_frames =
+        |len| Frame { segments: Some(Segments { count: 3, len, last_len: 500 }), ..Frame::default() };
+    let mut bed = Bed::new("tbf rate 1mbit burst 1000 limit 10000", None);
+    assert_eq!(bed.offer(of_frames(1000), 2500), Verdict::Queued);
+    assert_eq!(bed.offer(of_frames(1001), 2502), Verdict::Dropped(DropReason::TooBig));
+    bed.drain();
+    let left: Vec<(u64, usize)> = bed.left.iter().map(|left| (left.at, left.len)).collect();
+    assert_eq!(left, [(0, 1000), (8 * MS, 1000), (12 * MS, 500)]);
+    assert_eq!((bed.stats().packets, bed.stats().bytes), (3, 2500));
+}
+
+#[test]
+fn of_a_large_segment_the_frames_that_do_not_fit_into_the_queue_are_lost() {
+    let segment =
+        Frame { segments: Some(Segments { count: 5, len: 1000, last_len: 1000 }), ..Frame::default() };
+    let mut bed = Bed::new("tbf rate 1mbit burst 1000 limit 3000", None);
+    assert_eq!(bed.offer(segment, 5000), Verdict::Queued);
+    bed.drain();
+    assert_eq!((bed.left.len(), bed.dropped.len()), (3, 2));
 }
 
 #[test]
