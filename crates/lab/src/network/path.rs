@@ -54,7 +54,7 @@ impl Route {
     }
 
     /// Gives one direction of the last wire a queueing discipline in `tc`'s words, e.g. `fq_codel target 5ms`. More commands may follow,
-    /// each behind a `;`: `htb default 10; class add dev link parent 1: classid 1:10 htb rate 5mbit`. The device's name is `link`.
+    /// each behind a `;`: `handle 1: htb default 10; class add dev link parent 1: classid 1:10 htb rate 5mbit`. The device's name is `link`.
     ///
     /// # Errors
     /// What `tc` or the kernel would answer.

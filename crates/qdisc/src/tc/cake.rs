@@ -1,7 +1,7 @@
 //! `cake`: options and counters (iproute2's `q_cake.c`).
 use super::error::{TcError, usage};
 use super::units::{number, show_rate, show_size, show_time};
-use super::words::{Words, unknown};
+use super::words::{Words, set, unknown};
 use crate::{
     CakeAckFilter, CakeCoding, CakeConfig, CakeFraming, CakeIsolation, CakeTinXstats, CakeTins, CakeXstats,
     Nanos,
@@ -183,13 +183,6 @@ fn option(word: &str, words: &mut Words<'_>, config: &mut CakeConfig) -> Result<
         _ => return Err(unknown(word)),
     }
     Ok(())
-}
-
-/// tc sends no zero: what was there before stays.
-fn set<T: Default + PartialEq>(place: &mut T, value: T) {
-    if value != T::default() {
-        *place = value;
-    }
 }
 
 /// tc's target is a twentieth of the round-trip time.

@@ -1,7 +1,7 @@
 //! `codel` and `fq_codel`: options and counters.
 use super::error::TcError;
 use super::units::{show_size, show_time};
-use super::words::{Words, unknown};
+use super::words::{Words, set, unknown};
 use crate::{CodelConfig, CodelParams, CodelXstats, FqCodelConfig, FqCodelXstats, Nanos};
 use alloc::string::String;
 
@@ -15,8 +15,8 @@ fn shown(time: Nanos) -> f64 {
 /// An option that both have; false if it is none.
 fn param(word: &str, words: &mut Words<'_>, params: &mut CodelParams) -> Result<bool, TcError> {
     match word {
-        "target" => params.target = Nanos::from(words.time(word)?) * MICRO,
-        "interval" => params.interval = Nanos::from(words.time(word)?) * MICRO,
+        "target" => set(&mut params.target, Nanos::from(words.time(word)?) * MICRO),
+        "interval" => set(&mut params.interval, Nanos::from(words.time(word)?) * MICRO),
         "ce_threshold" => params.ce_threshold = Some(Nanos::from(words.time(word)?) * MICRO),
         "ecn" => params.ecn = true,
         "noecn" => params.ecn = false,
@@ -28,7 +28,7 @@ fn param(word: &str, words: &mut Words<'_>, params: &mut CodelParams) -> Result<
 pub(super) fn parse(mut words: Words<'_>, config: &mut CodelConfig) -> Result<(), TcError> {
     while let Some(word) = words.next() {
         match word {
-            "limit" => config.limit = words.number::<u32>(word)? as usize,
+            "limit" => set(&mut config.limit, words.number::<u32>(word)? as usize),
             _ if param(word, &mut words, &mut config.params)? => {}
             _ => return Err(unknown(word)),
         }
@@ -82,11 +82,11 @@ pub(super) fn xstats(stats: &CodelXstats, now: Nanos) -> String {
 pub(super) fn parse_fq(mut words: Words<'_>, config: &mut FqCodelConfig) -> Result<(), TcError> {
     while let Some(word) = words.next() {
         match word {
-            "limit" => config.limit = words.number::<u32>(word)? as usize,
-            "flows" => config.flows = words.number(word)?,
-            "quantum" => config.quantum = words.number(word)?,
+            "limit" => set(&mut config.limit, words.number::<u32>(word)? as usize),
+            "flows" => set(&mut config.flows, words.number(word)?),
+            "quantum" => set(&mut config.quantum, words.number(word)?),
             "memory_limit" => config.memory_limit = words.size(word)?,
-            "drop_batch" => config.drop_batch = words.number(word)?,
+            "drop_batch" => set(&mut config.drop_batch, words.number(word)?),
             _ if param(word, &mut words, &mut config.params)? => {}
             _ => return Err(unknown(word)),
         }

@@ -2,7 +2,7 @@
 use super::error::{EINVAL, TcError, usage};
 use super::show::Detail;
 use super::units::{self, g, show_rate, show_size, show_time, show_time64};
-use super::words::{Words, unknown};
+use super::words::{Words, set, unknown};
 use crate::sfq::{MAX_DEPTH, MAX_FLOWS};
 use crate::{FqConfig, FqXstats, Nanos, PieConfig, PieXstats, SfqConfig};
 use alloc::string::String;
@@ -12,7 +12,7 @@ const MICRO: Nanos = 1000;
 pub(super) fn parse_sfq(mut words: Words<'_>, config: &mut SfqConfig) -> Result<(), TcError> {
     while let Some(word) = words.next() {
         match word {
-            "quantum" => config.quantum = words.size(word)?,
+            "quantum" => set(&mut config.quantum, words.size(word)?),
             "perturb" => config.perturb = words.number(word)?,
             "limit" => {
                 let limit: u32 = words.number(word)?;
@@ -21,9 +21,9 @@ pub(super) fn parse_sfq(mut words: Words<'_>, config: &mut SfqConfig) -> Result<
                 }
                 config.limit = limit as usize;
             }
-            "divisor" => config.divisor = words.number(word)?,
-            "flows" => config.flows = words.number(word)?,
-            "depth" => config.depth = words.number(word)?,
+            "divisor" => set(&mut config.divisor, words.number(word)?),
+            "flows" => set(&mut config.flows, words.number(word)?),
+            "depth" => set(&mut config.depth, words.number(word)?),
             "headdrop" => config.headdrop = true,
             _ => return Err(unknown(word)),
         }
@@ -61,11 +61,11 @@ pub(super) fn show_sfq(config: &SfqConfig, detail: Detail) -> String {
 pub(super) fn parse_pie(mut words: Words<'_>, config: &mut PieConfig) -> Result<(), TcError> {
     while let Some(word) = words.next() {
         match word {
-            "limit" => config.limit = words.number::<u32>(word)? as usize,
-            "target" => config.target = Nanos::from(words.time(word)?) * MICRO,
-            "tupdate" => config.tupdate = Nanos::from(words.time(word)?) * MICRO,
-            "alpha" => config.alpha = words.read(word, |word| units::number(word).filter(|n| *n <= 32))?,
-            "beta" => config.beta = words.read(word, |word| units::number(word).filter(|n| *n <= 32))?,
+            "limit" => set(&mut config.limit, words.number::<u32>(word)? as usize),
+            "target" => set(&mut config.target, Nanos::from(words.time(word)?) * MICRO),
+            "tupdate" => set(&mut config.tupdate, Nanos::from(words.time(word)?) * MICRO),
+            "alpha" => set(&mut config.alpha, words.read(word, weight)?),
+            "beta" => set(&mut config.beta, words.read(word, weight)?),
             "ecn" => config.ecn = true,
             "noecn" => config.ecn = false,
             "bytemode" => config.bytemode = true,
@@ -74,6 +74,11 @@ pub(super) fn parse_pie(mut words: Words<'_>, config: &mut PieConfig) -> Result<
         }
     }
     Ok(())
+}
+
+/// Of a pie, in sixteenths.
+fn weight(word: &str) -> Option<u32> {
+    units::number(word).filter(|sixteenths| *sixteenths <= 32)
 }
 
 pub(super) fn show_pie(config: &PieConfig) -> String {
@@ -121,7 +126,7 @@ pub(super) fn parse_fq(mut words: Words<'_>, config: &mut FqConfig) -> Result<()
             }
             "limit" => config.limit = words.number::<u32>(word)? as usize,
             "flow_limit" => config.flow_limit = words.number::<u32>(word)? as usize,
-            "buckets" => config.buckets = words.number(word)?,
+            "buckets" => set(&mut config.buckets, words.number(word)?),
             "maxrate" => config.maxrate = Some(words.rate(word)?),
             "low_rate_threshold" => config.low_rate_threshold = words.rate(word)?,
             "quantum" => config.quantum = words.number(word)?,
@@ -141,7 +146,7 @@ pub(super) fn parse_fq(mut words: Words<'_>, config: &mut FqConfig) -> Result<()
 pub(super) fn check_fq(config: FqConfig) -> Result<FqConfig, TcError> {
     // Buckets are a power of two of up to 2^18.
     let buckets = config.buckets.checked_next_power_of_two().filter(|n| (1..=1 << 18).contains(n));
-    if config.quantum == 0 || config.quantum > 1 << 20 || config.buckets == 0 {
+    if config.quantum == 0 || config.quantum > 1 << 20 {
         return Err(EINVAL);
     }
     Ok(FqConfig { buckets: buckets.ok_or(EINVAL)?, ..config })

@@ -42,3 +42,23 @@ fn classes_and_what_stands_in_them() {
 fn options_that_are_wrong() {
     play(include_str!("transcripts/mistakes.txt"));
 }
+
+/// Nothing is sent of them by iproute2's `q_fq_codel.c`, `q_codel.c`, `q_pie.c` and `q_fq.c`, or looked at by `sfq_change`.
+#[test]
+fn zeros_that_say_nothing_leave_what_was_there() {
+    let shown = |kind: &str| {
+        let mut device = device();
+        let mut tc = |command: &str| device.tc(0, command, &mut Vec::new());
+        tc(&format!("qdisc add dev t0 root handle 1: {kind}")).unwrap();
+        tc("qdisc show dev t0").unwrap()
+    };
+    for (kind, zeros) in [
+        ("codel", "limit 0 target 0 interval 0"),
+        ("fq_codel", "limit 0 flows 0 target 0 interval 0 quantum 0 drop_batch 0"),
+        ("pie", "limit 0 target 0 tupdate 0 alpha 0 beta 0"),
+        ("sfq", "depth 0 flows 0 divisor 0 quantum 0"),
+        ("fq", "buckets 0"),
+    ] {
+        assert_eq!(shown(&format!("{kind} {zeros}")), shown(kind), "{kind}");
+    }
+}

@@ -61,6 +61,13 @@ impl<'a> Words<'a> {
     }
 }
 
+/// For an option of which tc sends no zero, or the kernel looks at none: what was there before stays.
+pub(super) fn set<T: Default + PartialEq>(place: &mut T, value: T) {
+    if value != T::default() {
+        *place = value;
+    }
+}
+
 /// tc's answer to a word that it does not know.
 pub(super) fn unknown(word: &str) -> TcError {
     usage(format!("What is \"{word}\"?"))
