@@ -136,6 +136,15 @@ pub enum QueueSample {
     },
 }
 
+impl QueueSample {
+    /// Where.
+    pub fn wire(&self) -> WireId {
+        match self {
+            QueueSample::Length { wire, .. } | QueueSample::Waited { wire, .. } => *wire,
+        }
+    }
+}
+
 /// What a host's card holds from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardSample {

@@ -42,8 +42,8 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ),
     ("state", "client|server STATE", "connections in a state at the end, e.g. CLOSE-WAIT"),
     ("limited", "REASON", "share of a sender's time with data to send: cwnd, rwnd, sndbuf, app"),
-    ("queue", "", "most packets that waited at once"),
-    ("wait", "PERCENTILE", "time in the queue and the transmitter, e.g. wait(fifo, 95)"),
+    ("queue", "", "most packets that waited at once, on the way that `towards` names"),
+    ("wait", "PERCENTILE", "time in the queue and the transmitter on that way, e.g. wait(fifo, 95)"),
     ("drops", "", "packets lost by queues"),
     ("martians", "", "lines that the server's log_martians wrote"),
     ("link", "N", "packets towards the client on the N-th link of a bond"),
@@ -272,8 +272,14 @@ impl<'a> Measured<'a> {
         Ok(spent[0].as_secs_f64() / spent[1].as_secs_f64().max(1e-9))
     }
 
+    /// Of the queue that the file speaks of, and none of that for the way back.
+    fn samples(&self) -> impl Iterator<Item = &QueueSample> {
+        let samples = self.played.capture.queues().iter();
+        samples.filter(|sample| sample.wire().direction() == self.played.narrow)
+    }
+
     fn longest_queue(&self) -> f64 {
-        let lengths = self.played.capture.queues().iter().filter_map(|sample| match sample {
+        let lengths = self.samples().filter_map(|sample| match sample {
             QueueSample::Length { packets, .. } => Some(*packets as f64),
             QueueSample::Waited { .. } => None,
         });
@@ -282,7 +288,7 @@ impl<'a> Measured<'a> {
 
     fn wait(&self, percentile: Option<&str>) -> Result<f64, String> {
         let share = self::percentile(percentile)?;
-        let waits = self.played.capture.queues().iter().filter_map(|sample| match sample {
+        let waits = self.samples().filter_map(|sample| match sample {
             QueueSample::Waited { nanos, .. } => Some(*nanos),
             QueueSample::Length { .. } => None,
         });

@@ -68,9 +68,10 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
     }
     narrow = narrow.drop_nth(path.lose.clone().unwrap_or_default());
     let other = LinkConfig { rate: narrow.rate, ..plain(rtt - rtt / 2) };
-    let (way, mut route) = match path.towards.unwrap_or_default() {
-        Towards::Client => (Direction::Backward, Route::new().wire(other, narrow)),
-        Towards::Server => (Direction::Forward, Route::new().wire(narrow, other)),
+    let way = path.narrow_way();
+    let mut route = match way {
+        Direction::Backward => Route::new().wire(other, narrow),
+        Direction::Forward => Route::new().wire(narrow, other),
     };
     if let Some(words) = &path.qdisc {
         route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
@@ -85,6 +86,16 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
         route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
     }
     Ok(route)
+}
+
+impl PathPart {
+    /// The way that its queue, discipline and losses are on.
+    pub(super) fn narrow_way(&self) -> Direction {
+        match self.towards.unwrap_or_default() {
+            Towards::Client => Direction::Backward,
+            Towards::Server => Direction::Forward,
+        }
+    }
 }
 
 /// What no path can be.

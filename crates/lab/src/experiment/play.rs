@@ -42,6 +42,8 @@ pub(super) struct Played {
     pub(super) states: [Vec<StateCounts>; 2],
     /// Of the wires towards the client, and towards the server.
     pub(super) links: [Vec<LinkStats>; 2],
+    /// The way that the path's queue and losses are on.
+    pub(super) narrow: Direction,
     /// Lines that the server's `log_martians` wrote.
     pub(super) martians: usize,
     /// Packets on each link of a bond, towards the client.
@@ -158,6 +160,7 @@ impl<'a> Variant<'a> {
             counters: ends.map(|hosts| counters(&network, hosts)),
             states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
             links: [Direction::Backward, Direction::Forward].map(links),
+            narrow: self.path.narrow_way(),
             bonded: network.bond_packets(paths[0].id, Direction::Backward),
             cards: ends.map(|hosts| network.card_stats(hosts[0])),
             ours: ends.map(|hosts| !network.is_outside(hosts[0])),

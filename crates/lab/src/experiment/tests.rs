@@ -309,3 +309,19 @@ fn a_seed_of_the_file_counts() {
     assert_ne!(took(of(1)), took(of(2)));
     assert_eq!(took(of(1).with_seed(2)), took(of(2)));
 }
+
+/// At 10 Mbit/s the shortest full-sized packet takes 1.2 ms, and an acknowledgement, the other way, a twentieth of that.
+#[test]
+fn what_waited_is_what_went_the_way_of_the_queue() {
+    let text = FILE.replace("500", "2MB").replace("[client]", "rate = \"10mbit\"\nqueue = 100\n[client]");
+    let measured = |text: &str, that: &str| {
+        let text = text.replace("time()", that).replace("200 ms", "0");
+        Experiment::parse(&text).unwrap().run().unwrap().findings()[0].value.unwrap()
+    };
+    assert!(measured(&text, "wait(10)") >= 0.0012);
+    assert!(measured(&text, "queue()") > 50.0);
+    // Acknowledgements alone go that way, and none of them waits for another.
+    let other = text.replace("queue = 100", "towards = \"server\"");
+    assert!(measured(&other, "wait(90)") < 0.0012);
+    assert!(measured(&other, "queue()") <= 2.0);
+}
