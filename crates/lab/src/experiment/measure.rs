@@ -7,7 +7,7 @@ use crate::capture::QueueSample;
 use crate::exchange::{Exchange, exchanges_of};
 use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Each measure, what it takes after the run, and what it is.
 pub(super) const MEASURES: [(&str, &str, &str); 30] = [
@@ -41,7 +41,11 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
         "how evenly the client's connections were served: Jain's index of the bytes read by each",
     ),
     ("state", "client|server STATE", "connections in a state at the end, e.g. CLOSE-WAIT"),
-    ("limited", "REASON", "share of a sender's time with data to send: cwnd, rwnd, sndbuf, app"),
+    (
+        "limited",
+        "REASON",
+        "share of the time in which senders had data not yet acknowledged: cwnd, rwnd, sndbuf, app",
+    ),
     ("queue", "", "most packets that waited at once, on the way that `towards` names"),
     ("wait", "PERCENTILE", "time in the queue and the transmitter on that way, e.g. wait(fifo, 95)"),
     ("drops", "", "packets lost by queues"),
@@ -248,26 +252,21 @@ impl<'a> Measured<'a> {
     fn limited(&self, reason: Option<&str>) -> Result<f64, String> {
         let wanted = self::reason(reason)?;
         let mut spent = [Duration::ZERO; 2];
-        for is_client in [true, false] {
-            let of_end = self
-                .played
-                .capture
-                .traced()
-                .iter()
-                .filter(|(host, _)| self.played.clients.binary_search(host).is_ok() == is_client);
-            let changes: Vec<(Instant, LimitedBy)> = of_end
-                .filter_map(|(_, event)| match event.what {
-                    Traced::Limited { to, .. } => Some((event.at, to)),
-                    _ => None,
-                })
-                .collect();
-            for pair in changes.windows(2) {
-                let span = pair[1].0.since(pair[0].0);
-                let busy =
-                    !matches!(pair[0].1, LimitedBy::Idle | LimitedBy::Handshake | LimitedBy::Application);
-                spent[0] += if pair[0].1 == wanted { span } else { Duration::ZERO };
-                spent[1] += if busy || pair[0].1 == wanted { span } else { Duration::ZERO };
-            }
+        // Since when what limits each connection, at each of its ends.
+        let mut limits = HashMap::new();
+        for (host, event) in self.played.capture.traced() {
+            let sender = (*host, event.ends);
+            let before = match event.what {
+                Traced::Limited { to, .. } => limits.insert(sender, (event.at, to)),
+                // A later connection between the same ends.
+                Traced::State { from: None, .. } => limits.remove(&sender).and(None),
+                _ => None,
+            };
+            let Some((since, by)) = before else { continue };
+            let span = event.at.since(since);
+            spent[0] += if by == wanted { span } else { Duration::ZERO };
+            let is_busy = !matches!(by, LimitedBy::Idle | LimitedBy::Handshake);
+            spent[1] += if is_busy { span } else { Duration::ZERO };
         }
         Ok(spent[0].as_secs_f64() / spent[1].as_secs_f64().max(1e-9))
     }

@@ -325,3 +325,22 @@ fn what_waited_is_what_went_the_way_of_the_queue() {
     assert!(measured(&other, "wait(90)") < 0.0012);
     assert!(measured(&other, "queue()") <= 2.0);
 }
+
+/// A download alone, at the same time as another, and after others.
+#[test]
+fn what_limits_a_connection_is_told_of_each() {
+    let text = FILE.replace("500", "2MB").replace("[client]\n", "[client]\nrcvbuf = \"64KiB\"\n");
+    let limited = |clients: &str, reason: &str| {
+        let text = text.replace("[client]\n", &format!("[client]\n{clients}\n"));
+        let text = text.replace("time()", &format!("limited({reason})")).replace("200 ms", "0");
+        Experiment::parse(&text).unwrap().run().unwrap().findings()[0].value.unwrap()
+    };
+    let reasons = ["cwnd", "rwnd", "sndbuf", "app"];
+    let alone = reasons.map(|reason| limited("", reason));
+    assert!((alone.iter().sum::<f64>() - 1.0).abs() < 1e-9, "shares of the same time: {alone:?}");
+    for clients in ["clients = 2\nstagger = \"50ms\"", "clients = 3\nstagger = \"3s\""] {
+        let several = reasons.map(|reason| limited(clients, reason));
+        let differs = alone.iter().zip(&several).any(|(alone, several)| (alone - several).abs() > 1e-6);
+        assert!(!differs, "{clients}: {several:?}, alone {alone:?}");
+    }
+}
