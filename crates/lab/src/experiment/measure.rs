@@ -229,11 +229,12 @@ impl<'a> Measured<'a> {
     fn goodput(&self) -> Result<f64, String> {
         let start = self.exchanges.iter().map(|one| one.started_at).min().ok_or("nobody connected")?;
         let (mut bytes, mut last) = ([0u64; 2], start);
-        for journey in self.exchanges.iter().flat_map(|one| &one.journeys) {
+        let journeys = self.exchanges.iter().flat_map(|one| one.journeys.iter().map(|way| (one.server, way)));
+        for (server, journey) in journeys {
             if let (Some(segment), Some(seen)) = (journey.received_segment(), &journey.received)
                 && segment.text_len() > 0
             {
-                bytes[usize::from(segment.dst().port() == 80)] += u64::from(segment.text_len());
+                bytes[usize::from(segment.dst() == server)] += u64::from(segment.text_len());
                 last = last.max(seen.at);
             }
         }

@@ -344,3 +344,15 @@ fn what_limits_a_connection_is_told_of_each() {
         assert!(!differs, "{clients}: {several:?}, alone {alone:?}");
     }
 }
+
+#[test]
+fn uploads_to_several_ports_are_added_up() {
+    let upload = FILE.replace("write 100\"", "write 1MB\"").replace("read 100\"", "read 1MB\"");
+    let upload = upload.replace("[client]\n", "[client]\nconnections = 4\nat_once = 4\n");
+    let goodput = |ports: usize| {
+        let text = upload.replace("[server]\n", &format!("[server]\nports = {ports}\n"));
+        let text = text.replace("time()", "goodput()").replace("200 ms", "1 MB/s");
+        Experiment::parse(&text).unwrap().run().unwrap().findings()[0].value.unwrap()
+    };
+    assert_eq!(goodput(1), goodput(4));
+}
