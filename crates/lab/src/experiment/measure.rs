@@ -52,7 +52,7 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ("martians", "", "lines that the server's log_martians wrote"),
     ("link", "N", "packets towards the client on the N-th link of a bond"),
     ("device", "client|server COUNTER", "a counter of an end's device"),
-    ("cwnd", "", "largest congestion window in bytes"),
+    ("cwnd", "", "largest congestion window in bytes, where one ever changed"),
 ];
 
 /// Whether the measure has what it needs behind the run, and nothing else. What is in brackets may be left out.
@@ -186,7 +186,7 @@ impl<'a> Measured<'a> {
                 let card = card.ok_or("this end has no `device`")?;
                 device::counter(card, argument(1).ok_or("device needs a COUNTER")?)?
             }
-            "cwnd" => self.largest_window(),
+            "cwnd" => self.largest_window().ok_or("no congestion window ever changed")?,
             name => return check(name).and(Err(format!("`{name}` is not measured"))),
         })
     }
@@ -299,12 +299,12 @@ impl<'a> Measured<'a> {
         Ok(*nanos as f64 / 1e9)
     }
 
-    fn largest_window(&self) -> f64 {
+    fn largest_window(&self) -> Option<f64> {
         let windows = self.played.capture.traced().iter().filter_map(|(_, event)| match event.what {
             Traced::Cwnd { from, to } => Some(from.max(to)),
             _ => None,
         });
-        windows.max().unwrap_or(0).into()
+        windows.max().map(f64::from)
     }
 }
 

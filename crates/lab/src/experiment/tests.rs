@@ -356,3 +356,13 @@ fn uploads_to_several_ports_are_added_up() {
     };
     assert_eq!(goodput(1), goodput(4));
 }
+
+#[test]
+fn a_window_that_never_changed_is_not_told_as_nothing() {
+    let text = FILE.replace("time()", "cwnd()").replace("200 ms", "1 B");
+    let value =
+        |text: &str| Experiment::parse(text).unwrap().run().map(|outcome| outcome.findings()[0].value);
+    let short = text.replace("write 500", "write 1").replace("read 500", "read 1");
+    assert!(value(&short).is_err_and(|told| told.contains("no congestion window ever changed")));
+    assert!(value(&text.replace("500", "50kB")).unwrap() > Some(10_000.0));
+}
