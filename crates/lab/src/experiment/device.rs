@@ -117,10 +117,13 @@ pub(super) const COUNTERS: [&str; 23] = [
     "gro_merged",
 ];
 
-/// The value of a counter: of all rings together, or the largest of them.
-pub(super) fn counter(stats: &CardStats, name: &str) -> Result<f64, String> {
-    let sum = |of: fn(&RingStats) -> u64| stats.rings.iter().map(of).sum::<u64>() as f64;
-    let most = |of: fn(&RingStats) -> u64| stats.rings.iter().map(of).max().unwrap_or(0) as f64;
+/// The value of a counter: of all rings of these cards together, or the largest of them.
+pub(super) fn counter(cards: &[CardStats], name: &str) -> Result<f64, String> {
+    let rings = || cards.iter().flat_map(|card| &card.rings);
+    let sum = |of: fn(&RingStats) -> u64| rings().map(of).sum::<u64>() as f64;
+    let most = |of: fn(&RingStats) -> u64| rings().map(of).max().unwrap_or(0) as f64;
+    let sum_of_cards = |of: fn(&CardStats) -> u64| cards.iter().map(of).sum::<u64>() as f64;
+    let most_of_cards = |of: fn(&CardStats) -> u64| cards.iter().map(of).max().unwrap_or(0) as f64;
     Ok(match name {
         "tx_packets" => sum(|ring| ring.packets),
         "tx_frames" => sum(|ring| ring.frames),
@@ -135,16 +138,16 @@ pub(super) fn counter(stats: &CardStats, name: &str) -> Result<f64, String> {
         "bql_stops" => sum(|ring| ring.stopped_by_limit),
         "tx_interrupts" => sum(|ring| ring.interrupts),
         "starved" => sum(|ring| ring.starved) / 1e9,
-        "tsq_throttled" => stats.held_back as f64,
-        "tsq_bytes_max" => stats.below_peak as f64,
-        "rx_packets" => stats.input.packets as f64,
-        "rx_missed_errors" => stats.input.missed as f64,
-        "rx_ring_max" => stats.input.ring_peak as f64,
-        "rx_interrupts" => stats.input.interrupts as f64,
-        "softnet_dropped" => stats.input.dropped as f64,
-        "softnet_squeezed" => stats.input.squeezed as f64,
-        "backlog_max" => stats.input.backlog_peak as f64,
-        "gro_merged" => stats.merged as f64,
+        "tsq_throttled" => sum_of_cards(|card| card.held_back),
+        "tsq_bytes_max" => most_of_cards(|card| card.below_peak),
+        "rx_packets" => sum_of_cards(|card| card.input.packets),
+        "rx_missed_errors" => sum_of_cards(|card| card.input.missed),
+        "rx_ring_max" => most_of_cards(|card| card.input.ring_peak as u64),
+        "rx_interrupts" => sum_of_cards(|card| card.input.interrupts),
+        "softnet_dropped" => sum_of_cards(|card| card.input.dropped),
+        "softnet_squeezed" => sum_of_cards(|card| card.input.squeezed),
+        "backlog_max" => most_of_cards(|card| card.input.backlog_peak as u64),
+        "gro_merged" => sum_of_cards(|card| card.merged),
         name => return Err(unknown(name)),
     })
 }
@@ -175,9 +178,11 @@ mod tests {
     #[test]
     fn every_counter_has_a_value() {
         for name in COUNTERS {
-            assert_eq!(counter(&CardStats::default(), name), Ok(0.0), "{name}");
+            assert_eq!(counter(&[CardStats::default()], name), Ok(0.0), "{name}");
         }
-        assert!(counter(&CardStats::default(), "bql_limits").is_err_and(|told| told.contains("bql_limit`?")));
+        assert!(
+            counter(&[CardStats::default()], "bql_limits").is_err_and(|told| told.contains("bql_limit`?"))
+        );
     }
 
     #[test]

@@ -182,9 +182,11 @@ impl<'a> Measured<'a> {
                 *packets.ok_or(told)? as f64
             }
             "device" => {
-                let card = self.played.cards[end(first)?].as_ref();
-                let card = card.ok_or("this end has no `device`")?;
-                device::counter(card, argument(1).ok_or("device needs a COUNTER")?)?
+                let cards = &self.played.cards[end(first)?];
+                if cards.is_empty() {
+                    return Err("this end has no `device`".into());
+                }
+                device::counter(cards, argument(1).ok_or("device needs a COUNTER")?)?
             }
             "cwnd" => self.largest_window().ok_or("no congestion window ever changed")?,
             name => return check(name).and(Err(format!("`{name}` is not measured"))),

@@ -48,7 +48,8 @@ pub(super) struct Played {
     pub(super) martians: usize,
     /// Packets on each link of a bond, towards the client.
     pub(super) bonded: Vec<u64>,
-    pub(super) cards: [Option<CardStats>; 2],
+    /// Of every host that has one.
+    pub(super) cards: [Vec<CardStats>; 2],
     /// Is the stack of an end ours, so that it tells of itself?
     pub(super) ours: [bool; 2],
 }
@@ -161,8 +162,8 @@ impl<'a> Variant<'a> {
             states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
             links: [Direction::Backward, Direction::Forward].map(links),
             narrow: self.path.narrow_way(),
-            bonded: network.bond_packets(paths[0].id, Direction::Backward),
-            cards: ends.map(|hosts| network.card_stats(hosts[0])),
+            bonded: bonded(&network, &paths),
+            cards: ends.map(|hosts| hosts.iter().filter_map(|host| network.card_stats(*host)).collect()),
             ours: ends.map(|hosts| !network.is_outside(hosts[0])),
             martians: network.ways(servers[0]).map_or(0, |ways| ways.martians().len()),
             capture: network.take_capture(),
@@ -301,6 +302,13 @@ pub(super) fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, 
         }
     }
     sums
+}
+
+/// Packets towards the client on each link of the paths' bonds, added up.
+fn bonded(network: &Network, paths: &[Joined]) -> Vec<u64> {
+    let of_path = |path: &Joined| network.bond_packets(path.id, Direction::Backward);
+    let sum = |sums: Vec<u64>, more: Vec<u64>| sums.iter().zip(&more).map(|(a, b)| a + b).collect();
+    paths.iter().map(of_path).reduce(sum).unwrap_or_default()
 }
 
 fn socket(end: &EndPart) -> SocketOptions {

@@ -366,3 +366,18 @@ fn a_window_that_never_changed_is_not_told_as_nothing() {
     assert!(value(&short).is_err_and(|told| told.contains("no congestion window ever changed")));
     assert!(value(&text.replace("500", "50kB")).unwrap() > Some(10_000.0));
 }
+
+#[test]
+fn counters_of_devices_and_links_are_those_of_all_hosts() {
+    let crowd = FILE.replace("[client]\n", "bond = \"balance-rr\"\n[client]\nclients = 4\n");
+    let crowd = crowd.replace("[server]\n", "[server]\nservers = 4\ndevice = { rate = \"100mbit\" }\n");
+    for (part, whole) in [
+        ("device(server, rx_packets)", "count(server, TcpInSegs)"),
+        ("device(server, tx_packets)", "count(server, TcpOutSegs)"),
+        ("(link(1) + link(2))", "count(server, TcpOutSegs)"),
+    ] {
+        let text = crowd.replace("time()", &format!("{part} / {whole}")).replace("200 ms", "1");
+        let outcome = Experiment::parse(&text).unwrap().run().unwrap();
+        assert!(outcome.holds(), "{part}: {}", outcome.findings()[0].ours);
+    }
+}
