@@ -314,7 +314,7 @@ impl Network {
         self.paths[path.0].set_up(direction, up);
     }
 
-    /// Changes the loss of a path's first wire in one direction.
+    /// Changes the loss of a path's first wire, or of every link of a bond in that place, in one direction.
     pub fn set_loss(&mut self, path: PathId, direction: Direction, loss: qdisc::Loss) {
         self.paths[path.0].set_loss(direction, loss);
     }

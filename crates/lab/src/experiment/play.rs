@@ -60,9 +60,16 @@ pub(super) struct Hosts {
     paths: Vec<Joined>,
 }
 
+impl Hosts {
+    fn of(&self, client: bool) -> &[HostId] {
+        if client { &self.clients } else { &self.servers }
+    }
+}
+
 enum Happening<'a> {
     Start(&'a HostId),
-    Event(&'a Act),
+    /// With its number among the events, from 1.
+    Event(usize, &'a Act),
 }
 
 /// A variant with what it takes from the file.
@@ -132,10 +139,8 @@ impl<'a> Variant<'a> {
             Hosts { paths: topology::join(&mut network, &self.path, &clients, &servers)?, clients, servers };
         for (number, host) in hosts.servers.iter().enumerate().filter(|_| ours[1]) {
             self.prepare(&mut network, *host, server)?;
-            let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
-            network.with_stack(*host, |stack, _| {
-                stack.set_fast_open_key(KeyRing::new(Key::from_bytes([key; 16])))
-            });
+            let key = self.key_of(number, 0);
+            network.with_stack(*host, |stack, _| stack.set_fast_open_key(key));
         }
         for host in hosts.clients.iter().filter(|_| ours[0]) {
             self.prepare(&mut network, *host, client)?;
@@ -176,7 +181,8 @@ impl<'a> Variant<'a> {
         let stagger = self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0);
         let start = |(number, client)| (stagger * number as u32, Happening::Start(client));
         let starts = hosts.clients.iter().enumerate().map(start);
-        let events = self.events.iter().map(|event| (event.at.0, Happening::Event(&event.act)));
+        let events = (1..).zip(&self.events);
+        let events = events.map(|(number, event)| (event.at.0, Happening::Event(number, &event.act)));
         let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();
         // Stable: of one moment the clients come first.
         plan.sort_by_key(|(at, _)| *at);
@@ -188,15 +194,58 @@ impl<'a> Variant<'a> {
             }
             match happening {
                 Happening::Start(client) => network.set_app(*client, self.program(peers)),
-                Happening::Event(event) => {
-                    for Joined { id, client, server } in &hosts.paths {
-                        act(network, *id, [*client, *server], event)?;
-                    }
-                }
+                Happening::Event(number, act) => self.act(network, hosts, number, act)?,
             }
         }
         network.run_until_quiet(self.limit.saturating_sub(passed));
         Ok(())
+    }
+
+    /// What happens, as the event of this number: on every path, or at every host of the end that it is about.
+    fn act(&self, network: &mut Network, hosts: &Hosts, number: usize, act: &Act) -> Result<(), String> {
+        match act {
+            Act::Path { up } => hosts.paths.iter().for_each(|path| {
+                for way in [Direction::Forward, Direction::Backward] {
+                    network.set_path_up(path.id, way, *up);
+                }
+            }),
+            Act::Link { number, up } => {
+                hosts.paths.iter().for_each(|path| network.set_link_up(path.id, number - 1, *up));
+            }
+            Act::Loss { percent } => hosts.paths.iter().for_each(|path| {
+                let loss = Loss::Random(Probability::percent(*percent));
+                network.set_loss(path.id, self.path.narrow_way(), loss);
+            }),
+            Act::SpoofSyns { count } => hosts.servers.iter().for_each(|server| {
+                // By any path that leads there.
+                let path = hosts.paths.iter().find(|path| path.server == *server);
+                path.into_iter().for_each(|path| spoof(network, path.id, *count));
+            }),
+            Act::Set { client, name, value } => {
+                hosts.of(*client).iter().try_for_each(|host| set_one(network, *host, name, value))?;
+            }
+            Act::Route { client, routes } => {
+                hosts.of(*client).iter().try_for_each(|host| set_routes(network, *host, routes))?;
+            }
+            Act::Forget => hosts.clients.iter().for_each(|client| {
+                network.with_stack(*client, |stack, _| stack.path_cache_mut().clear());
+            }),
+            Act::NewKey => hosts.servers.iter().enumerate().for_each(|(server, host)| {
+                let key = self.key_of(server, number);
+                network.with_stack(*host, |stack, _| stack.set_fast_open_key(key));
+            }),
+        }
+        Ok(())
+    }
+
+    /// The cookie key of the n-th server since the event of this number; 0: from the beginning.
+    fn key_of(&self, server: usize, event: usize) -> KeyRing {
+        let owner = if self.ends[1].own_keys == Some(true) { server } else { 0 };
+        let mut bytes = [0; 16];
+        let (first, second) = bytes.split_at_mut(8);
+        first.copy_from_slice(&(owner as u64).to_be_bytes());
+        second.copy_from_slice(&(event as u64).to_be_bytes());
+        KeyRing::new(Key::from_bytes(bytes))
     }
 
     /// Names that programs of either end give to moments.
@@ -232,22 +281,20 @@ impl<'a> Variant<'a> {
     }
 
     fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
-        // A host with a table of routes has filters of its own before its stack.
-        let rest = end.set.iter().filter(|(name, value)| {
-            !network.ways_mut(host).is_some_and(|ways| ways.set(name, &value.text()))
-        });
-        let rest: Vec<_> = rest.collect();
-        network.with_stack(host, |stack, now| {
-            for (name, value) in rest {
-                set(stack, now, name, &value.text())?;
-            }
-            Ok::<(), String>(())
-        })?;
+        end.set.iter().try_for_each(|(name, value)| set_one(network, host, name, &value.text()))?;
         match &end.route {
             Some(routes) => set_routes(network, host, routes),
             None => Ok(()),
         }
     }
+}
+
+fn set_one(network: &mut Network, host: HostId, name: &str, value: &str) -> Result<(), String> {
+    // A host with a table of routes has filters of its own before its stack.
+    if network.ways_mut(host).is_some_and(|ways| ways.set(name, value)) {
+        return Ok(());
+    }
+    network.with_stack(host, |stack, now| set(stack, now, name, value))
 }
 
 fn set(stack: &mut Stack, now: Instant, name: &str, value: &str) -> Result<(), String> {
@@ -322,38 +369,8 @@ fn socket(end: &EndPart) -> SocketOptions {
     }
 }
 
-fn act(network: &mut Network, path: PathId, ends: [HostId; 2], act: &Act) -> Result<(), String> {
-    match act {
-        Act::Path { up } => {
-            for way in [Direction::Forward, Direction::Backward] {
-                network.set_path_up(path, way, *up);
-            }
-        }
-        Act::Link { number, up } => network.set_link_up(path, number - 1, *up),
-        Act::Loss { percent } => {
-            network.set_loss(path, Direction::Backward, Loss::Random(Probability::percent(*percent)));
-        }
-        Act::SpoofSyns { count } => {
-            for number in 0..*count {
-                network.inject("nobody", path, Direction::Forward, spoofed(number));
-            }
-        }
-        Act::Set { client, name, value } => {
-            let end = ends[usize::from(!client)];
-            if network.ways_mut(end).is_some_and(|ways| ways.set(name, value)) {
-                return Ok(());
-            }
-            network.with_stack(end, |stack, now| set(stack, now, name, value))?;
-        }
-        Act::Route { client, routes } => set_routes(network, ends[usize::from(!client)], routes)?,
-        Act::Forget => network.with_stack(ends[0], |stack, _| stack.path_cache_mut().clear()),
-        Act::NewKey => {
-            network.with_stack(ends[1], |stack, _| {
-                stack.set_fast_open_key(KeyRing::new(Key::from_bytes([8; 16])))
-            });
-        }
-    }
-    Ok(())
+fn spoof(network: &mut Network, path: PathId, count: u32) {
+    (0..count).for_each(|number| network.inject("nobody", path, Direction::Forward, spoofed(number)));
 }
 
 /// The n-th SYN from an address that nobody answers at.

@@ -381,3 +381,52 @@ fn counters_of_devices_and_links_are_those_of_all_hosts() {
         assert!(outcome.holds(), "{part}: {}", outcome.findings()[0].ours);
     }
 }
+
+#[test]
+fn losses_of_an_event_are_on_the_way_of_the_path_and_on_every_link() {
+    let upload = FILE.replace("write 100\"", "write 200kB\"").replace("read 100\"", "read 200kB\"");
+    let upload = format!("{upload}[[event]]\nat = \"0s\"\ndo = \"loss 20%\"\n");
+    let holds = |text: &str, that: &str, is: &str| {
+        let text = text.replace("time()", that).replace("\"200 ms\"", is);
+        Experiment::parse(&text).unwrap().run().unwrap().holds()
+    };
+    let towards_server = upload.replace("[client]", "towards = \"server\"\n[client]");
+    assert!(!holds(&towards_server, "resent()", "0"));
+    let bond = upload.replace("[client]", "bond = \"balance-rr\"\n[client]").replace("20%", "100%");
+    assert!(holds(&bond, "done()", "0"));
+}
+
+/// Behind a router as without one.
+#[test]
+fn an_event_at_an_end_is_one_at_every_host_of_it() {
+    let crowd = FILE.replace("[client]\n", "[client]\nclients = 3\nstagger = \"1s\"\n");
+    let both = |event: &str| {
+        let text = format!("{crowd}[[event]]\nat = \"500ms\"\ndo = \"{event}\"\n");
+        let run = |text: &str| Experiment::parse(text).unwrap().play_all().unwrap().remove(0);
+        [run(&text), run(&text.replace("[client]", "router = \"0ms\"\n[client]"))]
+    };
+    for played in both("set client net.ipv4.tcp_window_scaling 0") {
+        let scale_of = |one: &crate::exchange::Exchange| one.journeys[0].segment()?.tcp.options.window_scale;
+        let exchanges = crate::exchange::exchanges_of(&played.capture, &played.clients);
+        let scales: Vec<bool> = exchanges.iter().map(|one| scale_of(one).is_some()).collect();
+        assert_eq!(scales, [true, false, false], "those that began after the event");
+    }
+    for played in both("spoof 10 SYNs") {
+        let injected = played.capture.journeys().iter().filter(|way| way.injected_by.is_some()).count();
+        assert_eq!(injected, 10);
+    }
+}
+
+#[test]
+fn servers_with_keys_of_their_own_have_others_after_a_change_too() {
+    let text = FILE.replace("\"connect\", \"write 100\"", "\"connect with 100\"");
+    let text = text.replace("[client]\n", "[client]\nconnections = 40\n");
+    let own = |servers: usize| format!("[server]\nfast_open = 16\nown_keys = true\nservers = {servers}\n");
+    let text = text.replace("time()", "count(server, TcpExtTCPFastOpenPassiveFail)");
+    let text = text.replace("is = \"200 ms\"", "at_least = 1");
+    let changed = format!("{text}[[event]]\nat = \"0s\"\ndo = \"new key\"\n");
+    for text in [&text, &changed] {
+        assert!(Experiment::parse(&text.replace("[server]\n", &own(2))).unwrap().run().unwrap().holds());
+    }
+    assert!(Experiment::parse(&text.replace("[server]\n", &own(255))).unwrap().check_hosts().is_ok());
+}

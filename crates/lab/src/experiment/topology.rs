@@ -26,10 +26,9 @@ const ROUTER_OF_MORE: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
 const ROUTER_OF_ETH0: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 254);
 const ROUTER_OF_ETH1: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 254);
 
-/// A path to a server, and who is meant by the client where something happens on it: the first where several share it.
+/// A path to a server, of one client or of several behind a router.
 pub(super) struct Joined {
     pub(super) id: PathId,
-    pub(super) client: HostId,
     pub(super) server: HostId,
 }
 
@@ -60,7 +59,7 @@ pub(super) fn join(
                 servers.iter().flat_map(|server| clients.iter().map(move |client| (server, client)))
             {
                 let id = network.join(*client, *server, path::route(plan)?);
-                joined.push(Joined { id, client: *client, server: *server });
+                joined.push(Joined { id, server: *server });
             }
             Ok(joined)
         }
@@ -87,7 +86,7 @@ fn join_by_router(
         network.join_link([*client, router], addresses, prefix_len, Route::with_rtt(rtt));
         set_default(network, *client, gateway)?;
     }
-    Ok(vec![Joined { id, client: clients[0], server }])
+    Ok(vec![Joined { id, server }])
 }
 
 fn set_default(network: &mut Network, host: HostId, gateway: Ipv4Addr) -> Result<(), String> {

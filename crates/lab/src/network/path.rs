@@ -276,15 +276,13 @@ impl Path {
         }
     }
 
-    /// Changes the loss of its first wire in one direction.
+    /// Changes the loss of its first wire, or of every link of a bond in that place, in one direction.
     pub(super) fn set_loss(&mut self, direction: Direction, loss: qdisc::Loss) {
-        let wire = self.hops.iter_mut().find_map(|hop| match (hop, direction) {
-            (Hop::Wire { forward, .. }, Direction::Forward) => Some(forward),
-            (Hop::Wire { backward, .. }, Direction::Backward) => Some(backward),
-            (Hop::Bond(_) | Hop::Box(_), _) => None,
-        });
-        if let Some(wire) = wire {
-            wire.set_loss(loss);
+        match self.hops.iter_mut().find(|hop| !matches!(hop, Hop::Box(_))) {
+            Some(Hop::Wire { forward, .. }) if direction == Direction::Forward => forward.set_loss(loss),
+            Some(Hop::Wire { backward, .. }) => backward.set_loss(loss),
+            Some(Hop::Bond(bonded)) => bonded.set_loss(direction, &loss),
+            Some(Hop::Box(_)) | None => {}
         }
     }
 
