@@ -137,19 +137,35 @@ impl Experiment {
     /// # Errors
     /// What a host refuses, or does not fit together: a setting, a route, parts of a path, a counter.
     pub fn check_hosts(&self) -> Result<(), String> {
+        let formulas: Vec<&Formula> = self.file.expect.iter().map(|expect| &expect.that).collect();
+        self.check_hosts_for(&formulas)
+    }
+
+    /// As [`check_hosts`](Experiment::check_hosts), where these are measured.
+    fn check_hosts_for(&self, formulas: &[&Formula]) -> Result<(), String> {
         self.runs.iter().try_for_each(|run| {
-            let check = self.check_hosts_of(run);
+            let check = self.check_hosts_of(run, formulas);
             check.map_err(|error| format!("run `{}`: {error}", run.name))
         })
     }
 
-    fn check_hosts_of(&self, run: &RunPart) -> Result<(), String> {
-        let (network, hosts, _) = Variant::of(&self.file, run).build([true; 2])?;
+    fn check_hosts_of(&self, run: &RunPart, formulas: &[&Formula]) -> Result<(), String> {
+        let variant = Variant::of(&self.file, run);
+        let (network, hosts, _) = variant.build([true; 2])?;
         let counters = play::counters(&network, &hosts.servers);
-        let measures = self.file.expect.iter().flat_map(|expect| expect.that.measures());
-        let mut counted = measures.filter(|(name, _)| *name == "count").filter_map(|(_, taken)| taken.last());
-        let unknown = counted.find(|name| !counters.contains_key(*name));
-        unknown.map_or(Ok(()), |name| Err(measure::no_counter(name, &counters)))
+        for (name, arguments) in formulas.iter().flat_map(|formula| formula.measures()) {
+            let named = arguments.first().filter(|first| self.runs.iter().any(|run| run.name == **first));
+            if named.is_some_and(|named| *named != run.name) {
+                continue;
+            }
+            match (name, &arguments[usize::from(named.is_some())..]) {
+                ("count", [_, counter]) if !counters.contains_key(counter) => {
+                    return Err(measure::no_counter(counter, &counters));
+                }
+                (name, arguments) => measure::check_looked_at(&variant, name, arguments)?,
+            }
+        }
+        Ok(())
     }
 
     /// Runs every variant, and compares.
@@ -181,8 +197,13 @@ impl Experiment {
         if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
             return Err(format!("run `{name}`: another run has this name; no measure could tell them apart"));
         }
-        for expect in &self.file.expect {
+        for (at, expect) in self.file.expect.iter().enumerate() {
             let wrong = |error: String| format!("expect \"{}\": {error}", expect.what);
+            if self.file.expect[..at].iter().any(|other| other.what == expect.what) {
+                return Err(wrong(
+                    "another one has the same words; nobody could tell their figures apart".into(),
+                ));
+            }
             if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
                 return Err(wrong("it needs `is`, `at_least` or `at_most`".into()));
             }

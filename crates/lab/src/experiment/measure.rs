@@ -1,7 +1,7 @@
 //! What can be measured of a run: from its packets, its counters, and what its programs saw.
 
-use super::play::Played;
-use super::{device, seen};
+use super::play::{Played, Variant};
+use super::{device, path, seen};
 use crate::apps::Told;
 use crate::capture::QueueSample;
 use crate::exchange::{Exchange, exchanges_of};
@@ -85,6 +85,15 @@ fn check_argument(name: &str, word: &str, argument: &str) -> Result<(), String> 
     }
 }
 
+/// Has the variant the device, or the link, that a measure looks at?
+pub(super) fn check_looked_at(variant: &Variant<'_>, name: &str, arguments: &[String]) -> Result<(), String> {
+    match (name, arguments) {
+        ("device", [of, _]) if variant.ends[end(Some(of))?].device.is_none() => Err(NO_DEVICE.into()),
+        ("link", [link]) => variant.path.check_link(number(link)?),
+        _ => Ok(()),
+    }
+}
+
 /// What a measure is shown in where no file says in what; plain numbers have no unit.
 pub(super) fn unit_of(name: &str, arguments: &[String]) -> &'static str {
     match name {
@@ -109,6 +118,7 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     ))
 }
 
+const NO_DEVICE: &str = "this end has no `device`";
 /// Of an end that is not ours.
 const NOT_TOLD: &str = "the kernel's own state, which only virtual time shows";
 
@@ -178,13 +188,12 @@ impl<'a> Measured<'a> {
             "link" => {
                 let number = number(first.unwrap_or_default())?;
                 let packets = self.played.bonded.get(number - 1);
-                let told = format!("link needs the number of one of {} links", self.played.bonded.len());
-                *packets.ok_or(told)? as f64
+                *packets.ok_or_else(|| path::no_link(number, self.played.bonded.len()))? as f64
             }
             "device" => {
                 let cards = &self.played.cards[end(first)?];
                 if cards.is_empty() {
-                    return Err("this end has no `device`".into());
+                    return Err(NO_DEVICE.into());
                 }
                 device::counter(cards, argument(1).ok_or("device needs a COUNTER")?)?
             }

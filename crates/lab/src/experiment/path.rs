@@ -19,6 +19,8 @@ const PUBLIC: [IpAddr; 2] =
 const RTT: Duration = Duration::from_millis(40);
 /// Largest packet that passes a black hole.
 const BLACK_HOLE: usize = 1300;
+/// Of a bond, where nothing is said.
+const LINKS: usize = 2;
 /// From what every host must take (RFC 791 §3.2) to what its length field holds.
 const MTU: core::ops::RangeInclusive<usize> = 68..=65_535;
 /// After so long without a packet the firewall has forgotten a connection.
@@ -78,7 +80,7 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
     }
     if let Some(Bonding(mode)) = path.bond {
         let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
-        route = route.bond(mode, path.links.unwrap_or(2), time(path.skew), time(path.miimon));
+        route = route.bond(mode, path.links.unwrap_or(LINKS), time(path.skew), time(path.miimon));
     } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
         return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
     }
@@ -95,6 +97,19 @@ impl PathPart {
             Towards::Client => Direction::Backward,
             Towards::Server => Direction::Forward,
         }
+    }
+
+    /// Is there a link of this number, counted from 1?
+    pub(super) fn check_link(&self, number: usize) -> Result<(), String> {
+        let links = if self.bond.is_some() { self.links.unwrap_or(LINKS) } else { 0 };
+        if number <= links { Ok(()) } else { Err(no_link(number, links)) }
+    }
+}
+
+pub(super) fn no_link(number: usize, links: usize) -> String {
+    match links {
+        0 => format!("there is no link {number}: the path has no `bond`"),
+        links => format!("there is no link {number}: the bond has {links}"),
     }
 }
 

@@ -95,10 +95,11 @@ impl Sweep {
             let experiment = at(text, &axes, &values)?;
             Ok((values, experiment))
         };
-        let points: Result<Vec<_>, String> = points.into_iter().map(experiment).collect();
+        let points: Vec<_> = points.into_iter().map(experiment).collect::<Result<_, String>>()?;
+        check_points(&points, &wanted)?;
         Ok(Sweep {
             question: base.question().to_owned(),
-            points: points?,
+            points,
             seeds: (seed..seed.saturating_add(repeats.max(1))).collect(),
             axes,
             wanted,
@@ -187,6 +188,9 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         });
         return Ok(expects.collect());
     }
+    if let Some((_, text)) = measures.iter().enumerate().find(|(at, text)| measures[..*at].contains(text)) {
+        return Err(format!("measure \"{text}\" is there twice"));
+    }
     let read = |text: &String| {
         let wrong = |error: String| format!("measure \"{text}\": {error}");
         let formula: Formula = text.parse().map_err(wrong)?;
@@ -195,6 +199,16 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         Ok(Wanted { name: text.clone(), formula, like, expect: None })
     };
     measures.iter().map(read).collect()
+}
+
+/// Is there a point at which all that is wanted can be looked at? Otherwise what the first lacks.
+fn check_points(points: &[(Vec<String>, Experiment)], wanted: &[Wanted]) -> Result<(), String> {
+    let formulas: Vec<&Formula> = wanted.iter().map(|wanted| &wanted.formula).collect();
+    let mut checks = points.iter().map(|(_, experiment)| experiment.check_hosts_for(&formulas));
+    match checks.next() {
+        Some(Err(lacking)) if !checks.any(|check| check.is_ok()) => Err(lacking),
+        _ => Ok(()),
+    }
 }
 
 /// The experiment with these values in the place of its own.
@@ -327,11 +341,29 @@ is = \"200 ms\"
             (["path.rtt=20ms"], &["tme()"], "did you mean `time`"),
             (["path.rtt=20ms"], &["wait()"], "needs PERCENTILE after the run"),
             (["path.rtt=20ms"], &["count(client)"], "count(RUN, client|server, COUNTER)"),
+            (["path.rtt=20ms"], &["count(server, TcpPasiveOpens)"], "did you mean `TcpPassiveOpens`"),
+            (["path.rtt=20ms"], &["device(server, tx_packets)"], "has no `device`"),
+            (["path.bond=balance-rr"], &["link(3)"], "the bond has 2"),
+            (["path.rtt=20ms"], &["time()", "time()"], "is there twice"),
         ] {
             let error = sweep(&axes, measures).unwrap_err();
             assert!(error.contains(told), "{error}");
         }
         assert!("path.rtt".parse::<Axis>().is_err() && "path.rtt=1,,2".parse::<Axis>().is_err());
+    }
+
+    #[test]
+    fn what_is_looked_at_needs_to_be_there_at_one_point_only() {
+        let sweep = Sweep::new(
+            &FILE.replacen("rtt", "bond = \"balance-rr\"\nrtt", 1),
+            vec!["path.links=2,3".parse().unwrap()],
+            1,
+            None,
+            &["link(3)".to_owned()],
+        );
+        let sweep = sweep.unwrap();
+        let values: Vec<bool> = (0..2).map(|n| sweep.play(n).unwrap().values[0].is_some()).collect();
+        assert_eq!(values, [false, true]);
     }
 
     #[test]
