@@ -151,7 +151,8 @@ impl Experiment {
 
     fn check_hosts_of(&self, run: &RunPart, formulas: &[&Formula]) -> Result<(), String> {
         let variant = Variant::of(&self.file, run);
-        let (network, hosts, _) = variant.build([true; 2])?;
+        let (mut network, hosts, _) = variant.build([true; 2])?;
+        variant.try_settings(&mut network, &hosts)?;
         let counters = play::counters(&network, &hosts.servers);
         for (name, arguments) in formulas.iter().flat_map(|formula| formula.measures()) {
             let named = arguments.first().filter(|first| self.runs.iter().any(|run| run.name == **first));
@@ -197,12 +198,19 @@ impl Experiment {
         if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
             return Err(format!("run `{name}`: another run has this name; no measure could tell them apart"));
         }
+        self.runs.iter().try_for_each(|run| {
+            let check = Variant::of(&self.file, run).check();
+            check.map_err(|error| format!("run `{}`: {error}", run.name))
+        })?;
         for (at, expect) in self.file.expect.iter().enumerate() {
             let wrong = |error: String| format!("expect \"{}\": {error}", expect.what);
             if self.file.expect[..at].iter().any(|other| other.what == expect.what) {
                 return Err(wrong(
                     "another one has the same words; nobody could tell their figures apart".into(),
                 ));
+            }
+            if expect.within.is_some() && expect.is.is_none() {
+                return Err(wrong("`within` says how far it may be from `is`, which is not there".into()));
             }
             if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
                 return Err(wrong("it needs `is`, `at_least` or `at_most`".into()));

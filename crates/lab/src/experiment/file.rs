@@ -176,6 +176,36 @@ pub(super) struct EndPart {
     pub(super) own_keys: Option<bool>,
 }
 
+impl EndPart {
+    /// A key that it has, and that only a client takes.
+    pub(super) fn of_a_client(&self) -> Option<&'static str> {
+        first_given([
+            ("clients", self.clients.is_some()),
+            ("stagger", self.stagger.is_some()),
+            ("connections", self.connections.is_some()),
+            ("alone", self.alone.is_some()),
+            ("at_once", self.at_once.is_some()),
+            ("pause", self.pause.is_some()),
+        ])
+    }
+
+    /// A key that it has, and that only a server takes.
+    pub(super) fn of_a_server(&self) -> Option<&'static str> {
+        first_given([
+            ("backlog", self.backlog.is_some()),
+            ("fast_open", self.fast_open.is_some()),
+            ("accepts", self.accepts.is_some()),
+            ("ports", self.ports.is_some()),
+            ("servers", self.servers.is_some()),
+            ("own_keys", self.own_keys.is_some()),
+        ])
+    }
+}
+
+fn first_given(keys: [(&'static str, bool); 6]) -> Option<&'static str> {
+    keys.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| key)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ProfileName {

@@ -118,6 +118,12 @@ fn check(path: &PathPart) -> Result<(), String> {
     if let Some(mtu) = path.mtu.filter(|mtu| !MTU.contains(mtu)) {
         return Err(format!("`mtu = {mtu}`: from {} to {}", MTU.start(), MTU.end()));
     }
+    if path.links == Some(0) {
+        return Err("`links = 0`: a bond has at least one".into());
+    }
+    if path.queue.is_some() && path.rate.is_none() {
+        return Err("`queue` needs a `rate`: without one no packet waits".into());
+    }
     if path.lose.as_ref().is_some_and(|lost| lost.contains(&0)) {
         return Err("`lose`: packets are counted from 1".into());
     }
@@ -174,6 +180,8 @@ mod tests {
             ("mtu=20", "from 68 to 65535"),
             ("lose=[0]", "counted from 1"),
             ("rate=0mbit", "rate of 0"),
+            ("bond=balance-rr links=0", "at least one"),
+            ("queue=5", "needs a `rate`"),
         ] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let error = route_of_words(&words).err().unwrap_or_default();

@@ -96,6 +96,39 @@ impl<'a> Variant<'a> {
         }
     }
 
+    /// What can be seen without a network.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let [client, server] = &self.ends;
+        let misplaced = |end, key: Option<&str>, other| match key {
+            Some(key) => Err(format!("`{key}` means nothing in [{end}]: it is one of [{other}]")),
+            None => Ok(()),
+        };
+        misplaced("client", client.of_a_server(), "server")?;
+        misplaced("server", server.of_a_client(), "client")?;
+        let over = || format!("but the run is over after {:?}: change `for`", self.limit);
+        let last_start = self.starts_after(client.clients.unwrap_or(1).saturating_sub(1));
+        if last_start > self.limit {
+            return Err(format!("the last client would start after {last_start:?}, {}", over()));
+        }
+        self.events.iter().try_for_each(|event| match event.act {
+            _ if event.at.0 > self.limit => Err(format!("an event at {:?}, {}", event.at.0, over())),
+            Act::Link { number, .. } => self.path.check_link(number),
+            _ => Ok(()),
+        })
+    }
+
+    /// When the n-th client starts, counted from 0.
+    fn starts_after(&self, number: u32) -> Duration {
+        self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0.saturating_mul(number))
+    }
+
+    /// Tries what events will set.
+    pub(super) fn try_settings(&self, network: &mut Network, hosts: &Hosts) -> Result<(), String> {
+        let sets =
+            self.events.iter().filter(|event| matches!(event.act, Act::Set { .. } | Act::Route { .. }));
+        sets.map(|event| &event.act).try_for_each(|act| self.act(network, hosts, 0, act))
+    }
+
     /// Runs it.
     pub(super) fn play(&self) -> Result<Played, String> {
         let (mut network, hosts, locals) = self.build([true; 2])?;
@@ -178,9 +211,8 @@ impl<'a> Variant<'a> {
 
     /// Starts the clients one after the other, and lets happen what the file says.
     fn run(&self, network: &mut Network, hosts: &Hosts, peers: &[SocketAddr]) -> Result<(), String> {
-        let stagger = self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0);
-        let start = |(number, client)| (stagger * number as u32, Happening::Start(client));
-        let starts = hosts.clients.iter().enumerate().map(start);
+        let start = |(number, client)| (self.starts_after(number), Happening::Start(client));
+        let starts = (0..).zip(&hosts.clients).map(start);
         let events = (1..).zip(&self.events);
         let events = events.map(|(number, event)| (event.at.0, Happening::Event(number, &event.act)));
         let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();

@@ -418,6 +418,18 @@ fn an_event_at_an_end_is_one_at_every_host_of_it() {
 }
 
 #[test]
+fn what_would_happen_after_the_end_is_refused() {
+    let told = |to: &str| Experiment::parse(&format!("{FILE}{to}")).unwrap_err();
+    let short = "[[run]]\nname = \"a\"\nfor = \"1s\"\n";
+    let late = told(&format!("{short}event = [{{ at = \"5s\", do = \"path up\" }}]\n"));
+    assert_eq!(late, "run `a`: an event at 5s, but the run is over after 1s: change `for`");
+    for stagger in ["1s", "15000000000000000000s"] {
+        let late = told(&format!("{short}client.clients = 3\nclient.stagger = \"{stagger}\"\n"));
+        assert!(late.contains("the last client would start after"), "{late}");
+    }
+}
+
+#[test]
 fn servers_with_keys_of_their_own_have_others_after_a_change_too() {
     let text = FILE.replace("\"connect\", \"write 100\"", "\"connect with 100\"");
     let text = text.replace("[client]\n", "[client]\nconnections = 40\n");
@@ -429,4 +441,33 @@ fn servers_with_keys_of_their_own_have_others_after_a_change_too() {
         assert!(Experiment::parse(&text.replace("[server]\n", &own(2))).unwrap().run().unwrap().holds());
     }
     assert!(Experiment::parse(&text.replace("[server]\n", &own(255))).unwrap().check_hosts().is_ok());
+}
+
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    let told = |from: &str, to: &str| {
+        let experiment = Experiment::parse(&FILE.replacen(from, to, 1));
+        experiment.and_then(|experiment| experiment.check_hosts()).unwrap_err()
+    };
+    for (from, to, part) in [
+        ("[client]", "[client]\nbacklog = 1", "`backlog` means nothing in [client]"),
+        ("[server]", "[server]\nclients = 2", "`clients` means nothing in [server]"),
+        ("is = \"200 ms\"", "at_least = \"200 ms\"\nwithin = \"5%\"", "`within` says how far"),
+        ("[client]", "bond = \"balance-rr\"\nlinks = 0\n[client]", "at least one"),
+        ("[client]", "queue = 1\n[client]", "needs a `rate`"),
+        (
+            "[[expect]]",
+            "[[event]]\nat = \"1s\"\ndo = \"set client net.ipv4.tcp_sacks 1\"\n[[expect]]",
+            "tcp_sack`?",
+        ),
+        ("[[expect]]", "[[event]]\nat = \"1s\"\ndo = \"link 7 down\"\n[[expect]]", "the path has no `bond`"),
+        ("time()\"\nis = \"200 ms\"", "link(9)\"\nis = 1", "the path has no `bond`"),
+        ("time()\"\nis = \"200 ms\"", "device(server, tx_packets)\"\nis = 1", "has no `device`"),
+    ] {
+        let text = told(from, to);
+        assert!(text.contains(part), "{to}: {text}");
+    }
+    let same = FILE.split_once("[[expect]]").unwrap().1;
+    let twice = Experiment::parse(&format!("{FILE}[[expect]]{same}")).unwrap_err();
+    assert!(twice.contains("another one has the same words"), "{twice}");
 }
