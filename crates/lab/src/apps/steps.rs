@@ -46,10 +46,16 @@ impl FromStr for Step {
     fn from_str(text: &str) -> Result<Step, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let bytes = |text: &str| units::bytes(text).map(|len| len as usize);
+        let sent = |text: &str| match bytes(text)? {
+            len if len > WRITE_MAX => {
+                Err(format!("`{text}`: a step writes at most 1GB; say it several times"))
+            }
+            len => Ok(len),
+        };
         Ok(match words.as_slice() {
             ["connect"] => Step::Connect { first: None },
-            ["connect", "with", len] => Step::Connect { first: Some(bytes(len)?) },
-            ["write", len] => Step::Write(bytes(len)?),
+            ["connect", "with", len] => Step::Connect { first: Some(sent(len)?) },
+            ["write", len] => Step::Write(sent(len)?),
             ["read", "to", "end"] => Step::ReadToEnd,
             ["read", len] => Step::Read(bytes(len)?),
             ["sleep", time] => Step::Sleep(units::duration(time)?),
@@ -62,6 +68,9 @@ impl FromStr for Step {
     }
 }
 
+/// Of one step: all of it is in memory.
+const WRITE_MAX: usize = 1_000_000_000;
+
 const STEPS: &str = "steps are: connect, connect with LENGTH, write LENGTH, read LENGTH, read to end, sleep TIME, mark NAME, shutdown, close, abort";
 
 #[cfg(test)]
@@ -73,6 +82,7 @@ mod tests {
         assert_eq!("connect with 200".parse(), Ok(Step::Connect { first: Some(200) }));
         assert_eq!("read to end".parse(), Ok(Step::ReadToEnd));
         assert_eq!("sleep 1.5s".parse(), Ok(Step::Sleep(Duration::from_millis(1500))));
+        assert!("write 99999999999GB".parse::<Step>().is_err_and(|error| error.contains("at most 1GB")));
         assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("no time")));
     }
 }

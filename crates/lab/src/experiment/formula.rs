@@ -58,10 +58,16 @@ impl Formula {
     }
 }
 
+/// As many signs and parentheses at most: they are read and computed on the stack, one within the other.
+const SIGNS_MAX: usize = 200;
+
 impl FromStr for Formula {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Formula, String> {
+        if text.matches(['(', '+', '-', '*', '/']).count() > SIGNS_MAX {
+            return Err(format!("more than {SIGNS_MAX} signs and parentheses are too many"));
+        }
         let mut rest = text;
         let formula = sum(&mut rest)?;
         match rest.trim() {
@@ -146,7 +152,14 @@ mod tests {
 
     #[test]
     fn mistakes_are_told() {
-        for (text, told) in [("time", "neither"), ("time(a", "no `)`"), ("time(a) b", "left over")] {
+        let (deep, long) = (format!("{}1", "(".repeat(100_000)), format!("1{}", "+1".repeat(100_000)));
+        for (text, told) in [
+            ("time", "neither"),
+            ("time(a", "no `)`"),
+            ("time(a) b", "left over"),
+            (&deep, "too many"),
+            (&long, "too many"),
+        ] {
             assert!(text.parse::<Formula>().is_err_and(|error| error.contains(told)), "{text}");
         }
     }
