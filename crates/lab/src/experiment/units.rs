@@ -161,7 +161,8 @@ fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
         return Ok((answer as f64, Dimension::Answer));
     }
     let wrong = || format!("`{text}` is no quantity; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no");
-    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let (size, unit) = split(magnitude(text)).ok_or_else(wrong)?;
+    let number = if magnitude(text) == text { size } else { -size };
     let dimension = Dimension::of_unit(unit).ok_or_else(wrong)?;
     let factor = match dimension {
         Dimension::Share => Some(0.01),
@@ -171,12 +172,17 @@ fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
     Ok((number * factor.ok_or_else(wrong)?, dimension))
 }
 
+/// Without the sign of a quantity below 0.
+fn magnitude(text: &str) -> &str {
+    text.trim().strip_prefix('-').unwrap_or(text)
+}
+
 /// What 0 and 1 are, where a question is answered.
 const ANSWERS: [&str; 2] = ["no", "yes"];
 
 /// The unit of a quantity, and how much one of it is.
 pub(crate) fn unit(like: &str) -> (&str, f64) {
-    let unit = split(like).map_or("", |(_, unit)| unit);
+    let unit = split(magnitude(like)).map_or("", |(_, unit)| unit);
     (unit, quantity(&format!("1{unit}")).unwrap_or(1.0))
 }
 
@@ -213,6 +219,13 @@ mod tests {
         );
         assert_eq!(in_unit_of(0.1875, "187 ms"), "188 ms");
         assert_eq!(in_unit_of(1_812_345.0, "1.8 MB/s"), "1.81 MB/s");
+    }
+
+    #[test]
+    fn a_quantity_may_be_below_nothing() {
+        assert_eq!((quantity("-5"), quantity(" -1.5 s")), (Ok(-5.0), Ok(-1.5)));
+        assert_eq!((in_unit_of(-0.44, "-1 ms"), comparable("-1 s", "ms")), ("-440 ms".into(), Ok(())));
+        assert!(quantity("--5").is_err() && duration("-1s").is_err() && bytes("-1").is_err());
     }
 
     #[test]
