@@ -100,7 +100,7 @@ impl Document {
             .map(Graph::top)
             .fold((own, own), |(least, greatest), top| (least.min(top), greatest.max(top)));
         let top = if greatest <= SHARED_WITHIN * least { greatest } else { own };
-        Ends { right: self.end_of(run), top }
+        Ends { right: self.end_of(run), top, ..graph.ends() }
     }
 
     /// Where a run's axis of time ends. One that is over so early that it would be a line at the left edge has an axis of its own, which

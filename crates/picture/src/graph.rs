@@ -48,13 +48,32 @@ pub struct Graph {
     pub series: Vec<Series>,
 }
 
-/// Where the axes of a drawing end; both begin at zero.
+/// Where the axes of a drawing begin and end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    /// Of the level one, in its unit.
+    /// Of the level one, in its unit: 0, or less where there are values below that.
+    pub(crate) left: f64,
     pub(crate) right: f64,
-    /// Of the upright one.
+    /// Of the upright one, as well.
+    pub(crate) bottom: f64,
     pub(crate) top: f64,
+}
+
+impl Ends {
+    /// Of axes that begin at zero.
+    pub(crate) fn from_zero(right: f64, top: f64) -> Ends {
+        Ends { left: 0.0, right, bottom: 0.0, top }
+    }
+
+    /// Which share of the level axis is left of a value.
+    fn across(self, x: f64) -> f64 {
+        (x - self.left) / (self.right - self.left)
+    }
+
+    /// Which share of the upright axis is above a value.
+    fn down(self, y: f64) -> f64 {
+        (self.top - y) / (self.top - self.bottom)
+    }
 }
 
 /// Left of the data, for the numbers of the upright axis.
@@ -157,8 +176,22 @@ impl Graph {
 
     /// Where the axes end, if the graph stands alone.
     pub(crate) fn ends(&self) -> Ends {
-        let room = if self.over_time { 1.0 } else { BEYOND };
-        Ends { right: self.last_x() * room, top: self.top() }
+        if self.over_time {
+            return Ends::from_zero(self.last_x(), self.top());
+        }
+        let bottom = match &self.y {
+            Axis::Number { .. } => down_to(self.drawn().map(|(_, y)| y)),
+            Axis::Names(_) => 0.0,
+        };
+        Ends {
+            left: down_to(self.drawn().map(|(x, _)| x)),
+            bottom,
+            ..Ends::from_zero(self.last_x() * BEYOND, self.top())
+        }
+    }
+
+    fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.series.iter().filter(|series| !series.aside).flat_map(|series| series.points.iter().copied())
     }
 
     /// What one of the level axis's unit is, and what stands below it, if it ends there.
@@ -197,24 +230,24 @@ impl Graph {
 
     /// The drawing without title and legend.
     pub(crate) fn draw(&self, frame: Frame, ends: Ends) -> String {
-        let end = if ends.right > 0.0 { ends.right } else { 1.0 };
-        let (height, top) = (self.data_height(), ends.top);
+        let ends = Ends { right: if ends.right > ends.left { ends.right } else { ends.left + 1.0 }, ..ends };
+        let height = self.data_height();
         let mut svg = String::new();
-        self.draw_y(&mut svg, height, top);
+        self.draw_y(&mut svg, height, ends);
         // Writing to a string cannot fail.
         let _ = write!(svg, "<g class=\"area\" transform=\"translate(0 {ABOVE})\">");
-        self.draw_grid(&mut svg, frame, height, top, end);
+        self.draw_grid(&mut svg, frame, height, ends);
         let _ =
             write!(svg, "<svg class=\"data\" {} overflow=\"hidden\">", frame.viewport(MARGINS, height, EDGE));
         for series in &self.series {
-            let place = Place { frame, end, top, height };
-            place.draw(&mut svg, &series.thinned(end, PARTS));
+            let place = Place { frame, ends, height };
+            place.draw(&mut svg, &series.thinned(ends.right, PARTS));
         }
         svg.push_str("</svg></g>");
         svg
     }
 
-    fn draw_y(&self, svg: &mut String, height: f64, top: f64) {
+    fn draw_y(&self, svg: &mut String, height: f64, ends: Ends) {
         let mut text = |y: f64, text: &str| {
             let _ = write!(
                 svg,
@@ -226,9 +259,9 @@ impl Graph {
         };
         match &self.y {
             Axis::Number { .. } => {
-                let one = self.y_unit(top).0;
-                for value in ticks(0.0, top, 4) {
-                    text(height * (1.0 - value / top), &number(value / one));
+                let one = self.y_unit(ends.top).0;
+                for value in ticks(ends.bottom, ends.top, 4) {
+                    text(height * ends.down(value), &number(value / one));
                 }
             }
             Axis::Names(names) => {
@@ -238,18 +271,18 @@ impl Graph {
             }
         }
         if let Axis::Number { label, .. } = &self.y {
-            let unit = self.y_unit(top).1;
+            let unit = self.y_unit(ends.top).1;
             let named = if unit.is_empty() { label.clone() } else { format!("{label}, {unit}") };
             let _ =
                 write!(svg, "<text class=\"name\" x=\"{}\" y=\"12\">{}</text>", 4.0 - LEFT, escape(&named));
         }
     }
 
-    fn draw_grid(&self, svg: &mut String, frame: Frame, height: f64, top: f64, end: f64) {
+    fn draw_grid(&self, svg: &mut String, frame: Frame, height: f64, ends: Ends) {
         let right = frame.across(1.0, MARGINS);
         let levels = match &self.y {
             Axis::Number { .. } => {
-                ticks(0.0, top, 4).into_iter().map(|value| height * (1.0 - value / top)).collect()
+                ticks(ends.bottom, ends.top, 4).into_iter().map(|value| height * ends.down(value)).collect()
             }
             Axis::Names(names) => (0..=names.len()).map(|row| height - ROW * row as f64).collect::<Vec<_>>(),
         };
@@ -257,10 +290,10 @@ impl Graph {
             let y = trimmed(y);
             let _ = write!(svg, "<line class=\"grid\" x1=\"0\" x2=\"{right}\" y1=\"{y}\" y2=\"{y}\"/>");
         }
-        let (unit, name) = self.x_axis(end);
+        let (unit, name) = self.x_axis(ends.right);
         svg.push_str("<g class=\"xticks\">");
-        for value in ticks(0.0, end, 5) {
-            let x = frame.across(value / end, MARGINS);
+        for value in ticks(ends.left, ends.right, 5) {
+            let x = frame.across(ends.across(value), MARGINS);
             let _ = write!(
                 svg,
                 "<line class=\"grid\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{height}\"/>\
@@ -280,21 +313,26 @@ impl Graph {
     }
 }
 
+/// Where an axis begins that has these values: at 0, or at a round number below it.
+fn down_to(values: impl Iterator<Item = f64>) -> f64 {
+    let least = values.filter(|value| value.is_finite()).fold(0.0, f64::min);
+    if least < 0.0 { -round_up(-least) } else { 0.0 }
+}
+
 /// Where values lie on a drawing.
 struct Place {
     frame: Frame,
-    end: f64,
-    top: f64,
+    ends: Ends,
     height: f64,
 }
 
 impl Place {
     fn x(&self, value: f64) -> String {
-        self.frame.data((value / self.end).clamp(0.0, 1.0), MARGINS)
+        self.frame.data(self.ends.across(value).clamp(0.0, 1.0), MARGINS)
     }
 
     fn y(&self, value: f64) -> String {
-        trimmed(self.height * (1.0 - (value / self.top).max(0.0)))
+        trimmed(self.height * self.ends.down(value).min(1.0))
     }
 
     fn draw(&self, svg: &mut String, series: &Series) {
@@ -367,7 +405,7 @@ mod tests {
 
     #[test]
     fn axes_have_numbers_and_units() {
-        let svg = graph().draw(Frame::Fluid, Ends { right: 100.0, top: 20.0 });
+        let svg = graph().draw(Frame::Fluid, Ends::from_zero(100.0, 20.0));
         for part in [">window, kB<", ">time, ms<", ">20<", ">100<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
@@ -414,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_step_holds_until_the_next_point() {
-        let ends = Ends { right: 100.0, top: 20.0 };
+        let ends = Ends::from_zero(100.0, 20.0);
         assert!(graph().draw(Frame::Fixed(172.0), ends).contains("d=\"M0 95H40V0\""));
     }
 
@@ -422,14 +460,26 @@ mod tests {
     fn a_line_is_broken_where_another_begins() {
         let points = vec![(0.0, 10.0), (40.0, 20.0), (20.0, f64::NAN), (20.0, 0.0), (60.0, 10.0)];
         let series = Series::new("acknowledged", Style::Step, Tone::Green, points);
-        let ends = Ends { right: 100.0, top: 20.0 };
+        let ends = Ends::from_zero(100.0, 20.0);
         let svg = Graph::new("x", "y", "kB").with(series).draw(Frame::Fixed(172.0), ends);
         assert!(svg.contains("d=\"M0 95H40V0M20 190H60V95\""), "{svg}");
     }
 
     #[test]
+    fn axes_reach_down_to_what_is_below_zero() {
+        let line =
+            Series::new("saved", Style::Line, Tone::Green, vec![(-10.0, 30.0), (0.0, 0.0), (30.0, -60.0)]);
+        let graph = Graph::new("x", "saved", "ms").over("path").with(line);
+        let ends = Ends { right: 30.0, ..graph.ends() };
+        assert_eq!((ends.left, ends.bottom, ends.top), (-10.0, -60.0, 30.0));
+        let svg = graph.draw(Frame::Fixed(472.0), ends);
+        assert!(svg.contains("d=\"M0 0L100 63.33L400 190\""), "{svg}");
+        assert!(svg.contains(">-60<") || svg.contains(">-50<"), "{svg}");
+    }
+
+    #[test]
     fn a_long_time_is_in_seconds() {
-        let draw = |right| graph().draw(Frame::Fluid, Ends { right, top: 20.0 });
+        let draw = |right| graph().draw(Frame::Fluid, Ends::from_zero(right, 20.0));
         assert!(draw(600_000.0).contains(">time, s<") && draw(600_000.0).contains(">200<"));
         assert!(draw(9000.0).contains(">time, ms<") && draw(9000.0).contains(">2000<"));
     }

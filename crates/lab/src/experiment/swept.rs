@@ -9,7 +9,7 @@ use ::picture::{Graph, Series, Style, Tone};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// More points than this are no graph of distributions to look at.
+/// More curves than this are no graph to look at.
 const CURVES_MAX: usize = 7;
 
 /// All samples of a sweep, or of a part of it.
@@ -112,7 +112,7 @@ impl<'a> Swept<'a> {
             if *axis.get_or_insert(unit) != unit {
                 return None;
             }
-            let Some(y) = self.spread(point, measure).at(0.5) else { continue };
+            let Some(y) = self.spread(point, measure).at(0.5).filter(|y| y.is_finite()) else { continue };
             let label = if values.len() > 1 { values[1..].join(", ") } else { "median".to_owned() };
             match curves.iter_mut().find(|(known, _)| *known == label) {
                 Some((_, points)) => points.push((x, y / one)),
@@ -122,7 +122,10 @@ impl<'a> Swept<'a> {
         let unit_of_x =
             axis.filter(|unit| !unit.is_empty()).map_or(String::new(), |unit| format!(", {unit}"));
         let mut graph = Graph::new(name, "median", unit).over(format!("{key}{unit_of_x}"));
-        for (n, (label, mut points)) in curves.into_iter().enumerate() {
+        if curves.len() > CURVES_MAX {
+            graph = graph.with_note(format!("the first {CURVES_MAX} of {} curves", curves.len()));
+        }
+        for (n, (label, mut points)) in curves.into_iter().enumerate().take(CURVES_MAX) {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             graph = graph.with(Series::new(label, Style::Line, Tone::nth(n), points));
         }
@@ -143,8 +146,9 @@ impl<'a> Swept<'a> {
             let count = sorted.len() as f64;
             let rise = |(n, value): (usize, &f64)| (*value / one, 100.0 * (n + 1) as f64 / count);
             let label = if values.is_empty() { "all".to_owned() } else { values.join(", ") };
-            let start = sorted.first().map(|first| (*first / one, 0.0));
-            let points = start.into_iter().chain(sorted.iter().enumerate().map(rise)).collect();
+            let start = sorted.iter().find(|value| value.is_finite()).map(|first| (*first / one, 0.0));
+            let rises = sorted.iter().enumerate().filter(|(_, value)| value.is_finite()).map(rise);
+            let points = start.into_iter().chain(rises).collect();
             graph = graph.with(Series::new(label, Style::Step, Tone::nth(point), points));
         }
         graph
@@ -251,6 +255,23 @@ at_least = \"1 ms\"
         assert!(table(FILE, &[]).contains("3 of 3"), "{}", table(FILE, &[]));
         assert!(table(&never, &[]).contains("0 of 3"), "{}", table(&never, &[]));
         assert!(!table(FILE, &["path.rtt=10ms"]).contains("as expected"));
+    }
+
+    /// What is divided by nothing has no place on an axis, and beyond seven colours would come again.
+    #[test]
+    fn what_cannot_be_drawn_is_left_out_of_graphs() {
+        let graphs = |axes: &[&str], measure: &str| {
+            let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
+            let sweep = Sweep::new(FILE, axes, 1, Some(1), &[measure.to_owned()]).unwrap();
+            let samples = (0..sweep.plays()).map(|n| sweep.play(n).unwrap()).collect();
+            Swept::new(&sweep, samples).graphs()
+        };
+        assert!(graphs(&["path.rtt=10ms,20ms"], "1 / drops()").is_empty());
+        let many = graphs(
+            &["path.rtt=10ms,20ms", "client.sndbuf=11kB,12kB,13kB,14kB,15kB,16kB,17kB,18kB,19kB"],
+            "time()",
+        );
+        assert_eq!((many[0].series.len(), many[0].note.as_str()), (7, "the first 7 of 9 curves"));
     }
 
     #[test]
