@@ -29,8 +29,8 @@
  * may wait for ever.
  *
  * FORK AND EXEC.  A child of fork() has no stack: its calls fail with EBADF and fb_socket() with ENETDOWN, the parent's go on, and it
- * may fb_start() one of its own on another device. Programs started by exec inherit nothing; fork() after fb_start() without exec is
- * safe otherwise.
+ * may fb_start() one of its own on another device, and is safe as long as it uses none of the parent's descriptors. Programs started by exec
+ * inherit nothing.
  *
  * END OF THE PROCESS.  exit() and the return of main close everything as the kernel would: what was written is delivered and a FIN
  * follows, unread data resets. That takes until the peers have acknowledged it, at most `linger` (5 s); what is left then is reset.
