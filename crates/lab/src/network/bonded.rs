@@ -110,6 +110,7 @@ impl Bonded {
     pub(super) fn set_up(&mut self, direction: Direction, up: bool) {
         self.links.iter_mut().for_each(|link| link[side(direction)].set_up(up));
     }
+
     /// Changes the loss of every link in a direction.
     pub(super) fn set_loss(&mut self, direction: Direction, loss: &qdisc::Loss) {
         self.links.iter_mut().for_each(|link| link[side(direction)].set_loss(loss.clone()));
