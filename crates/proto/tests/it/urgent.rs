@@ -237,3 +237,26 @@ fn a_peek_past_everything_finds_nothing() {
     let mut buf = [0; 4];
     assert_eq!(p.stack.peek_from(p.now, id, usize::MAX, &mut buf), Err(ReadError::Blocked));
 }
+
+/// A peek stops at the mark as a read does, goes on from it and behind it, and steps over a byte that is read apart.
+#[test]
+fn a_peek_knows_the_mark_wherever_it_begins() {
+    for inline in [true, false] {
+        let (mut p, id) = if inline { established(Config::default()) } else { apart() };
+        send_urgent(&mut p, "UPA 1:11 ack 1", 6);
+        let mut peek = |skip| {
+            let mut buf = [0; 20];
+            let len = p.stack.peek_from(p.now, id, skip, &mut buf)?;
+            Ok::<_, ReadError>(buf[..len].to_vec())
+        };
+        let from = |place, len| Ok(pattern(place, len));
+        assert_eq!(peek(2), from(3, 3));
+        if inline {
+            assert_eq!([peek(5), peek(6), peek(9)], [from(6, 5), from(7, 4), from(10, 1)]);
+        } else {
+            assert_eq!([peek(5), peek(6), peek(8)], [from(7, 4), from(8, 3), from(10, 1)]);
+            assert_eq!(peek(9), Err(ReadError::Blocked));
+        }
+        assert_eq!(peek(10), Err(ReadError::Blocked));
+    }
+}

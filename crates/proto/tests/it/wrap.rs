@@ -74,3 +74,41 @@ fn what_is_lost_after_two_gigabytes_is_sent_again_from_there() {
     p.close(id);
     p.expect(&format!("FA {} ack 1", next + 1000));
 }
+
+/// The pointer of an urgent byte, acknowledged long ago, is not on what is sent two gigabytes later.
+#[test]
+fn an_urgent_byte_of_long_ago_is_not_told_of_again() {
+    let (mut p, id) = established();
+    assert_eq!(p.stack.write_with(p.now, id, &pattern(1, 100), WriteFlags::URGENT), Ok(100));
+    p.expect("UPA 1:101 ack 1");
+    p.send("A 1 ack 101");
+    let next = 101 + TWO_GIGABYTES;
+    send_until(&mut p, id, 101, next);
+    p.write(id, b"x");
+    p.expect(&format!("PA {next}:{} ack 1", next + 1));
+}
+
+/// Nor is one that was read two gigabytes ago announced to the reader, who would lose an ordinary byte for it another two later.
+#[test]
+fn an_urgent_byte_of_long_ago_does_not_come_again() {
+    const TEXT: u32 = 60_000;
+    let mut p = Peer::new(Config::default());
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,wscale 10>");
+    let mut urgent = p.packet("UPA 1:3 ack 1").to_vec();
+    urgent[39] = 1;
+    p.send_rx(RxPacket { checksum: wire::RxChecksum::Trusted, ..RxPacket::new(urgent.into()) });
+    assert_eq!(p.stack.urgent_mark(id), Some(0));
+    assert_eq!(p.read(id).unwrap(), pattern(1, 2));
+    let text = p.packet(&format!("A 3:{} ack 1", 3 + TEXT)).to_vec();
+    let first = u32::from_be_bytes(text[24..28].try_into().unwrap());
+    let mut buf = vec![0; TEXT as usize];
+    for at in (0..TWO_GIGABYTES).step_by(TEXT as usize) {
+        let mut packet = text.clone();
+        packet[24..28].copy_from_slice(&(first.wrapping_add(at)).to_be_bytes());
+        p.send_rx(RxPacket { checksum: wire::RxChecksum::Trusted, ..RxPacket::new(packet.into()) });
+        assert_eq!(p.stack.read(p.now, id, &mut buf), Ok(buf.len()));
+        while p.stack.poll_transmit(p.now).is_some() {}
+    }
+    assert_eq!(p.stack.urgent_mark(id), None);
+}

@@ -185,7 +185,7 @@ impl Stack {
             }
             return Err(ReadError::Blocked);
         }
-        let most = if connection.special.is_some() { connection.up_to_mark(buf.len()) } else { buf.len() };
+        let most = if connection.special.is_some() { connection.up_to_mark(0, buf.len()) } else { buf.len() };
         let read = connection.rcv.buffer.read(&mut buf[..most], &mut self.shared.spare);
         if was_read(&mut self.shared, now, connection) {
             self.settle(now, id.index);
@@ -217,11 +217,11 @@ impl Stack {
             return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
         }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        let first = usize::from(connection.is_urgent_next()).saturating_add(skip);
+        let first = connection.place_of(skip);
         if connection.rcv.buffer.len() <= first {
             return self.nothing_to_read(now, id).map(|()| 0);
         }
-        let most = connection.up_to_mark(skip.saturating_add(buf.len())).saturating_sub(skip);
+        let most = connection.up_to_mark(skip, buf.len());
         Ok(connection.rcv.buffer.peek(first, &mut buf[..most]))
     }
 
@@ -235,7 +235,7 @@ impl Stack {
         if connection.rcv.buffer.is_empty() {
             return self.nothing_to_read(now, id).map(|()| None);
         }
-        let most = connection.up_to_mark(max.max(1));
+        let most = connection.up_to_mark(0, max.max(1));
         let chunk = connection.rcv.buffer.pop(most);
         if let Some(connection) = self.connections.get_mut(id.index)
             && was_read(&mut self.shared, now, connection)
@@ -346,6 +346,9 @@ pub(in crate::stack) fn writable<'a>(
 #[inline(always)]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);
+    if connection.special.is_some() {
+        connection.forget_passed_mark();
+    }
     if let Some(tells) = connection.packets_were_read(shared.context(now)) {
         return tells;
     }

@@ -101,6 +101,7 @@ impl Connection {
     pub(super) fn special_hears(&mut self, cx: &Context, ack: SeqNum) {
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0 || ack.after(self.snd.una));
+            special.urgent_acknowledged(ack);
             self.report_acknowledged(cx, ack);
         }
     }

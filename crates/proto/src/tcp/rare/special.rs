@@ -101,6 +101,11 @@ impl Special {
         self.probing_since = self.probing_since.filter(|_| !unblocked);
         self.refused = None;
     }
+
+    /// An urgent byte that was acknowledged is none any more: two gigabytes later its number would be one to come.
+    pub(in crate::tcp) fn urgent_acknowledged(&mut self, ack: SeqNum) {
+        self.urgent_end = self.urgent_end.filter(|end| end.after(ack));
+    }
 }
 
 /// What `tcp_info` counts of events that most connections never see.

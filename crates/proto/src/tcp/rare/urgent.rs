@@ -93,8 +93,10 @@ impl Connection {
             return Err(UrgentError::None);
         }
         let before = self.urgent_mark();
-        let special = self.special.as_mut().filter(|special| special.urgent_byte.is_some());
-        let special = special.ok_or(UrgentError::None)?;
+        let special = self.special.as_mut().ok_or(UrgentError::None)?;
+        if special.urgent_byte.is_none() && !matches!(special.urgent, Urgent::Kept(_)) {
+            return Err(UrgentError::None);
+        }
         if special.urgent == Urgent::InStream
             && let Some(before) = before
         {
@@ -134,9 +136,25 @@ impl Connection {
         byte.after_or_eq(read).then(|| byte.since(read) as usize)
     }
 
-    /// Of `max` bytes to be read, those up to the mark; at the mark all.
-    pub(crate) fn up_to_mark(&self, max: usize) -> usize {
-        self.urgent_mark().filter(|before| *before > 0).map_or(max, |before| before.min(max))
+    /// Of `max` bytes to be read behind the next `skip`, those up to the mark; at the mark, and behind it, all.
+    pub(crate) fn up_to_mark(&self, skip: usize, max: usize) -> usize {
+        self.urgent_mark().filter(|before| *before > skip).map_or(max, |before| max.min(before - skip))
+    }
+
+    /// Where in the buffer the byte lies that is read behind the next `skip`: an urgent byte that is read apart is none of them.
+    pub(crate) fn place_of(&self, skip: usize) -> usize {
+        let apart = self.options.urgent_apart && self.urgent_mark().is_some_and(|before| before <= skip);
+        skip.saturating_add(apart.into())
+    }
+
+    /// Once a read has gone over the mark there is none: two gigabytes later its number would be one to come. A byte that is kept can
+    /// still be read apart (with Linux it cannot).
+    pub(crate) fn forget_passed_mark(&mut self) {
+        if self.urgent_mark().is_none()
+            && let Some(special) = &mut self.special
+        {
+            special.urgent_byte = None;
+        }
     }
 }
 
