@@ -33,6 +33,8 @@ pub(crate) struct TimeWait {
     pub(crate) rcv_wnd: u16,
     /// TS.Recent if timestamps were in use.
     pub(crate) ts_recent: Option<u32>,
+    /// Its timestamps had the offset of its tuple: the setting (`tcp_timestamps`) may have changed since it began.
+    pub(crate) ts_offset: bool,
     /// FIN-WAIT-2: the peer's FIN has not come.
     pub(crate) fin_awaited: bool,
 }
@@ -60,13 +62,14 @@ impl Link {
     }
 }
 
-/// An end is kept in units of 2²² ns (4.2 ms), rounded up, modulo 2³⁰ (52 days), above two flags.
-const UNIT_BITS: u32 = 22;
-const FLAG_BITS: u32 = 2;
+/// An end is kept in units of 2²³ ns (8.4 ms), rounded up, modulo 2²⁹ (52 days), above three flags.
+const UNIT_BITS: u32 = 23;
+const FLAG_BITS: u32 = 3;
 const UNITS_MASK: u32 = u32::MAX >> FLAG_BITS;
 const TIMESTAMPS: u32 = 0x1;
 const FIN_AWAITED: u32 = 0x2;
-/// The longest time-out, so that ends compare modulo 2³⁰: 12 days, in nanoseconds.
+const TS_OFFSET: u32 = 0x4;
+/// The longest time-out, so that ends compare modulo 2²⁹: 12 days, in nanoseconds.
 const MAX_TIMEOUT: u64 = 12 * 86_400 * 1_000_000_000;
 
 /// Places for so many entries are kept while there are none (128 KB).
@@ -315,7 +318,7 @@ impl TimeWaitTable {
     /// The moment an entry ends: the one nearest to now among those 52 days apart.
     fn end(&self, slot: &Slot) -> Instant {
         let ahead = (slot.end_and_flags >> FLAG_BITS).wrapping_sub(self.now_units as u32) & UNITS_MASK;
-        // Sign extension from 30 bits.
+        // Sign extension from 29 bits.
         let ahead = i64::from((ahead << FLAG_BITS) as i32 >> FLAG_BITS);
         Instant::from_nanos(self.now_units.saturating_add_signed(ahead) << UNIT_BITS)
     }
@@ -384,7 +387,7 @@ impl TimeWaitTable {
 
 impl Slot {
     fn new(entry: &TimeWait) -> Slot {
-        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, fin_awaited } = entry;
+        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset, fin_awaited } = entry;
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         Slot {
             tuple,
@@ -392,7 +395,9 @@ impl Slot {
             rcv_nxt,
             ts_recent: ts_recent.unwrap_or(0),
             last_answer: LastAnswer::default(),
-            end_and_flags: flag(ts_recent.is_some(), TIMESTAMPS) | flag(fin_awaited, FIN_AWAITED),
+            end_and_flags: flag(ts_recent.is_some(), TIMESTAMPS)
+                | flag(ts_offset, TS_OFFSET)
+                | flag(fin_awaited, FIN_AWAITED),
             rcv_wnd,
             prev: Link::NONE,
             next: Link::NONE,
@@ -407,7 +412,8 @@ impl Slot {
         let &Slot { tuple, snd_nxt, rcv_nxt, rcv_wnd, .. } = self;
         let ts_recent = (self.end_and_flags & TIMESTAMPS != 0).then_some(self.ts_recent);
         let fin_awaited = self.end_and_flags & FIN_AWAITED != 0;
-        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, fin_awaited }
+        let ts_offset = self.end_and_flags & TS_OFFSET != 0;
+        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset, fin_awaited }
     }
 }
 
@@ -437,6 +443,7 @@ mod tests {
             rcv_nxt: SeqNum(7),
             rcv_wnd: 512,
             ts_recent: peer_port.is_multiple_of(2).then_some(99),
+            ts_offset: peer_port.is_multiple_of(3),
             fin_awaited: peer_port.is_multiple_of(3),
         }
     }

@@ -165,6 +165,7 @@ mod tests {
             rcv_nxt: SeqNum(NEXT),
             rcv_wnd: 1,
             ts_recent,
+            ts_offset: true,
             fin_awaited: false,
         }
     }

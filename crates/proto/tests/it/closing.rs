@@ -329,7 +329,7 @@ fn time_wait_acknowledges_a_repeated_fin_and_starts_anew() {
     p.expect("A 2 ack 2 win 65535 <>");
     p.expect_nothing_for(59_990);
     assert_eq!(p.sizes(), (0, 0, 1));
-    p.expect_nothing_for(15);
+    p.expect_nothing_for(20);
     assert_eq!(p.sizes(), (0, 0, 0));
 }
 
@@ -359,6 +359,19 @@ fn time_wait_speaks_in_timestamps_if_the_connection_did() {
     p.skip(1000);
     p.send("FA 1 ack 2 <TS 110 0>");
     p.expect("A 2 ack 2 <TS 1000 110>");
+}
+
+/// Whatever the setting has become: a peer refuses what seems to be older than its TS.Recent.
+#[test]
+fn time_wait_keeps_the_offset_of_its_timestamps() {
+    for (before, after) in [(1, 2), (2, 1), (1, 0)] {
+        let mut p =
+            in_time_wait(Config::default().tcp_timestamps(before), "S 0 win 65535 <mss 1000,TS 100 0>");
+        p.stack.set(p.now, "net.ipv4.tcp_timestamps", &after.to_string()).unwrap();
+        p.skip(1000);
+        p.send("FA 1 ack 2 <TS 110 0>");
+        p.expect("A 2 ack 2 <TS 1000 110>");
+    }
 }
 
 #[test]

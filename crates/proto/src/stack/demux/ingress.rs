@@ -397,7 +397,7 @@ impl Stack {
             } += 1;
             return self.drops.count(DropReason::RateLimited);
         }
-        let ts_offset = self.timestamp_offset(&entry.tuple);
+        let ts_offset = if entry.ts_offset { self.isn.of_tuple(&entry.tuple).timestamp_offset() } else { 0 };
         let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
             tsval: (now.as_millis() as u32).wrapping_add(ts_offset),
             tsecr: ts_recent,

@@ -239,6 +239,7 @@ fn time_wait_of(connection: &Connection) -> TimeWait {
         rcv_nxt: connection.rcv.nxt,
         rcv_wnd: (connection.rcv.wnd() >> connection.rcv.wscale).min(u32::from(u16::MAX)) as u16,
         ts_recent: connection.agreed.timestamps.then_some(connection.ts_recent),
+        ts_offset: connection.ts_offset != 0,
         fin_awaited: connection.state == State::FinWait2,
     }
 }
