@@ -68,6 +68,14 @@ pub(crate) struct Acked {
     pub(super) min_rtt: Option<Duration>,
 }
 
+impl Acked {
+    /// A round that lasts until `end` is acknowledged is over; also one whose end has fallen so far behind, while nothing was asked of the
+    /// controller, that its number looks like one to come.
+    fn ends_round(&self, end: SeqNum) -> bool {
+        !self.una.before(end) || end.after(self.nxt)
+    }
+}
+
 /// An acknowledgement gave a sample of the round trip, whatever it means for the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundTrip {

@@ -74,7 +74,7 @@ impl HyStart {
         if self.rtt_samples >= N_RTT_SAMPLE {
             self.judge_round();
         }
-        if acked.una.after_or_eq(self.window_end) && self.begin_round(acked.nxt) {
+        if acked.ends_round(self.window_end) && self.begin_round(acked.nxt) {
             return Growth::Over;
         }
         let bytes = acked.bytes.min(acked.most);
@@ -201,6 +201,20 @@ mod tests {
         let grown = it.round(51_000);
         assert_eq!(grown[9], FULL, "{grown:?}");
         assert_eq!(it.hystart.phase, Phase::SlowStart);
+    }
+
+    /// Its end is none of the numbers in flight then, but seems to lie ahead.
+    #[test]
+    fn a_round_of_two_gigabytes_ago_is_over() {
+        let mut it = Rounds::new();
+        it.round(50_000);
+        it.una += (1 << 31) + 5 * MSS;
+        it.round(50_000);
+        assert_eq!(
+            it.hystart.window_end,
+            SeqNum(it.una + MSS),
+            "what was sent when the first of these was acknowledged"
+        );
     }
 
     #[test]

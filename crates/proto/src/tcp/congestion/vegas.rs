@@ -123,7 +123,7 @@ impl Controller for Vegas {
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
-        if acked.una.before(self.round_end) {
+        if !acked.ends_round(self.round_end) {
             if self.reno.cwnd() < self.reno.ssthresh() {
                 self.reno.on_ack(acked);
             }
@@ -199,6 +199,15 @@ mod tests {
         fn rounds(&mut self, n: usize) -> Vec<u32> {
             (0..n).map(|_| self.round()).collect()
         }
+    }
+
+    #[test]
+    fn a_round_of_two_gigabytes_ago_is_over() {
+        let mut path = Path::new(20, 0, 30);
+        path.round();
+        path.una += (1 << 31) + 5 * MSS;
+        path.round();
+        assert!(path.vegas.round_end.after_or_eq(SeqNum(path.una)));
     }
 
     #[test]

@@ -109,8 +109,9 @@ impl Rack {
     /// An ACK reported something that had been sent when `before` bytes were delivered; `delivered` are by now (Linux's
     /// `tcp_rack_update_reo_wnd`).
     pub(super) fn widen(&mut self, (delivered, before): (u32, u32)) {
-        let same_round = |at: u32| (before.wrapping_sub(at) as i32) < 0;
-        if core::mem::take(&mut self.dsack_seen) && !self.widened_at.is_some_and(same_round) {
+        // Dropped with its round: two gigabytes later it would seem to lie ahead.
+        self.widened_at = self.widened_at.filter(|at| (before.wrapping_sub(*at) as i32) < 0);
+        if core::mem::take(&mut self.dsack_seen) && self.widened_at.is_none() {
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
             self.reo_wnd_persist = REO_WND_PERSIST;
             self.widened_at = Some(delivered);
@@ -238,18 +239,24 @@ mod tests {
     /// later, and else not at all. Otherwise a round lasts until what was outstanding is acknowledged.
     #[test]
     fn the_window_widens_once_a_round() {
+        const FAR: u32 = 9000 + (1 << 31) + 1;
         let mut rack = Rack::new(3, SeqNum(0));
         let mut widths = Vec::new();
-        for (dsack, delivered, before) in
-            [(true, 5000, 1000), (true, 6000, 4999), (false, 9000, 6000), (true, 9000, 5000)]
-        {
+        for (dsack, delivered, before) in [
+            (true, 5000, 1000),
+            (true, 6000, 4999),
+            (false, 9000, 6000),
+            (true, 9000, 5000),
+            (false, 9500, 9000),
+            (true, FAR, FAR),
+        ] {
             if dsack {
                 rack.note_dsack();
             }
             rack.widen((delivered, before));
             widths.push(rack.reo_wnd_mult);
         }
-        assert_eq!(widths, [2, 2, 2, 3]);
+        assert_eq!(widths, [2, 2, 2, 3, 3, 4], "the last two gigabytes later");
         let mut rack = Rack::new(3, SeqNum(0));
         let widths = [0, 9_999, 10_000].map(|una| {
             rack.on_progress(SeqNum(una));
