@@ -558,6 +558,9 @@ fn listeners_share_a_port_by_address_and_the_most_exact_wins() {
     let v4 = listen("0.0.0.0:80").unwrap();
     let exact = listen("10.0.0.2:80").unwrap();
     assert_eq!(listen("10.0.0.2:80"), Err(ListenError::AddrInUse));
+    assert_eq!(listen("[::ffff:10.0.0.2]:80"), Err(ListenError::AddrInUse), "the same, written as IPv6");
+    listen("[fd00::2]:81").unwrap();
+    assert_eq!(listen("[fd00::2%7]:81"), Err(ListenError::AddrInUse), "the same, with a scope");
     assert_eq!(listen("[::]:80"), Err(ListenError::AddrInUse));
     assert_eq!(listen("10.0.0.3:80"), Err(ListenError::AddrNotAvailable));
     assert_eq!(listen("10.0.0.2:0"), Err(ListenError::AddrNotAvailable));

@@ -33,13 +33,14 @@ impl Stack {
         if !own || local.port() == 0 {
             return Err(ListenError::AddrNotAvailable);
         }
+        let listener = Listener::new(&self.shared.config, local, options);
         let same_port = self.listeners_by_port.entry(local.port()).or_default();
         let listeners = &self.listeners;
-        let conflicts = |other: &Listener| other.local == local && !(other.share_port && options.share_port);
+        let conflicts =
+            |other: &Listener| other.has_place_of(&listener) && !(other.share_port && listener.share_port);
         if same_port.iter().any(|id| listeners.get(id.index).is_some_and(conflicts)) {
             return Err(ListenError::AddrInUse);
         }
-        let listener = Listener::new(&self.shared.config, local, options);
         let socket = listener.socket.rare.clone();
         self.serves_fast_open |= listener.pending.max_qlen() > 0;
         let (index, generation) = self.listeners.insert(listener);

@@ -119,6 +119,14 @@ impl Listener {
         }
     }
 
+    /// They are for the same segments, however their address is written (an IPv4 address as an IPv6 one, a scope).
+    pub(in crate::stack) fn has_place_of(&self, other: &Listener) -> bool {
+        let same_family = self.local.is_ipv4() == other.local.is_ipv4();
+        self.local.port() == other.local.port()
+            && self.own == other.own
+            && (self.own.is_some() || same_family)
+    }
+
     pub(in crate::stack) fn info(&self) -> ListenerInfo {
         ListenerInfo {
             local: self.local,

@@ -15,11 +15,10 @@ impl Stack {
         if !self.shared.config.tcp_migrate_req {
             return;
         }
-        let local = listener.local;
         let shares = |other: &ListenerId| {
-            self.listener(*other).is_some_and(|other| other.local == local && other.share_port)
+            self.listener(*other).is_some_and(|other| other.has_place_of(listener) && other.share_port)
         };
-        let same_port = self.listeners_by_port.get(&local.port()).into_iter().flatten();
+        let same_port = self.listeners_by_port.get(&listener.local.port()).into_iter().flatten();
         let heirs: Vec<ListenerId> =
             same_port.copied().filter(|other| *other != id && shares(other)).collect();
         self.bequeath_requests(id, &heirs);
