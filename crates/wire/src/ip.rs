@@ -6,7 +6,7 @@ mod extension;
 mod v4;
 mod v6;
 
-pub(crate) use v4::{FRAGMENT, NO_OPTIONS, is_group, sum_is_right};
+pub(crate) use v4::{FRAGMENT, NO_OPTIONS, begins_fragments, is_group, sum_is_right};
 
 use crate::Addr;
 use core::fmt;

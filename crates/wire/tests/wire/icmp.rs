@@ -149,6 +149,15 @@ fn quotes_of_something_else_name_nothing() {
     let segment = build_tcp_packet(&ip, &TcpHeader { seq: SeqNum(9), ..TcpHeader::new(5, 6) }, b"");
     assert_eq!(QuotedTcp::parse(&segment[..28]).map(|quote| quote.seq), Some(SeqNum(9)));
     assert_eq!(QuotedTcp::parse(&segment[..27]), None);
+    let mut cut = segment.to_vec();
+    cut[6..8].copy_from_slice(&[0x20, 0x00]);
+    assert_eq!(
+        QuotedTcp::parse(&cut).map(|quote| quote.seq),
+        Some(SeqNum(9)),
+        "a first fragment has the header"
+    );
+    cut[6..8].copy_from_slice(&[0x20, 0x01]);
+    assert_eq!(QuotedTcp::parse(&cut), None, "a later one has not");
     let mut udp = segment.to_vec();
     udp[9] = protocol::UDP;
     assert_eq!(QuotedTcp::parse(&udp), None);
