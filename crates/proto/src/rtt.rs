@@ -34,8 +34,8 @@ const GRANULARITY: u64 = UNITS_PER_MICRO * 1_000;
 const MAX_RTO: u32 = 120_000_000;
 /// RTO without a sample after a SYN was retransmitted, microseconds (RFC 6298 §5.7).
 const FALLBACK_RTO: u32 = 3_000_000;
-/// More doublings than this change nothing: 1 ms · 2¹⁷ exceeds the greatest RTO.
-const MAX_BACKOFF: u8 = 17;
+/// More doublings than this change nothing: 1 µs (`tcp_rto_min_us`) · 2²⁷ exceeds the greatest RTO.
+const MAX_BACKOFF: u8 = 27;
 /// No sample yet.
 const INFINITE: u32 = u32::MAX;
 /// A unit is 31.25 ns: Linux keeps SRTT in 2⁻³ µs.
@@ -494,6 +494,18 @@ mod tests {
         for _ in 0..1000 {
             rtt.on_timeout();
         }
+        assert_eq!(rtt.rto(), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn the_shortest_time_out_doubles_to_the_longest() {
+        let micro = Duration::from_micros(1);
+        let mut rtt = RttEstimator::new(micro, micro, RttVariation::Rfc6298);
+        for _ in 0..26 {
+            rtt.on_timeout();
+        }
+        assert_eq!(rtt.rto(), micro * (1 << 26), "67 s");
+        rtt.on_timeout();
         assert_eq!(rtt.rto(), Duration::from_secs(120));
     }
 
