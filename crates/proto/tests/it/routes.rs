@@ -114,6 +114,12 @@ fn a_clamped_window_never_opens_further() {
         p.send(&format!("A 1 ack {acked} win 512"));
     }
     assert_eq!(p.stack.info(id).unwrap().cwnd, 4000);
+    assert_eq!(p.sent_now().len(), 4);
+    for (from, to) in [(1, 2), (1, 3), (1, 4)] {
+        let (from, to) = (acked + from * 1000, acked + to * 1000);
+        p.send(&format!("A 1 ack {acked} win 512 <sack {from}:{to}>"));
+    }
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 2800, "a loss reduces the window that was used");
 }
 
 #[test]

@@ -371,8 +371,9 @@ impl Connection {
     pub(super) fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
-        let in_flight =
-            if self.snd.queue.round().was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
+        let was_full = self.snd.queue.round().was_full();
+        let window = self.congestion.cwnd().min(self.cwnd_clamp());
+        let in_flight = if was_full { window.max(in_flight) } else { in_flight };
         let in_flight = self.reduction_base(cx, in_flight);
         let undo = match self.is_congestion_echoed() {
             true => Undo::of_congestion(self.snd.una),
