@@ -105,6 +105,12 @@ impl EcnState {
         self.marks -= Marks::CWR_DUE | Marks::REDUCED;
     }
 
+    /// The window was reduced for what is, or was until the last acknowledgement, in flight.
+    #[inline(always)]
+    pub(super) fn is_reduced(&self) -> bool {
+        self.marks.contains(Marks::REDUCED)
+    }
+
     /// What is in flight up to `snd_una` was sent before the window was reduced: it is not reduced again for it (RFC 3168 §6.1.2).
     pub(super) fn is_reduced_for(&self, snd_una: SeqNum) -> bool {
         self.marks.contains(Marks::REDUCED) && snd_una.before(self.reduced_until)

@@ -132,6 +132,45 @@ fn congestion_experienced_is_echoed_until_the_sender_has_reduced() {
     assert_eq!(packet, [(Flags::ECE, Ecn::NotEct)], "marked anew");
 }
 
+/// The window of who says that it has slowed down may be that one segment (Linux's `tcp_ecn_accept_cwr`).
+#[test]
+fn text_that_tells_of_a_reduction_is_acknowledged_at_once() {
+    let (mut p, _) = established(with_ecn(2));
+    send_marked(&mut p, "A 1:101 ack 1");
+    assert_eq!(marks(&mut p), [(Flags::ECE, Ecn::NotEct)]);
+    p.send("AW 101:201 ack 1");
+    p.expect("A 1 ack 201");
+    p.send("AW 201 ack 1");
+    p.expect_nothing();
+}
+
+/// RFC 4015 §3.2: a recovery during which congestion was echoed, or that was over when it was, is not undone.
+#[test]
+fn an_echo_forbids_an_undo() {
+    for over in [false, true] {
+        let mut p = Peer::new(with_ecn(2).tcp_early_retrans(0));
+        let listener = p.listen();
+        p.send("SEW 0 win 65535 <mss 1000,sackOK>");
+        p.expect("SAE 0 ack 1");
+        p.now = p.now + Duration::from_millis(100);
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 40_000));
+        assert_eq!(marks(&mut p).len(), 10);
+        p.now = p.now + Duration::from_millis(100);
+        p.send("A 1 ack 1 <sack 1001:4001>");
+        marks(&mut p);
+        if over {
+            p.send("A 1 ack 10001");
+        }
+        p.send(if over { "AE 1 ack 11001" } else { "AE 1 ack 4001" });
+        let reduced = p.stack.info(id).unwrap().ssthresh;
+        p.send(if over { "A 1 ack 11001 <sack 1:1001>" } else { "A 1 ack 4001 <sack 1:1001>" });
+        assert_eq!(p.stack.counters().dsack_recv, 1);
+        assert_eq!(p.stack.info(id).unwrap().ssthresh, reduced, "over: {over}");
+    }
+}
+
 /// A run may begin behind a packet that was dropped before its mark was seen.
 #[test]
 fn a_marked_run_behind_a_copy_is_echoed() {

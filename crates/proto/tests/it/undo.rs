@@ -249,6 +249,25 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
     assert_eq!(p.stack.counters().reno_recovery, 2);
 }
 
+/// The network doubles acknowledgements: the path seems to reorder, and three duplicates are no sign of loss any more. A time-out with more of
+/// them than `tcp_reordering` tells that this was wrong (Linux's `tcp_enter_loss`).
+#[test]
+fn a_timeout_amid_duplicates_takes_reordering_back() {
+    let (mut p, id) = ten_in_flight(BARE, &[]);
+    [(); 12].iter().for_each(|()| p.send("A 1 ack 1"));
+    sent(&mut p);
+    p.send("A 1 ack 13001");
+    let last = sent(&mut p);
+    let reordering = |p: &Peer| p.stack.info(id).unwrap().tcp_info.reordering;
+    assert!(reordering(&p) > 5, "{}", reordering(&p));
+    [(); 4].iter().for_each(|()| p.send("A 1 ack 13001"));
+    assert!(!sent(&mut p).contains(&13), "too few now, behind {last:?}");
+    p.now = p.now + p.stack.info(id).unwrap().rto;
+    p.stack.handle_timeout(p.now);
+    assert_eq!(sent(&mut p)[0], 13);
+    assert_eq!(reordering(&p), 3);
+}
+
 /// A FIN is held to be lost with what a time-out finds so, and waits for the window; that was spurious. The FIN is all that is in flight then,
 /// and has a time-out of its own.
 #[test]

@@ -75,6 +75,32 @@ fn what_is_lost_after_two_gigabytes_is_sent_again_from_there() {
     p.expect(&format!("FA {} ack 1", next + 1000));
 }
 
+/// The window was reduced, for a packet that the queue before the device refused, and was ever larger since.
+#[test]
+fn a_reduction_of_long_ago_does_not_excuse_a_loss() {
+    let device = Capabilities { mtu: 1500, gso_max_size: 60_000, tx_checksum: true };
+    let mut p = Peer::with(Config::default(), device);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK,wscale 10>");
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.queue_is_full = true;
+    p.write(id, &pattern(1001, 1000));
+    p.expect_nothing();
+    assert_eq!(p.refused, 1);
+    p.queue_is_full = false;
+    p.send("A 1 ack 1001");
+    p.expect("PA 1001:2001 ack 1");
+    p.send("A 1 ack 2001");
+    let next = 2001 + TWO_GIGABYTES;
+    send_until(&mut p, id, 2001, next);
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 2000);
+    p.write(id, &pattern(next, 10_000));
+    while p.stack.poll_transmit(p.now).is_some() {}
+    p.send(&format!("A 1 ack {next} <sack {}:{}>", next + 1000, next + 10_000));
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 7000, "of what was in flight");
+}
+
 /// The pointer of an urgent byte, acknowledged long ago, is not on what is sent two gigabytes later.
 #[test]
 fn an_urgent_byte_of_long_ago_is_not_told_of_again() {

@@ -103,9 +103,12 @@ impl Connection {
         if echoed && segment.header.ack.after_or_eq(self.snd.una) {
             self.reduce_for_echo(cx, before);
         }
-        // Some hosts say it by a pure ACK (as Linux's `tcp_ecn_accept_cwr`).
+        // Some hosts say it by a pure ACK. The window of who says it may hold no more than this segment (Linux's `tcp_ecn_accept_cwr`).
         if segment.has(Flags::CWR) {
             self.ecn.marks -= Marks::ECHO;
+            if segment.end() != segment.seq() {
+                self.rcv.ack_owed = AckOwed::Now;
+            }
         }
         // RFC 3168 §6.1.5: what came before, or lies outside of the window, is no sign of congestion now.
         if segment.payload.is_empty() || !segment.end().after(self.rcv.nxt) {
@@ -114,7 +117,7 @@ impl Connection {
         self.note_codepoint(segment.ecn);
         if segment.ecn == Ecn::Ce && !self.ecn.marks.contains(Marks::ECHO) {
             self.ecn.marks |= Marks::ECHO;
-            self.rcv.delay.alarm();
+            self.rcv.delay.two_at_once();
             self.rcv.ack_owed = AckOwed::Now;
         }
     }
@@ -123,7 +126,7 @@ impl Connection {
     /// it is acknowledged soon (Linux's `tcp_data_ecn_check`).
     pub(in crate::tcp) fn note_codepoint(&mut self, codepoint: Ecn) {
         match codepoint {
-            Ecn::NotEct if self.ecn.ect_seen() => self.rcv.delay.unmarked_came(),
+            Ecn::NotEct if self.ecn.ect_seen() => self.rcv.delay.two_at_once(),
             Ecn::NotEct => {}
             _ => self.ecn.note_ect(),
         }
@@ -148,6 +151,8 @@ impl Connection {
     }
 
     pub(in crate::tcp) fn reduce_for_echo(&mut self, cx: &mut Context, before: BeforeAck) {
+        // RFC 4015 §3.2: nothing is restored where congestion was echoed, too (as Linux's `tcp_fastretrans_alert`).
+        self.recovery.keep_windows();
         if before.in_flight == 0
             || self.ecn.is_reduced_for(self.snd.una)
             || self.recovery.is_recovering()

@@ -470,6 +470,10 @@ impl Connection {
     /// The retransmission timer fired, and losses are marked: what is lost by that.
     pub(crate) fn mark_timed_out(&mut self, cx: &mut Context) -> Vec<LostTransmission> {
         let how = self.agreed.sack.then(|| self.reo_window(cx));
+        let (least, smss) = (cx.config.tcp_reordering, u32::from(self.smss()));
+        if let Some(board) = self.recovery.board_mut() {
+            board.doubt_reordering(least, smss);
+        }
         self.mark_lost(cx, how.as_ref())
     }
 

@@ -357,7 +357,7 @@ impl Scoreboard {
     pub(crate) fn begin_recovery_reduced(&mut self, snd_una: SeqNum) {
         let mut undo = Undo::of_congestion(snd_una);
         if self.marks.retransmitted.len > 0 {
-            undo.inherit(self.resent_since, self.marks.retransmitted.weight);
+            undo.inherit(self.resent_since, self.marks.retransmitted.len);
         }
         self.undo = Some(undo);
         self.phase = Phase::Recovery;
@@ -369,7 +369,7 @@ impl Scoreboard {
     /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one spurious.
     pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, mut undo: Undo) {
         if self.marks.retransmitted.len > 0 {
-            undo.inherit(self.resent_since, self.marks.retransmitted.weight);
+            undo.inherit(self.resent_since, self.marks.retransmitted.len);
         }
         self.undo = Some(undo);
         self.phase = Phase::Recovery;

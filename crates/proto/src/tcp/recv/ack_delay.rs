@@ -85,7 +85,7 @@ impl AckDelay {
     }
 
     /// The next two go at once, once any text has come before.
-    pub(in crate::tcp) fn unmarked_came(&mut self) {
+    pub(in crate::tcp) fn two_at_once(&mut self) {
         if self.ato > 0 {
             self.enter_quick(2);
         }

@@ -53,6 +53,14 @@ impl Scoreboard {
         reneged
     }
 
+    /// The timer fires although `least` segments were reported beyond what is missing: the path does not reorder as far as was thought
+    /// (Linux's `tcp_enter_loss`).
+    pub(crate) fn doubt_reordering(&mut self, least: u32, segment: u32) {
+        if self.phase == Phase::Open && self.sums().0 >= least.saturating_mul(segment) {
+            self.rack.dup_thresh = self.rack.dup_thresh.min(least);
+        }
+    }
+
     /// What lies in `from..to` is lost, and the window does not answer for it. It is retransmitted as after a time-out.
     pub(crate) fn lose_range(
         &mut self,
