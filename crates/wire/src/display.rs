@@ -4,7 +4,6 @@
 mod icmp;
 mod tcp;
 
-use crate::ip::begins_fragments;
 use crate::{Addr, IpError, IpHeader, protocol};
 use core::fmt;
 
@@ -26,9 +25,6 @@ enum Depth {
 
 fn packet(f: &mut fmt::Formatter<'_>, data: &[u8], depth: Depth) -> fmt::Result {
     let (ip, range) = match IpHeader::parse_quoted(data) {
-        Ok(_) if depth == Depth::Outer && begins_fragments(data) => {
-            return unreadable(f, data, IpError::Fragment);
-        }
         Ok(parsed) => parsed,
         Err(error) => return unreadable(f, data, error),
     };

@@ -6,7 +6,7 @@ mod extension;
 mod v4;
 mod v6;
 
-pub(crate) use v4::{FRAGMENT, NO_OPTIONS, begins_fragments, is_group, sum_is_right};
+pub(crate) use v4::{FRAGMENT, NO_OPTIONS, is_group, sum_is_right};
 
 use crate::Addr;
 use core::fmt;
@@ -137,6 +137,11 @@ impl IpHeader {
     pub fn parse_quoted(quote: &[u8]) -> Result<(IpHeader, Range<usize>), IpError> {
         parse_as(quote, Extent::Quoted)
     }
+
+    /// As [`parse_quoted`](Self::parse_quoted), of the first fragment, too: it has the headers, and a router that cut the packet quotes it.
+    pub(crate) fn parse_quoted_fragment(quote: &[u8]) -> Result<(IpHeader, Range<usize>), IpError> {
+        parse_as(quote, Extent::FirstFragment)
+    }
 }
 
 /// How much of a packet there must be.
@@ -144,6 +149,8 @@ impl IpHeader {
 enum Extent {
     Whole,
     Quoted,
+    /// Quoted, and perhaps of a packet that was cut on its way.
+    FirstFragment,
 }
 
 /// Not inlined: what is usual does not come here.

@@ -20,7 +20,7 @@ pub struct QuotedTcp {
 impl QuotedTcp {
     /// Reads a quote; eight bytes of TCP are enough (RFC 792). `None` if it is not the start of a TCP segment.
     pub fn parse(quote: &[u8]) -> Option<QuotedTcp> {
-        let (IpHeader { src, dst, protocol, .. }, range) = IpHeader::parse_quoted(quote).ok()?;
+        let (IpHeader { src, dst, protocol, .. }, range) = IpHeader::parse_quoted_fragment(quote).ok()?;
         let &[s0, s1, d0, d1, q0, q1, q2, q3] =
             quote[range].first_chunk().filter(|_| protocol == protocol::TCP)?;
         Some(QuotedTcp {

@@ -9,8 +9,6 @@ const DONT_FRAGMENT: u16 = 0x4000;
 /// More-fragments bit and fragment offset: any of them makes a fragment.
 pub(crate) const FRAGMENT: u16 = 0x3fff;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// In the byte of the flags.
-const MORE_FRAGMENTS: u8 = 0x20;
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
@@ -95,8 +93,7 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
         declared => end_of_packet(declared, packet.len(), extent)?,
     };
     let fragment = u16::from_be_bytes([f0, f1]);
-    // A router may have cut the packet that an ICMP error quotes: its first fragment has the headers (RFC 792).
-    let refused = if extent == Extent::Whole { FRAGMENT } else { FRAGMENT_OFFSET };
+    let refused = if extent == Extent::FirstFragment { FRAGMENT_OFFSET } else { FRAGMENT };
     if fragment & refused != 0 {
         return Err(IpError::Fragment);
     }
@@ -118,11 +115,6 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
         flow_label: 0,
     };
     Ok((ip, header_len..end))
-}
-
-/// It is IPv4, and more of it follows in other packets.
-pub(crate) fn begins_fragments(packet: &[u8]) -> bool {
-    matches!(packet, [0x40..=0x4f, _, _, _, _, _, flags, ..] if flags & MORE_FRAGMENTS != 0)
 }
 
 /// Of a header without options.
