@@ -361,7 +361,7 @@ settings! {
     tcp_keepalive_probes: u32 = "net.ipv4.tcp_keepalive_probes", ours 9, linux 9, range 1..=127,
     /// Congestion control of connections that name none.
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
-    /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
+    /// The first slow start (every one where `window_unit` is segments) ends when the round-trip time grows (HyStart++; not Reno's).
     hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
     /// Fewer segments of a flow of Vegas in the queue of the bottleneck make its window grow (α). Read when a connection begins.
     vegas_alpha: u32 = "firstbyte.vegas_alpha", ours 3, linux 2, range 1..=255,

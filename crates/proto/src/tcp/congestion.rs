@@ -1,6 +1,6 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, in bytes with `hystart`, or in Linux's segments),
+//! `reno` (RFC 5681, and Tahoe before it), `cubic` (RFC 9438, in bytes with `hystart`, or in Linux's segments),
 //! `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
 //! algorithm lives in the algorithm (BBR's, and what CUBIC needs after slow start, in a box); arithmetic is of integers, the same on every machine.
@@ -10,7 +10,6 @@ mod cube_root;
 mod cubic;
 mod hystart;
 mod reno;
-mod tahoe;
 mod validation;
 mod vegas;
 
@@ -21,7 +20,6 @@ use bbr::Bbr;
 use core::time::Duration;
 use cubic::{Bytes, Cubic, Segments};
 use reno::Reno;
-use tahoe::Tahoe;
 use vegas::Vegas;
 use wire::SeqNum;
 
@@ -86,6 +84,8 @@ pub(crate) struct RoundTrip {
     pub(super) nxt: SeqNum,
     /// Sender's MSS, bytes.
     pub(super) smss: u32,
+    /// Data does not leave as fast as the window allows.
+    pub(super) paced: bool,
 }
 
 /// A loss was detected.
@@ -196,7 +196,6 @@ pub(crate) enum Congestion {
     Cubic(Cubic<Bytes>),
     CubicSegments(Box<Cubic<Segments>>),
     Vegas(Box<Vegas>),
-    Tahoe(Tahoe),
     Bbr(Box<Bbr>),
 }
 
@@ -222,7 +221,7 @@ impl Congestion {
             }
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Box::new(Vegas::new(start))),
-            CongestionControl::Tahoe => Congestion::Tahoe(Tahoe::new(start)),
+            CongestionControl::Tahoe => Congestion::Reno(Reno::tahoe(start)),
             CongestionControl::Bbr => Congestion::Bbr(Box::new(Bbr::new(start))),
         }
     }
@@ -231,10 +230,10 @@ impl Congestion {
 impl Congestion {
     pub(crate) fn algorithm(&self) -> CongestionControl {
         match self {
+            Congestion::Reno(reno) if reno.starts_over() => CongestionControl::Tahoe,
             Congestion::Reno(_) => CongestionControl::Reno,
             Congestion::Cubic(_) | Congestion::CubicSegments(_) => CongestionControl::Cubic,
             Congestion::Vegas(_) => CongestionControl::Vegas,
-            Congestion::Tahoe(_) => CongestionControl::Tahoe,
             Congestion::Bbr(_) => CongestionControl::Bbr,
         }
     }
@@ -256,7 +255,6 @@ macro_rules! chosen {
             Congestion::Cubic($algorithm) => $call,
             Congestion::CubicSegments($algorithm) => $call,
             Congestion::Vegas($algorithm) => $call,
-            Congestion::Tahoe($algorithm) => $call,
             Congestion::Bbr($algorithm) => $call,
         }
     };

@@ -38,6 +38,31 @@ fn a_cork_lets_only_whole_segments_go() {
     p.expect("PA 1001:1201 ack 1");
 }
 
+/// The same silence lets the window decay once, however many writes wait behind it.
+#[test]
+fn silence_counts_once_for_what_waits_under_a_cork() {
+    let (mut p, id) = established();
+    let mut at = 1;
+    for _ in 0..3 {
+        p.write(id, &pattern(at, 40_000));
+        while p.stack.info(id).unwrap().flight_size < 40_000 && !p.sent_now().is_empty() {
+            let sent = at + p.stack.info(id).unwrap().flight_size;
+            p.send(&format!("A 1 ack {sent} win 65535"));
+            at = sent;
+        }
+    }
+    let window = |p: &Peer| p.stack.info(id).unwrap().cwnd;
+    let before = window(&p);
+    assert!(before >= 40_000, "{before}");
+    set(&mut p, id, SocketOption::Cork(true));
+    p.now = p.now + p.stack.info(id).unwrap().rto * 3 / 2;
+    for _ in 0..3 {
+        p.write(id, b"some");
+        p.expect_nothing();
+    }
+    assert_eq!(window(&p), before / 2);
+}
+
 /// With nothing in flight the persist timer takes the cork for a window that never opens, as Linux's does: the time-out is 200 ms.
 #[test]
 fn what_is_corked_goes_when_a_time_out_passes_with_nothing_in_flight() {

@@ -81,7 +81,7 @@ enum Clock {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Cubic<U: Unit> {
-    /// Bytes, as `ssthresh`: multiples of the unit as long as the MSS does not change.
+    /// Bytes, as `ssthresh`: multiples of the unit until the MSS changes or the window decays.
     cwnd: u32,
     ssthresh: u32,
     /// Made when congestion avoidance, or a loss, first comes: most connections see neither.
@@ -231,7 +231,6 @@ impl<U: Unit> Controller for Cubic<U> {
         (self.cwnd, self.ssthresh) = unused.decay(self.cwnd, self.ssthresh);
     }
 
-    /// The next epoch begins where the window was: K is 0.
     fn on_resize(&mut self, cwnd: u32) {
         self.cwnd = cwnd;
     }

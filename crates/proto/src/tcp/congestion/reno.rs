@@ -2,6 +2,10 @@
 //!
 //! Where every segment counts as a whole one (`window_unit`), windows and thresholds are whole segments, too, and what slow start has no use
 //! for counts towards the next increase (Linux's `tcp_reno_cong_avoid`).
+//!
+//! Tahoe (Jacobson 1988) answers any loss as a time-out is. Three duplicate ACKs repeat the missing segment at once, as in Reno; then
+//! everything after it is retransmitted, one segment at first, in slow start to half of what was in flight. It is for teaching: on long fat
+//! paths its throughput swings.
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 use crate::Instant;
@@ -14,6 +18,7 @@ pub(crate) struct Reno {
     /// Bytes acknowledged towards the next increase in congestion avoidance.
     bytes_acked: u32,
     whole: bool,
+    tahoe: bool,
 }
 
 impl Reno {
@@ -23,7 +28,17 @@ impl Reno {
             ssthresh: start.ssthresh,
             bytes_acked: 0,
             whole: start.by_segments,
+            tahoe: false,
         }
+    }
+
+    pub(crate) fn tahoe(start: &Start) -> Reno {
+        Reno { tahoe: true, ..Reno::new(start) }
+    }
+
+    /// Windows are whole segments.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// For an algorithm that has decided otherwise.
@@ -80,7 +95,7 @@ impl Controller for Reno {
             let half = if self.whole { half - half % lost.smss } else { half };
             self.ssthresh = half.max(2 * lost.smss);
         }
-        self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
+        self.cwnd = if lost.timeout || self.tahoe { lost.loss_window() } else { self.ssthresh };
         self.bytes_acked = 0;
     }
 
@@ -99,6 +114,10 @@ impl Controller for Reno {
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
+    fn starts_over(&self) -> bool {
+        self.tahoe
     }
 }
 

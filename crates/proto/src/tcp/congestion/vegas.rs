@@ -30,13 +30,15 @@ pub(crate) struct Vegas {
     /// Segments in the queue: fewer, and more, than wanted.
     alpha: u8,
     beta: u8,
-    /// Least RTT ever and of this round, microseconds.
+    /// Least RTT since nothing was in flight, and of this round, microseconds.
     base_rtt: u32,
     min_rtt: u32,
     /// The round ends with the acknowledgement of this.
     round_end: SeqNum,
     samples: u8,
     begun: bool,
+    /// Nothing was measured before: the handshake's RTT is one of this path.
+    first: bool,
     /// A loss is being repaired: round trips are not compared.
     disabled: bool,
 }
@@ -54,6 +56,7 @@ impl Vegas {
             round_end: SeqNum(0),
             samples: 0,
             begun: false,
+            first: true,
             disabled: false,
         }
     }
@@ -73,12 +76,13 @@ impl Vegas {
         let smss = u64::from(acked.smss);
         let (cwnd, ssthresh) = (u64::from(self.reno.cwnd()), self.reno.ssthresh());
         let (base, rtt) = (u64::from(self.base_rtt), u64::from(self.min_rtt));
-        let queued = cwnd * rtt.saturating_sub(base) / base;
+        let whole = |bytes: u64| if self.reno.is_whole() { bytes - bytes % smss } else { bytes };
+        let queued = whole(cwnd * rtt.saturating_sub(base) / base);
         let (alpha, beta) = (u64::from(self.alpha) * smss, u64::from(self.beta) * smss);
         let slow_start = self.reno.cwnd() < ssthresh;
         let next = match () {
             () if slow_start && self.samples >= SAMPLES_MIN && queued > GAMMA_SEGS * smss => {
-                cwnd.min(cwnd * base / rtt + smss)
+                cwnd.min(whole(cwnd * base / rtt) + smss)
             }
             () if slow_start => return self.reno.on_ack(acked),
             () if self.samples < SAMPLES_MIN && acked.limited => cwnd + smss,
@@ -119,7 +123,8 @@ impl Controller for Vegas {
         if let Some(rtt) = acked.rtt {
             let rtt = micros(rtt);
             // The handshake saw the path before our own data stood in its queue.
-            self.base_rtt = self.base_rtt.min(rtt).min(acked.min_rtt.map_or(INFINITE, micros));
+            let handshake = acked.min_rtt.filter(|_| self.first).map_or(INFINITE, micros);
+            self.base_rtt = self.base_rtt.min(rtt).min(handshake);
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
@@ -139,9 +144,12 @@ impl Controller for Vegas {
         (self.begun, self.disabled) = (false, true);
     }
 
+    /// The path may be another, and longer: its least RTT is measured anew (Linux's `tcp_vegas_cwnd_event`).
     fn on_idle(&mut self, idle: &Idle) {
         self.reno.on_idle(idle);
-        self.begun = false;
+        if core::mem::take(&mut self.begun) {
+            (self.base_rtt, self.first) = (INFINITE, false);
+        }
     }
 
     fn on_unused(&mut self, unused: &Unused) {
@@ -170,23 +178,24 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// A path of 100 ms that holds `pipe` segments; what is more waits and makes the round trip longer.
+    /// A path that holds `pipe` segments; what is more waits and makes the round trip longer.
     struct Path {
         vegas: Vegas,
         pipe: u32,
+        micros: u32,
         una: u32,
     }
 
     impl Path {
         fn new(window: u32, ssthresh: u32, pipe: u32) -> Path {
-            Path { vegas: Vegas::new(&start(window * MSS, ssthresh)), pipe, una: 0 }
+            Path { vegas: Vegas::new(&start(window * MSS, ssthresh)), pipe, micros: 100_000, una: 0 }
         }
 
         /// One window acknowledged, a segment each; the window after it, in segments.
         fn round(&mut self) -> u32 {
             let flight = self.vegas.cwnd() / MSS;
             let queue = flight.saturating_sub(self.pipe);
-            let rtt = Duration::from_micros(u64::from(100_000 * (self.pipe + queue) / self.pipe));
+            let rtt = Duration::from_micros(u64::from(self.micros * (self.pipe + queue) / self.pipe));
             let end = self.una + flight * MSS;
             while self.una < end {
                 self.una += MSS;
@@ -219,6 +228,25 @@ mod tests {
         path.pipe = 20;
         let last = *path.rounds(60).last().unwrap();
         assert!((22..=24).contains(&last), "a slower path: {last}");
+    }
+
+    /// The route changed while nothing was in flight: what seems to be a queue is not.
+    #[test]
+    fn the_least_rtt_is_measured_anew_after_silence() {
+        let mut path = Path::new(20, 0, 30);
+        path.rounds(30);
+        path.micros = 200_000;
+        let (now, idle) = (crate::Instant::ZERO, Duration::from_secs(1));
+        path.vegas.on_idle(&Idle {
+            now,
+            idle,
+            rto: None,
+            initial_window: MSS,
+            app_limited: true,
+            srtt: None,
+        });
+        let last = *path.rounds(30).last().unwrap();
+        assert!((32..=37).contains(&last), "its first round had three in the queue: {last}");
     }
 
     /// Whatever it begins with, as long as it has seen the path without a queue: there is no room in which windows may differ.

@@ -257,7 +257,8 @@ impl Connection {
     #[inline(never)]
     fn report_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
-        let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
+        let paced = self.pacing_rate(&cx.config).is_some();
+        let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss, paced });
         if full != FullPath::default() {
             self.path_is_full(cx, full);
         }

@@ -111,9 +111,12 @@ impl Connection {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
+        self.snd.queue.begin_flight(cx.now);
+        if !self.snd.queue.round_mut().is_some_and(Round::count_silence) {
+            return;
+        }
         let app_limited = self.snd.queue.is_app_limited();
         let written_after = !self.snd.queue.round().has_begun();
-        self.snd.queue.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
         let decays = written_after && cx.config.tcp_slow_start_after_idle;
         let rto = decays.then(|| self.rtt.rto());

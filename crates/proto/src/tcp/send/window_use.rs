@@ -29,6 +29,8 @@ pub(in crate::tcp) struct Sent {
 pub(crate) struct Round {
     /// The window was full.
     filled: bool,
+    /// The silence before it has been accounted for, though nothing of it may have been sent.
+    silence_counted: bool,
     /// Most bytes outstanding, or when the window was last full.
     most: u32,
     /// It ends with the acknowledgement of this.
@@ -36,7 +38,8 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub(in crate::tcp) const NONE: Round = Round { filled: false, most: 0, until: SeqNum(0) };
+    pub(in crate::tcp) const NONE: Round =
+        Round { filled: false, silence_counted: false, most: 0, until: SeqNum(0) };
 
     /// The next one begins with the first byte sent.
     pub(in crate::tcp) fn at(seq: SeqNum) -> Round {
@@ -45,7 +48,7 @@ impl Round {
 
     /// The window is full with so much in flight, up to `nxt`.
     pub(in crate::tcp) fn full(in_flight: u32, nxt: SeqNum) -> Round {
-        Round { filled: true, most: in_flight, until: nxt }
+        Round { filled: true, most: in_flight, until: nxt, ..Round::NONE }
     }
 
     #[inline(always)]
@@ -53,8 +56,13 @@ impl Round {
         let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
         let new_round = sent.una.after_or_eq(self.until);
         if new_round || filled || (!self.filled && sent.outstanding > self.most) {
-            *self = Round { filled, most: sent.outstanding, until: sent.nxt };
+            *self = Round { filled, most: sent.outstanding, until: sent.nxt, ..Round::NONE };
         }
+    }
+
+    /// The silence before it counts once, however often what begins it has to wait.
+    pub(in crate::tcp) fn count_silence(&mut self) -> bool {
+        !core::mem::replace(&mut self.silence_counted, true)
     }
 
     /// Something of it was sent.

@@ -8,14 +8,15 @@ use crate::tcp::send::delivery::RateSample;
 pub(super) struct Rounds {
     /// Bytes delivered in all, modulo 2³² as all such counts here.
     pub(super) delivered: u32,
-    /// The round is over when something sent with this much delivered is acknowledged.
-    end: u32,
+    /// The round is over when something sent with this much delivered is acknowledged; `None` before the first, which may begin in the middle
+    /// of a connection.
+    end: Option<u32>,
     /// Rounds so far.
     pub(super) count: u32,
     /// This acknowledgement begins a round.
     pub(super) start: bool,
     /// As `end` and `start`, for the rounds by which losses are judged: they begin with the first loss.
-    loss_end: u32,
+    loss_end: Option<u32>,
     pub(super) loss_start: bool,
 }
 
@@ -24,7 +25,7 @@ impl Rounds {
         self.delivered = sample.total;
         self.loss_start = is_reached(sample.prior_delivered, self.loss_end);
         if self.loss_start {
-            self.loss_end = self.delivered;
+            self.loss_end = Some(self.delivered);
         }
         self.start = is_reached(sample.prior_delivered, self.end);
         if self.start {
@@ -35,17 +36,17 @@ impl Rounds {
 
     /// A round begins now.
     pub(super) fn restart(&mut self) {
-        self.end = self.delivered;
+        self.end = Some(self.delivered);
     }
 
     /// The first loss of a round.
     pub(super) fn begin_loss_round(&mut self) {
-        self.loss_end = self.delivered;
+        self.loss_end = Some(self.delivered);
     }
 }
 
-fn is_reached(count: u32, mark: u32) -> bool {
-    count.wrapping_sub(mark) as i32 >= 0
+fn is_reached(count: u32, mark: Option<u32>) -> bool {
+    mark.is_none_or(|mark| count.wrapping_sub(mark) as i32 >= 0)
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_round_ends_with_what_was_sent_after_it_began() {
-        let mut rounds = Rounds { delivered: u32::MAX - 999, end: u32::MAX - 999, ..Rounds::default() };
+        let mut rounds = Rounds { delivered: u32::MAX - 999, end: Some(u32::MAX - 999), ..Rounds::default() };
         let mut ack = |prior: u32, total: u32| {
             rounds.on_sample(&RateSample { prior_delivered: prior, total, ..rate_sample(1000, 0) });
             (rounds.start, rounds.count)
@@ -65,5 +66,17 @@ mod tests {
         assert_eq!(ack(0, 2000), (true, 2));
         assert_eq!(ack(1000, 3000), (false, 2));
         assert_eq!(ack(2000, 4000), (true, 3));
+    }
+
+    /// `TCP_CONGESTION` changed after three gigabytes.
+    #[test]
+    fn the_first_round_may_begin_in_the_middle_of_a_connection() {
+        let mut rounds = Rounds::default();
+        rounds.on_sample(&RateSample {
+            prior_delivered: 3 << 30,
+            total: (3 << 30) + 1000,
+            ..rate_sample(1000, 0)
+        });
+        assert!(rounds.start && rounds.loss_start);
     }
 }

@@ -14,6 +14,7 @@ pub(crate) struct Bytes;
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStart {
     hystart: HyStart,
+    /// In the first slow start, which ends with the first reduction (and goes on if that is undone).
     use_hystart: bool,
 }
 
@@ -51,7 +52,7 @@ impl Unit for Bytes {
     /// HyStart++ is for the first slow start only (RFC 9406 §4.3): not where ssthresh is known.
     #[inline(always)]
     fn slow_start(start: &Start) -> SlowStart {
-        SlowStart { hystart: HyStart::new(), use_hystart: start.hystart && start.ssthresh == u32::MAX }
+        SlowStart { hystart: HyStart::new(), use_hystart: start.hystart }
     }
 
     fn acknowledged(_slow_start: &mut SlowStart, acked: &Acked) -> u32 {
@@ -60,16 +61,13 @@ impl Unit for Bytes {
 
     fn grow_slow_start(cubic: &mut Cubic<Bytes>, acked: &Acked, bytes: u32) -> u32 {
         let slow_start = &mut cubic.slow_start;
-        let worth = match slow_start.use_hystart {
+        let worth = match slow_start.use_hystart && cubic.ssthresh == u32::MAX {
             true => slow_start.hystart.on_ack(acked),
             false => Worth::By(bytes.min(acked.most)),
         };
         match worth {
             Worth::By(bytes) => cubic.cwnd = cubic.cwnd.saturating_add(bytes).min(cubic.ssthresh),
-            Worth::Over => {
-                cubic.ssthresh = cubic.cwnd;
-                slow_start.use_hystart = false;
-            }
+            Worth::Over => cubic.ssthresh = cubic.cwnd,
         }
         0
     }
@@ -106,10 +104,9 @@ impl Unit for Bytes {
 
     fn on_loss(cubic: &mut Cubic<Bytes>, _lost: &Lost, before: u32) {
         cubic.avoidance.get_or_insert_default().growth.cwnd_prior = before;
-        cubic.slow_start.use_hystart = false;
     }
 
-    /// RFC 9438 §4.9.1, but for the epoch, which begins anew.
+    /// Windows come back (RFC 9438 §4.9.1), and an epoch begins.
     fn on_undo(avoidance: &mut Avoidance<Bytes>) {
         avoidance.clock = Clock::Unset;
     }

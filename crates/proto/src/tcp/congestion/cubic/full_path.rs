@@ -1,5 +1,5 @@
 //! The older HyStart (Ha and Rhee, 2011), as Linux has it: slow start ends at once, when the acknowledgements of a round come in an ACK train
-//! as long as half of the least delay, or when the round's delay has grown by an eighth.
+//! as long as half of the least delay (of all of it where pacing spreads them), or when the round's delay has grown by an eighth.
 
 use super::super::{FullPath, RoundTrip};
 use wire::SeqNum;
@@ -34,7 +34,8 @@ impl Search {
             return FullPath::default();
         }
         let now = (sample.now.as_nanos() / 1000) as u32;
-        if self.end.is_none_or(|end| sample.una.after(end)) {
+        // An end of two gigabytes ago seems to lie ahead.
+        if self.end.is_none_or(|end| sample.una.after(end) || end.after(sample.nxt)) {
             *self = Search {
                 begun_at: now,
                 last_at: now,
@@ -46,16 +47,17 @@ impl Search {
         if window < LOW_WINDOW {
             return FullPath::default();
         }
-        let found = self.signs(now, delay, least_delay);
+        let found = self.signs(sample.paced, now, delay, least_delay);
         self.found = found.train || found.delay;
         found
     }
 
-    fn signs(&mut self, now: u32, delay: u32, least_delay: u32) -> FullPath {
+    fn signs(&mut self, paced: bool, now: u32, delay: u32, least_delay: u32) -> FullPath {
         let mut found = FullPath::default();
         if now.wrapping_sub(self.last_at) <= TRAIN_GAP_MICROS {
             self.last_at = now;
-            found.train = now.wrapping_sub(self.begun_at) > least_delay.saturating_add(BURST_MICROS) / 2;
+            let longest = least_delay.saturating_add(BURST_MICROS) >> u32::from(!paced);
+            found.train = now.wrapping_sub(self.begun_at) > longest;
         }
         self.delay = self.delay.min(delay);
         if self.samples < MIN_SAMPLES {

@@ -147,7 +147,7 @@ impl Avoidance<Segments> {
                 self.growth.reno = window;
             }
             let elapsed = self.elapsed(acked.now, window, acked.smss);
-            let least_delay = u64::from(least_delay / 1000) * NANOS_PER_MS;
+            let least_delay = u64::from(least_delay.div_ceil(1000)) * NANOS_PER_MS;
             let target = self.w_cubic(Segments::ticks(elapsed + least_delay), acked.smss);
             self.growth.per = match target.checked_sub(window.into()) {
                 Some(0) | None => window.saturating_mul(100),

@@ -177,30 +177,38 @@ fn time_without_use_is_not_counted() {
     assert_eq!([idle.cwnd, unused.cwnd], [busy.cwnd; 2]);
 }
 
+/// Also where a loss had ended it that was none.
 #[test]
 fn slow_start_passes_into_avoidance_where_the_rtt_grows() {
-    let mut cubic = cubic(10, u32::MAX);
-    let (mut una, mut nxt) = (0u32, 10 * MSS);
-    for number in 0..12u64 {
-        for _ in 0..(nxt - una) / MSS {
-            // The path holds 40 segments; each one more waits a millisecond.
-            let queue = u64::from((cubic.cwnd / MSS).saturating_sub(40));
-            let rtt = Duration::from_millis(40 + queue);
-            una += MSS;
-            cubic.on_ack(&Acked {
-                una: wire::SeqNum(una),
-                nxt: wire::SeqNum(nxt),
-                rtt: Some(rtt),
-                srtt: rtt,
-                ..acked(number * 50, MSS, MSS)
-            });
-            nxt = una + cubic.cwnd / MSS * MSS;
+    for undone in [false, true] {
+        let mut cubic = cubic(10, u32::MAX);
+        if undone {
+            let before = (cubic.cwnd, cubic.ssthresh);
+            cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout: true, left: 0, again: false });
+            cubic.on_undo(before.0, before.1);
         }
+        let (mut una, mut nxt) = (0u32, 10 * MSS);
+        for number in 0..12u64 {
+            for _ in 0..(nxt - una) / MSS {
+                // The path holds 40 segments; each one more waits a millisecond.
+                let queue = u64::from((cubic.cwnd / MSS).saturating_sub(40));
+                let rtt = Duration::from_millis(40 + queue);
+                una += MSS;
+                cubic.on_ack(&Acked {
+                    una: wire::SeqNum(una),
+                    nxt: wire::SeqNum(nxt),
+                    rtt: Some(rtt),
+                    srtt: rtt,
+                    ..acked(number * 50, MSS, MSS)
+                });
+                nxt = una + cubic.cwnd / MSS * MSS;
+            }
+        }
+        assert_ne!(cubic.ssthresh, u32::MAX, "slow start has ended without loss");
+        // Noticed with 80 in flight; five rounds more at a quarter of the growth.
+        assert!((200 * MSS..270 * MSS).contains(&cubic.ssthresh), "{}", cubic.ssthresh);
+        assert_eq!((avoidance(&mut cubic).k, avoidance(&mut cubic).w_max), (0, cubic.ssthresh));
     }
-    assert_ne!(cubic.ssthresh, u32::MAX, "slow start has ended without loss");
-    // Noticed with 80 in flight; five rounds more at a quarter of the growth.
-    assert!((200 * MSS..270 * MSS).contains(&cubic.ssthresh), "{}", cubic.ssthresh);
-    assert_eq!((avoidance(&mut cubic).k, avoidance(&mut cubic).w_max), (0, cubic.ssthresh));
 }
 
 /// Neither huge times nor huge windows overflow.

@@ -10,10 +10,15 @@ use wire::SeqNum;
 const MSS: u32 = 1000;
 
 /// An acknowledgement at `ms` up to `una`, sample and all.
-fn ack(it: &mut Cubic<Segments>, (ms, rtt): (u64, u64), una: u32, nxt: u32, bytes: u32) {
+fn ack(it: &mut Cubic<Segments>, times: (u64, u64), una: u32, nxt: u32, bytes: u32) {
+    ack_paced(it, false, times, una, nxt, bytes);
+}
+
+fn ack_paced(it: &mut Cubic<Segments>, paced: bool, (ms, rtt): (u64, u64), una: u32, nxt: u32, bytes: u32) {
     let (una, nxt) = (SeqNum(una), SeqNum(nxt));
     let acked = Acked { una, nxt, ..acked(ms, bytes, MSS) };
-    it.on_round_trip(&RoundTrip { now: acked.now, rtt: Duration::from_millis(rtt), una, nxt, smss: MSS });
+    let rtt = Duration::from_millis(rtt);
+    it.on_round_trip(&RoundTrip { now: acked.now, rtt, una, nxt, smss: MSS, paced });
     it.on_ack(&acked);
 }
 
@@ -73,19 +78,22 @@ fn a_delay_that_grows_by_an_eighth_ends_slow_start() {
     assert_eq!(it.cwnd(), 36 * MSS);
 }
 
-/// Acknowledgements a millisecond apart for more than half of the least delay, and a millisecond for bursts.
+/// Acknowledgements a millisecond apart for more than half of the least delay, and a millisecond for bursts; for all of it where pacing may
+/// have spread the segments.
 #[test]
 fn a_train_of_half_the_delay_ends_slow_start() {
-    let mut it = cubic(16 * MSS);
-    it.slow_start.least_delay = 20_000;
-    let mut ended = None;
-    for n in 0..16u32 {
-        ack(&mut it, (n.into(), 20), (n + 1) * MSS, 40 * MSS, MSS);
-        if it.ssthresh() < u32::MAX {
-            ended.get_or_insert(n);
+    for (paced, last, ssthresh) in [(false, 11, 27 * MSS), (true, 22, 38 * MSS)] {
+        let mut it = cubic(16 * MSS);
+        it.slow_start.least_delay = 20_000;
+        let mut ended = None;
+        for n in 0..30u32 {
+            ack_paced(&mut it, paced, (n.into(), 20), (n + 1) * MSS, 40 * MSS, MSS);
+            if it.ssthresh() < u32::MAX {
+                ended.get_or_insert(n);
+            }
         }
+        assert_eq!((ended, it.ssthresh()), (Some(last), ssthresh), "paced: {paced}");
     }
-    assert_eq!((ended, it.ssthresh()), (Some(11), 27 * MSS));
 }
 
 /// A time-out forgets the plateau and the delay; a second within the recovery leaves ssthresh.
