@@ -64,8 +64,8 @@ impl Bbr {
     }
 
     /// One segment per least round trip. Time-outs one after the other leave samples of a segment per time-out, which loss lowers further:
-    /// without a floor the next segment would wait for hours, and no better sample could come. No path is slower than this, for the
-    /// round trip of a full segment holds the time that its bits take.
+    /// without a floor the next segment would wait for hours, and no better sample could come. A path is slower than this only if its
+    /// least round trip was that of small packets; there the window holds the sender back.
     fn least_rate(&self) -> u64 {
         let least = self.min_rtt.value.map_or(u128::MAX, |min_rtt| min_rtt.as_micros());
         (u128::from(self.control.smss) * 1_000_000 / least.max(1)) as u64
