@@ -54,7 +54,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "ADDR/LEN", requires = "tun")]
     address: Vec<Cidr>,
     /// Say what would be sent, and send nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     dry_run: bool,
     /// JSON instead of text.
     #[arg(long)]

@@ -60,7 +60,7 @@ use std::process::ExitCode;
     after_help = "Start with:\n  firstbyte lab fast-open --rtt 170ms --count 10      no root, no network\n  \
                   sudo firstbyte serve                                then: curl --tcp-fastopen http://10.77.0.2/\n  \
                   sudo firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
-                  Exit codes: 0 done, 1 the job failed, 2 wrong arguments."
+                  Exit codes: 0 done, 1 the job failed, 2 wrong arguments (doctor's say more: firstbyte doctor --help)."
 )]
 struct Cli {
     #[command(subcommand)]

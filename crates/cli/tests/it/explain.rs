@@ -117,4 +117,7 @@ fn a_dry_run_sends_nothing_and_says_what_it_would() {
         "{said}"
     );
     assert!(said.contains("At most 40 packets"), "{said}");
+    let output = run(&["explain", "--dry-run", "--json", "host.invalid:81"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).contains("'--dry-run' cannot be used with '--json'"), "{}", stderr(&output));
 }
