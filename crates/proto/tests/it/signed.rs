@@ -1,6 +1,6 @@
 //! Segments signed by MD5 (RFC 2385): who has a key for a peer takes nothing else from it, and says nothing without.
 
-use crate::pair::{CLIENT, Pair, SERVER};
+use crate::pair::{CLIENT, Pair, SERVER, ethernet};
 use crate::peer::{Peer, pattern};
 use crate::random::Random;
 use proto::*;
@@ -196,4 +196,26 @@ fn a_signature_that_nobody_expects_is_dropped() {
     assert!(p.stack.accept(p.now, listener).is_err());
     p.send("A 1 ack 1");
     p.accept(listener);
+}
+
+/// A stack that takes up a signed connection need not have had a socket with a key before.
+#[test]
+fn a_signed_connection_goes_on_in_another_stack() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    let now = pair.now;
+    let saved = pair.stacks[SERVER].save_connection(now, child).unwrap();
+    pair.stacks[SERVER] = Stack::new(Config::default(), ethernet(), [3; 32]);
+    pair.stacks[SERVER].add_address("10.0.0.2".parse().unwrap(), 24);
+    let options = keys("10.0.0.1", 32, "one");
+    let child = pair.stacks[SERVER].restore_connection(now, &saved, options).unwrap();
+    for (side, id) in [(CLIENT, id), (SERVER, child)] {
+        pair.write(side, id, b"hello");
+    }
+    pair.run(200);
+    assert_eq!(pair.read(CLIENT, id), Ok(b"hello".to_vec()));
+    assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
 }

@@ -1,6 +1,7 @@
 //! Verbs that move a connection from one stack to another without its peer, and put one together by hand.
 
 use super::ports::Claim;
+use crate::socket_options::Options;
 use crate::stack::Stack;
 use crate::tcp::connection::Connection;
 use crate::{
@@ -117,8 +118,10 @@ impl Stack {
             self.recycle(&name);
         }
         let ts_offset = self.timestamp_offset(&name.tuple);
+        let socket = Options::from(socket);
+        self.enable_hooks(&socket.rare);
         let begin = (State::Established, snd_nxt - 1);
-        let id = self.begin_connection(now, name, begin, socket.into(), None);
+        let id = self.begin_connection(now, name, begin, socket, None);
         let cx = self.shared.context(now);
         if let Some(connection) = self.connections.get_mut(id.index) {
             connection.ts_offset = ts_offset;
