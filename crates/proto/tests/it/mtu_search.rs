@@ -153,13 +153,22 @@ fn the_search_is_repeated_after_an_interval() {
 
 /// A megabyte over a path of 40 ms that drops whatever has more than 1200 bytes of payload, and says nothing. Milliseconds until it is
 /// there, and the size of segments then; `None`: it is not within two minutes.
-fn through_a_black_hole(probing: u32) -> Option<(u64, u16)> {
+fn through_a_black_hole(probing: u32, is_signed: bool) -> Option<(u64, u16)> {
     const BYTES: usize = 1_000_000;
     let config = Config::default().tcp_mtu_probing(probing);
     let mut pair = Pair::new(config, Config::default(), 20);
     pair.filter = Box::new(|sent| sent.len <= 1200);
-    let listener = pair.listen(0);
-    let id = pair.connect(ConnectOptions::default());
+    let socket = |peer: &str| {
+        let mut md5_keys = Md5Keys::default();
+        let (address, secret) = (peer.parse().unwrap(), b"a key"[..].into());
+        if is_signed {
+            md5_keys.insert(Md5Key { address, prefix_len: 32, of_domain: false, secret });
+        }
+        SocketOptions { md5_keys, ..SocketOptions::default() }
+    };
+    let options = ListenOptions { socket: socket("10.0.0.1"), ..ListenOptions::default() };
+    let listener = pair.stacks[SERVER].listen(pair.now, pair.server, options).unwrap();
+    let id = pair.connect(ConnectOptions { socket: socket("10.0.0.2"), ..ConnectOptions::default() });
     pair.run(500);
     let child = pair.accept(listener).unwrap();
     let data = pattern(1, BYTES);
@@ -179,11 +188,20 @@ fn through_a_black_hole(probing: u32) -> Option<(u64, u16)> {
 /// Our default finds the way, and nearly the largest segments that get through. Without probing the connection would hang.
 #[test]
 fn a_path_that_swallows_large_packets_is_found_out() {
-    let (took, mss) = through_a_black_hole(Config::default().tcp_mtu_probing).expect("all of it arrives");
+    let (took, mss) =
+        through_a_black_hole(Config::default().tcp_mtu_probing, false).expect("all of it arrives");
     assert!(took < 20_000, "{took} ms");
     assert!((1190..=1200).contains(&mss), "{mss}");
-    assert_eq!(through_a_black_hole(0), None);
-    let (took, mss) = through_a_black_hole(2).expect("all of it arrives");
+    assert_eq!(through_a_black_hole(0, false), None);
+    let (took, mss) = through_a_black_hole(2, false).expect("all of it arrives");
+    assert!(took < 2000, "{took} ms: no time-out");
+    assert!((1190..=1200).contains(&mss), "{mss}");
+}
+
+/// A signature, which takes 20 bytes of every packet, is no obstacle: a probe is one packet all the same.
+#[test]
+fn probes_of_a_signed_connection_are_as_large_as_they_say() {
+    let (took, mss) = through_a_black_hole(2, true).expect("all of it arrives");
     assert!(took < 2000, "{took} ms: no time-out");
     assert!((1190..=1200).contains(&mss), "{mss}");
 }

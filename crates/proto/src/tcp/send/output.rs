@@ -300,9 +300,10 @@ impl Connection {
         fin: bool,
         packet: &mut TxPacket,
     ) -> bool {
-        // Each segment has a signature of its own, and an urgent pointer: whoever cuts a burst copies it.
+        let probes = self.special.is_some() && self.is_mtu_probe(seq, len);
+        // Each segment has a signature of its own, and an urgent pointer: whoever cuts a burst copies it. A probe is not cut.
         let alone = self.md5_key().is_some() || self.special.is_some() && self.urgent_pointer(seq).is_some();
-        let most = if alone { self.segment_max().into() } else { u32::MAX };
+        let most = if alone && !probes { self.segment_max().into() } else { u32::MAX };
         let (len, fin) = (len.min(most), fin && len <= most);
         // What is owed goes along: one timer is enough then, for what is sent.
         self.timers.stop(Timer::DelayedAck);
@@ -311,7 +312,7 @@ impl Connection {
         let unit = self.segment_unit();
         let now = if again { time_of_repetition(cx) } else { cx.now };
         let segment = u32::from(self.segment_max());
-        let whole = if self.special.is_some() && self.is_mtu_probe(seq, len) { len } else { segment };
+        let whole = if probes { len } else { segment };
         let sending = Sending { now, in_flight: self.pipe(), unit, packet: whole, again };
         let (taken, push) = self.snd.queue.transmit(sending, seq, len, &mut packet.shared);
         let is_probe = self.special.is_some() && self.is_mtu_probe(seq, taken);

@@ -189,7 +189,7 @@ impl Connection {
     }
 
     /// Bytes of the options of every segment.
-    fn every_option_len(&self) -> u16 {
+    pub(in crate::tcp) fn every_option_len(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         timestamps + self.signature_len()
     }

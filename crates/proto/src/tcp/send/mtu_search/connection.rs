@@ -4,7 +4,7 @@ use super::{ALWAYS, BLACK_HOLES, MtuSearch, Next, Probe, WINDOW_MIN};
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::observe::tcp_info::{self, CaState};
-use crate::tcp::open::negotiation::{self, TIMESTAMPS_LEN};
+use crate::tcp::open::negotiation;
 use crate::tcp::rare::special::Special;
 use crate::{Config, Instant, State};
 use alloc::boxed::Box;
@@ -19,10 +19,9 @@ impl Connection {
         self.special.as_deref_mut()?.mtu_search.as_deref_mut()
     }
 
-    /// Of every packet: IP and TCP header, and timestamps.
+    /// Of every packet: IP and TCP header, timestamps and signature.
     fn overhead(&self) -> u16 {
-        let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        self.tuple.ip_header_len() as u16 + 20 + timestamps
+        self.tuple.ip_header_len() as u16 + 20 + self.every_option_len()
     }
 
     /// The largest packet worth trying: what the peer takes.
