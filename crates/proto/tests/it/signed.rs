@@ -219,3 +219,40 @@ fn a_signed_connection_goes_on_in_another_stack() {
     assert_eq!(pair.read(CLIENT, id), Ok(b"hello".to_vec()));
     assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
 }
+
+/// Nobody has a key for the tuple any more when it leaves.
+#[test]
+fn the_reset_that_ends_a_connection_is_signed_although_nobody_listens() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    let now = pair.now;
+    pair.stacks[SERVER].close_listener(now, listener);
+    pair.stacks[SERVER].close(now, child);
+    pair.write(CLIENT, id, b"who reads this?");
+    pair.run(200);
+    assert_eq!(pair.read(CLIENT, id), Err(ReadError::Closed(CloseReason::Reset)));
+}
+
+/// Of three clients that believe themselves connected the last found the queue full.
+#[test]
+fn resets_of_a_listener_that_closes_are_signed() {
+    let mut pair = Pair::ours();
+    let options =
+        ListenOptions { socket: keys("10.0.0.1", 32, "one"), backlog: 1, ..ListenOptions::default() };
+    let listener = pair.stacks[SERVER].listen(pair.now, pair.server, options).unwrap();
+    let ids = [200, 0, 200].map(|ms| {
+        let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+        pair.run(ms);
+        id
+    });
+    assert_eq!(pair.stacks[SERVER].table_sizes().requests, 1);
+    let now = pair.now;
+    pair.stacks[SERVER].close_listener(now, listener);
+    pair.run(200);
+    for id in ids {
+        assert_eq!(pair.read(CLIENT, id), Err(ReadError::Closed(CloseReason::Reset)));
+    }
+}

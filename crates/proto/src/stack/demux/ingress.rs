@@ -442,6 +442,10 @@ impl Stack {
             options: TcpOptions::default(),
         };
         self.reply(tuple.local, tuple.peer, &header);
+        if self.hooks.is_some() {
+            // It may be the last word of a connection, or of a listener.
+            self.sign_reply(tuple);
+        }
     }
 
     /// A packet of no connection.

@@ -50,6 +50,11 @@ impl Replies {
         self.end -= usize::from(!self.is_empty());
     }
 
+    /// What was pushed last, if it still waits.
+    pub(in crate::stack) fn last_mut(&mut self) -> Option<&mut TxPacket> {
+        self.places[self.first..self.end].last_mut()
+    }
+
     /// Takes out the last of those that are `wanted`.
     #[cold]
     pub(in crate::stack) fn take_last(&mut self, wanted: impl Fn(&TxPacket) -> bool) -> Option<TxPacket> {

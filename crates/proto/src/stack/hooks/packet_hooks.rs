@@ -3,11 +3,10 @@
 //!
 //! Until a socket sets one of these options there are no hooks, and a packet costs one look at a null pointer.
 
-use super::signing::Signing;
+use super::signing::{Signing, tuple_of};
 use crate::socket_options::RareOptions;
 use crate::stack::Stack;
 use crate::stack::demux::holders::Holder;
-use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, ListenerId};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -160,10 +159,7 @@ impl Stack {
 
     /// The transmit delay of the packet's connection; for a SYN-ACK, its listener's (Linux's `tcp_add_tx_delay`).
     fn tx_delay_of(&self, packet: &TxPacket) -> Duration {
-        let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
-            return Duration::ZERO;
-        };
-        let tuple = FourTuple { local, local_port, peer, peer_port };
+        let Some(tuple) = tuple_of(packet) else { return Duration::ZERO };
         let options = match self.holder_of(&tuple) {
             Some(Holder::Connection(index)) => self.connections.get(index).map(|found| &found.options),
             Some(Holder::Request(index)) => {

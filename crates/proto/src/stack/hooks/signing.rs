@@ -118,20 +118,35 @@ impl Stack {
     }
 
     /// Signs a packet that leaves, if its socket has a key for its peer. False: it cannot be, and must not leave.
-    pub(in crate::stack) fn sign(&mut self, packet: &mut TxPacket) -> bool {
-        let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
-            return true;
-        };
-        let tuple = FourTuple { local, local_port, peer, peer_port };
-        let key = match self.owner_of(tuple.hash(&self.hash_key), &tuple) {
-            Owner::Socket(keys) => keys.for_peer(peer.to_ip()).cloned(),
-            Owner::TimeWait => {
-                self.hooks.as_deref().and_then(|hooks| hooks.signing.parted.get(&tuple)).cloned()
-            }
-            Owner::Nobody => None,
-        };
+    pub(in crate::stack) fn sign(&self, packet: &mut TxPacket) -> bool {
+        let key = tuple_of(packet).and_then(|tuple| self.key_of(&tuple));
         key.is_none_or(|key| packet.sign(&key.secret))
     }
+
+    /// The key by which packets of this tuple are signed.
+    fn key_of(&self, tuple: &FourTuple) -> Option<Md5Key> {
+        match self.owner_of(tuple.hash(&self.hash_key), tuple) {
+            Owner::Socket(keys) => keys.for_peer(tuple.peer.to_ip()).cloned(),
+            Owner::TimeWait => self.hooks.as_deref()?.signing.parted.get(tuple).cloned(),
+            Owner::Nobody => None,
+        }
+    }
+
+    /// Signs the reply to this tuple that was queued last: whose it was may not be known any more when it leaves.
+    #[cold]
+    pub(in crate::stack) fn sign_reply(&mut self, tuple: &FourTuple) {
+        if let Some(key) = self.key_of(tuple)
+            && let Some(packet) = self.replies.last_mut().filter(|packet| tuple_of(packet) == Some(*tuple))
+        {
+            packet.sign(&key.secret);
+        }
+    }
+}
+
+/// Of a packet of ours.
+pub(super) fn tuple_of(packet: &TxPacket) -> Option<FourTuple> {
+    let ((local, local_port), (peer, peer_port)) = wire::ends_of(packet.header())?;
+    Some(FourTuple { local, local_port, peer, peer_port })
 }
 
 impl Connection {
