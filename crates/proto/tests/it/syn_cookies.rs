@@ -409,3 +409,35 @@ fn a_cookie_ends_the_request_of_a_repeated_syn() {
         p.expect_nothing_for(10_000);
     }
 }
+
+/// A SYN cookie comes back after another listener has joined those who share the port, or the one that sent it has closed: whoever the client is dealt
+/// to now takes it (Linux keeps one `synq_overflow_ts` for all of them).
+#[test]
+fn whoever_shares_the_port_takes_a_cookie() {
+    for joins in [true, false] {
+        for mut p in servers(2) {
+            let options = ListenOptions { share_port: true, backlog: 20, ..ListenOptions::default() };
+            let mut listeners = vec![p.listen_with(options.clone())];
+            if !joins {
+                listeners.push(p.listen_with(options.clone()));
+            }
+            for port in 0..16 {
+                p.remote.set_port(40_000 + port);
+                p.send("S 0 <mss 1460>");
+                p.expect("SA 0 ack 1");
+                p.skip(1);
+            }
+            if joins {
+                listeners.push(p.listen_with(options));
+            } else {
+                p.stack.close_listener(p.now, listeners.remove(0));
+            }
+            for port in 0..16 {
+                p.remote.set_port(40_000 + port);
+                p.send("A 1 ack 1");
+            }
+            assert_eq!(cookies(&p), [16, 16, 0], "{joins}");
+            p.expect_nothing();
+        }
+    }
+}

@@ -46,6 +46,7 @@ impl Stack {
         let (index, generation) = self.listeners.insert(listener);
         let id = ListenerId { index, generation };
         same_port.push(id);
+        self.share_cookies(id);
         self.enable_hooks(&socket);
         Ok(id)
     }

@@ -11,19 +11,39 @@ use alloc::vec::Vec;
 impl Stack {
     /// Hands over a listener's requests and the connections it has not accepted; what nobody takes stays.
     pub(in crate::stack) fn bequeath(&mut self, now: Instant, id: ListenerId) {
-        let Some(listener) = self.listener(id).filter(|listener| listener.share_port) else { return };
-        if !self.shared.config.tcp_migrate_req {
+        self.share_cookies(id);
+        if !self.shared.config.tcp_migrate_req || self.listener(id).is_none_or(|own| !own.share_port) {
             return;
         }
+        let heirs = self.sharers(id);
+        self.bequeath_requests(id, &heirs);
+        self.bequeath_connections(id, &heirs);
+        heirs.into_iter().for_each(|heir| self.admit_waiting(now, heir));
+    }
+
+    /// One who shares a port begins to listen, or is about to close: the clients are dealt out anew, those who were sent a SYN cookie among
+    /// them. Whoever gets them takes it (Linux keeps one `synq_overflow_ts` for all).
+    pub(in crate::stack) fn share_cookies(&mut self, id: ListenerId) {
+        let Some(listener) = self.listener(id).filter(|listener| listener.share_port) else { return };
+        let own = listener.cookie_sent_at;
+        let sharers = self.sharers(id);
+        let theirs = sharers.iter().filter_map(|other| self.listener(*other)?.cookie_sent_at).max();
+        let latest = own.max(theirs);
+        for other in sharers.into_iter().chain([id]) {
+            if let Some(listener) = self.listener_mut(other) {
+                listener.cookie_sent_at = latest;
+            }
+        }
+    }
+
+    /// The others that share a listener's port and address.
+    fn sharers(&self, id: ListenerId) -> Vec<ListenerId> {
+        let Some(listener) = self.listener(id) else { return Vec::new() };
         let shares = |other: &ListenerId| {
             self.listener(*other).is_some_and(|other| other.has_place_of(listener) && other.share_port)
         };
         let same_port = self.listeners_by_port.get(&listener.local.port()).into_iter().flatten();
-        let heirs: Vec<ListenerId> =
-            same_port.copied().filter(|other| *other != id && shares(other)).collect();
-        self.bequeath_requests(id, &heirs);
-        self.bequeath_connections(id, &heirs);
-        heirs.into_iter().for_each(|heir| self.admit_waiting(now, heir));
+        same_port.copied().filter(|other| *other != id && shares(other)).collect()
     }
 
     fn bequeath_requests(&mut self, id: ListenerId, heirs: &[ListenerId]) {
