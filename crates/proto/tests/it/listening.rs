@@ -512,3 +512,24 @@ fn a_pending_fast_open_child_is_left_to_those_who_share_the_port() {
     let id = p.accept(heir);
     assert_eq!(p.read(id).unwrap().len(), 10);
 }
+
+/// A listener of IPv6 alone shares the port of one for both: it takes over what it could have been dealt.
+#[test]
+fn nobody_inherits_clients_of_another_family() {
+    let mut p = Peer::new(Config::linux().tcp_migrate_req(true));
+    let any = "[::]:80".parse().unwrap();
+    let options = |v6_only| ListenOptions { v6_only, share_port: true, ..ListenOptions::default() };
+    let both = p.stack.listen(p.now, any, options(false)).unwrap();
+    let v6_only = p.stack.listen(p.now, any, options(true)).unwrap();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("A 1 ack 1");
+    half_open(&mut p, 1);
+    p.stack.close_listener(p.now, both);
+    p.remote.set_port(40_000);
+    p.expect("RA 1 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.migrate_req_success, counters.migrate_req_failure), (0, 2));
+    assert!(p.stack.accept(p.now, v6_only).is_err());
+    assert_eq!(p.sizes(), (0, 0, 0));
+}

@@ -92,14 +92,15 @@ impl Stack {
         }
     }
 
-    /// Who takes over this client.
+    /// Who takes over this client, of those it could have been dealt to.
     fn heir(&mut self, tuple: &FourTuple, heirs: &[ListenerId]) -> Option<ListenerId> {
+        let fits = |id: &&ListenerId| self.listener(**id).is_some_and(|heir| heir.fit(tuple).is_some());
+        let count = heirs.iter().filter(fits).count() as u64;
+        let turn = tuple.hash(&self.hash_key).checked_rem(count);
+        let heir = turn.and_then(|turn| heirs.iter().filter(fits).nth(turn as usize)).copied();
         let counters = &mut self.shared.counters;
-        if heirs.is_empty() {
-            counters.migrate_req_failure += 1;
-            return None;
-        }
-        counters.migrate_req_success += 1;
-        heirs.get((tuple.hash(&self.hash_key) % heirs.len() as u64) as usize).copied()
+        counters.migrate_req_success += u64::from(heir.is_some());
+        counters.migrate_req_failure += u64::from(heir.is_none());
+        heir
     }
 }
