@@ -256,3 +256,42 @@ fn resets_of_a_listener_that_closes_are_signed() {
         assert_eq!(pair.read(CLIENT, id), Err(ReadError::Closed(CloseReason::Reset)));
     }
 }
+
+/// A client whose port is always the same.
+fn connect_again(pair: &mut Pair, socket: SocketOptions) -> ConnId {
+    let local = Some("10.0.0.1:5000".parse().unwrap());
+    pair.connect(ConnectOptions { socket, local, ..ConnectOptions::default() })
+}
+
+/// It closes first, so that the server keeps TIME-WAIT; the server's end.
+fn close_at_server(pair: &mut Pair, listener: ListenerId, id: ConnId) {
+    pair.run(200);
+    let child = pair.accept(listener).expect("accepted");
+    let now = pair.now;
+    pair.stacks[SERVER].close(now, child);
+    pair.run(200);
+    let now = pair.now;
+    pair.stacks[CLIENT].close(now, id);
+    pair.run(200);
+    assert_eq!(pair.stacks[SERVER].table_sizes().time_wait, 1);
+}
+
+/// Who comes by way of TIME-WAIT comes to the listener, and must sign as everybody.
+#[test]
+fn a_syn_into_time_wait_is_signed_as_the_listener_asks() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect_again(&mut pair, keys("10.0.0.2", 32, "one"));
+    close_at_server(&mut pair, listener, id);
+    let before = pair.log.len();
+    let id = connect_again(&mut pair, SocketOptions::default());
+    pair.run(200);
+    let sizes = pair.stacks[SERVER].table_sizes();
+    assert_eq!((sizes.requests, sizes.time_wait, pair.log.len() - before), (0, 1, 1));
+    assert_eq!(pair.stacks[SERVER].counters().md5_not_found, 1);
+    let now = pair.now;
+    pair.stacks[CLIENT].abort(now, id);
+    connect_again(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    assert!(pair.accept(listener).is_some());
+}

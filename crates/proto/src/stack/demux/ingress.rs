@@ -374,8 +374,11 @@ impl Stack {
             }
             TimeWaitAction::AcceptSyn { min_isn } => match self.find_listener(&entry.tuple) {
                 Some(listener) => {
-                    self.time_wait.remove(index);
-                    self.for_listener(now, listener, self.name(entry.tuple), segment, Some(min_isn));
+                    let looks = segment.header.options.md5 || self.hooks.is_some();
+                    if !looks || self.is_signed_for(listener, &entry.tuple, segment) {
+                        self.time_wait.remove(index);
+                        self.for_listener(now, listener, self.name(entry.tuple), segment, Some(min_isn));
+                    }
                 }
                 // Nobody would accept it: it is one of the old connection's, as any other (RFC 5961 §4.2).
                 None => self.acknowledge_time_wait(now, index, &facts),

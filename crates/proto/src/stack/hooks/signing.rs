@@ -8,7 +8,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::time_wait::TimeWaitTable;
 use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Instant, Md5Keys, OptionError};
+use crate::{ConnId, DropReason, Instant, ListenerId, Md5Keys, OptionError};
 use alloc::collections::BTreeMap;
 use wire::{SIGNATURE_LEN, TCP_HEADER_LEN, TxPacket, signature, signature_in};
 
@@ -97,6 +97,24 @@ impl Stack {
             }
             Owner::Nobody => return true,
         };
+        self.is_signed_by(&keys, tuple, segment)
+    }
+
+    /// May this listener look at a segment that came by way of TIME-WAIT, whose keys it was not held to (Linux's `tcp_inbound_hash` behind
+    /// `process` in `tcp_v4_rcv`)?
+    #[cold]
+    pub(in crate::stack) fn is_signed_for(
+        &mut self,
+        id: ListenerId,
+        tuple: &FourTuple,
+        segment: &Segment,
+    ) -> bool {
+        let keys = self.listener(id).map(|listener| listener.socket.rare.md5_keys.clone());
+        keys.is_none_or(|keys| self.is_signed_by(&keys, tuple, segment))
+    }
+
+    fn is_signed_by(&mut self, keys: &Md5Keys, tuple: &FourTuple, segment: &Segment) -> bool {
+        let signed = segment.header.options.md5;
         let counters = &mut self.shared.counters;
         let wrong = match keys.for_peer(tuple.peer.to_ip()) {
             None if !signed => return true,
