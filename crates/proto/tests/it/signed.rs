@@ -295,3 +295,18 @@ fn a_syn_into_time_wait_is_signed_as_the_listener_asks() {
     pair.run(200);
     assert!(pair.accept(listener).is_some());
 }
+
+/// The next connection of a tuple in TIME-WAIT may have no key, and then its TIME-WAIT has none.
+#[test]
+fn time_wait_forgets_the_key_of_an_earlier_connection() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect_again(&mut pair, keys("10.0.0.2", 32, "one"));
+    close_at_server(&mut pair, listener, id);
+    let now = pair.now;
+    assert!(pair.stacks[SERVER].set_listen_options(now, listener, ListenOptions::default()));
+    let id = connect_again(&mut pair, SocketOptions::default());
+    close_at_server(&mut pair, listener, id);
+    let answer = pair.log.last().unwrap();
+    assert_eq!((answer.from, answer.short().as_str(), answer.header.options.md5), (SERVER, "A", false));
+}

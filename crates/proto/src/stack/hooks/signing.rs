@@ -31,8 +31,17 @@ impl Signing {
         self.header = segment.and_then(|segment| Some((*segment.first_chunk()?, segment.len() as u32)));
     }
 
-    /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was.
-    pub(in crate::stack) fn keep_key(&mut self, time_wait: &TimeWaitTable, tuple: FourTuple, key: Md5Key) {
+    /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was, or not at all.
+    pub(in crate::stack) fn keep_key(
+        &mut self,
+        time_wait: &TimeWaitTable,
+        tuple: FourTuple,
+        key: Option<Md5Key>,
+    ) {
+        let Some(key) = key else {
+            self.parted.remove(&tuple);
+            return;
+        };
         if self.parted.len() >= self.parted_max.max(PARTED_MIN) {
             self.parted.retain(|tuple, _| time_wait.lookup(tuple).is_some());
             self.parted_max = 2 * self.parted.len();

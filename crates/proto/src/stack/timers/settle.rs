@@ -104,10 +104,10 @@ impl Stack {
             cx.counters.time_wait += u64::from(!brief);
             cx.counters.time_wait_killed += u64::from(brief);
             let entry = time_wait_of(connection);
-            let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
+            let (tuple, key) = (connection.tuple, connection.md5_key().cloned());
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
             self.work.deadlines.note_other(now.plus_nanos(timeout));
-            if let (Some(hooks), Some((tuple, key))) = (&mut self.hooks, key) {
+            if let Some(hooks) = &mut self.hooks {
                 hooks.signing.keep_key(&self.time_wait, tuple, key);
             }
         }
