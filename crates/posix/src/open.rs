@@ -6,7 +6,9 @@ use crate::parting::Asks;
 use crate::socket::{Chosen, Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
-use proto::{AcceptError, ConnId, Instant, ListenError, PathMtuDiscovery, SocketOption, Stack, State};
+use proto::{
+    AcceptError, ConnId, Instant, ListenError, Md5Keys, PathMtuDiscovery, SocketOption, Stack, State,
+};
 
 impl Sockets {
     /// `socket`: a TCP socket, which is all there is here.
@@ -187,8 +189,9 @@ impl Sockets {
         child.opening = Opening::Connected;
         child.chosen = Chosen { address: listener.chosen.address, port: false };
         child.bound = self.stack.names(conn).map(|(local, _)| local);
-        child.options.engine.md5_keys = child.options.engine.md5_keys.narrowed(peer.ip());
-        let md5_keys = child.options.engine.md5_keys.clone();
+        // The listener's may have changed since the handshake, when the connection got its own.
+        child.options.engine.md5_keys =
+            self.stack.options(conn).map_or(Md5Keys::NONE, |options| options.md5_keys);
         let named = child.domain.to_user(peer);
         let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
         let Ok(new) = self.files.insert(File::Socket(Box::new(child)), close_on_exec) else {
@@ -197,10 +200,6 @@ impl Sockets {
         };
         self.own(new, Role::Connection(conn))?;
         self.speak_as(now, new, conn)?;
-        if !md5_keys.is_empty() {
-            // A connection that is gone by now has none.
-            let _ = self.stack.set_md5_keys(now, conn, md5_keys);
-        }
         self.notice_state(new, conn);
         Ok((new, named))
     }

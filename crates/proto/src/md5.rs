@@ -41,7 +41,7 @@ impl Md5Key {
     }
 }
 
-/// The keys of one socket; its children have them, too.
+/// The keys of one socket; each of its children has that for its peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Md5Keys(Option<Arc<Vec<Md5Key>>>);
 

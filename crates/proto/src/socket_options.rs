@@ -267,6 +267,15 @@ impl RareOptions {
         self.0 = Some(Arc::new(SocketOptions { md5_keys, ..SocketOptions::clone(self) }));
     }
 
+    /// Of a listener's keys a connection has that for its peer, for this peer alone, as it is when the handshake ends (Linux's
+    /// `tcp_v4_syn_recv_sock`).
+    #[inline]
+    pub(crate) fn narrow_md5_keys(&mut self, peer: &Addr) {
+        if !self.is_ordinary() && !self.md5_keys.is_empty() {
+            self.set_md5_keys(self.md5_keys.narrowed(peer.to_ip()));
+        }
+    }
+
     /// Changes one.
     pub(crate) fn set(&mut self, option: SocketOption) -> Result<(), OptionError> {
         let mut changed = SocketOptions::clone(self);

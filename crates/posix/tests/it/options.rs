@@ -323,3 +323,40 @@ fn a_buffer_that_is_unlocked_grows_again() {
     }
     assert!(get(&mut wire, client, SOL_SOCKET, libc::SO_SNDBUF).unwrap() > 80_000);
 }
+
+/// `struct tcp_md5sig` for an IPv4 peer; without a secret it takes the key away.
+fn md5_key(peer: &str, secret: &[u8]) -> Vec<u8> {
+    let mut value = vec![0; 216];
+    value[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    value[4..8].copy_from_slice(&peer.parse::<std::net::Ipv4Addr>().unwrap().octets());
+    value[130..132].copy_from_slice(&(secret.len() as u16).to_ne_bytes());
+    value[136..136 + secret.len()].copy_from_slice(secret);
+    value
+}
+
+/// What becomes of the listener's key between handshake and `accept` does not matter (`tcp_v4_syn_recv_sock` copies it): the connection has it, and
+/// its descriptor knows.
+#[test]
+fn a_connection_is_accepted_with_the_key_of_its_handshake() {
+    for changed in [&b"two"[..], b""] {
+        let mut wire = Wire::new();
+        let (listener, client) = (wire.listen(), wire.socket());
+        let of_client = md5_key("10.0.0.1", b"one");
+        wire.server.set_option(wire.now, listener, IPPROTO_TCP, libc::TCP_MD5SIG, &of_client).unwrap();
+        let of_server = md5_key("10.0.0.2", b"one");
+        wire.client.set_option(wire.now, client, IPPROTO_TCP, libc::TCP_MD5SIG, &of_server).unwrap();
+        assert_eq!(wire.connect(client), Err(Errno::EINPROGRESS));
+        wire.run(DELAY * 3);
+        let changed = md5_key("10.0.0.1", changed);
+        wire.server.set_option(wire.now, listener, IPPROTO_TCP, libc::TCP_MD5SIG, &changed).unwrap();
+        let (accepted, _) = wire.server.accept(wire.now, listener, libc::SOCK_NONBLOCK).unwrap();
+        assert_eq!(send(&mut wire.client, wire.now, client, b"hello"), Ok(5));
+        wire.run(DELAY * 3);
+        assert_eq!(recv(&mut wire.server, wire.now, accepted, 10, 0), Ok(b"hello".to_vec()));
+        let gone = md5_key("10.0.0.1", b"");
+        for expected in [Ok(()), Err(Errno::ENOENT)] {
+            let given = wire.server.set_option(wire.now, accepted, IPPROTO_TCP, libc::TCP_MD5SIG, &gone);
+            assert_eq!(given, expected);
+        }
+    }
+}

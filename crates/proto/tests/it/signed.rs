@@ -310,3 +310,20 @@ fn time_wait_forgets_the_key_of_an_earlier_connection() {
     let answer = pair.log.last().unwrap();
     assert_eq!((answer.from, answer.short().as_str(), answer.header.options.md5), (SERVER, "A", false));
 }
+
+/// A connection has the key that its listener had when the handshake ended, whatever becomes of that (`tcp_v4_syn_recv_sock`).
+#[test]
+fn a_connection_keeps_the_key_of_its_handshake() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.0", 8, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let now = pair.now;
+    let options = ListenOptions { socket: keys("10.0.0.0", 8, "two"), ..ListenOptions::default() };
+    assert!(pair.stacks[SERVER].set_listen_options(now, listener, options));
+    let child = pair.accept(listener).unwrap();
+    assert_eq!(pair.stacks[SERVER].options(child).unwrap().md5_keys, keys("10.0.0.1", 32, "one").md5_keys);
+    pair.write(CLIENT, id, b"hello");
+    pair.run(200);
+    assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
+}

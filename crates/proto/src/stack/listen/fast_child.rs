@@ -38,6 +38,7 @@ impl Stack {
         let hold = self.hold_time(now, listener, &name.tuple);
         let mut socket = listener.socket.clone();
         self.reflect_class(&mut socket, segment.dscp);
+        socket.rare.narrow_md5_keys(&name.tuple.peer);
         let saved_syn = self.syn_to_save(&socket.rare);
         let child_id = self.begin_connection(now, name, (State::SynReceived, iss), socket, None);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };

@@ -301,6 +301,7 @@ impl Stack {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         self.reflect_class(&mut socket, request.dscp);
+        socket.rare.narrow_md5_keys(&request.tuple.peer);
         let name = Name { tuple: request.tuple, hash: request.hash };
         let begin = (State::Established, request.iss);
         let id_of_connection = self.begin_connection(now, name, begin, socket, before);
