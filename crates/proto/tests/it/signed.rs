@@ -327,3 +327,20 @@ fn a_connection_keeps_the_key_of_its_handshake() {
     pair.run(200);
     assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
 }
+
+/// What is in flight stays as many segments, where segments are counted, though each becomes smaller.
+#[test]
+fn what_is_in_flight_is_counted_anew_with_a_key() {
+    let mut p = Peer::new(Config::linux());
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.write(id, &pattern(1, 10_000));
+    p.expect_sent(10);
+    let sizes = |p: &Peer| {
+        let info = p.stack.info(id).unwrap();
+        (info.snd_mss, info.tcp_info.unacked)
+    };
+    assert_eq!(sizes(&p), (1000, 10 * 1000));
+    p.stack.set_md5_keys(p.now, id, keys("10.0.0.1", 32, "one").md5_keys).unwrap();
+    assert_eq!(sizes(&p), (980, 10 * 980));
+}

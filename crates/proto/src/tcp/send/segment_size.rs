@@ -227,7 +227,7 @@ impl Connection {
 
     pub(crate) fn set_md5_keys(&mut self, keys: Md5Keys) {
         self.options.set_md5_keys(keys);
-        self.smss = self.smss_now();
+        self.resize();
     }
 
     /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
