@@ -412,7 +412,7 @@ drop_reasons! {
     StrayReset;
     /// A smaller hop limit than the socket takes.
     HopLimit;
-    /// Not signed as its socket asks (RFC 2385).
+    /// Not signed as its socket asks (RFC 2385); of ours: without room for a signature.
     Signature;
 }
 

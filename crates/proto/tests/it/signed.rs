@@ -344,3 +344,36 @@ fn what_is_in_flight_is_counted_anew_with_a_key() {
     p.stack.set_md5_keys(p.now, id, keys("10.0.0.1", 32, "one").md5_keys).unwrap();
     assert_eq!(sizes(&p), (980, 10 * 980));
 }
+
+/// The cookie of a SYN that waits leaves no room for the signature.
+#[test]
+fn a_key_makes_a_syn_plain() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, SocketOptions::default());
+    pair.obtain_cookie(listener);
+    let now = pair.now;
+    let options = ListenOptions { socket: keys("10.0.0.1", 32, "one"), ..ListenOptions::default() };
+    assert!(pair.stacks[SERVER].set_listen_options(now, listener, options));
+    let first_bytes = b"hello"[..].into();
+    let fast_open = FastOpen::Auto;
+    let id = pair.connect(ConnectOptions { first_bytes, fast_open, ..ConnectOptions::default() });
+    pair.stacks[CLIENT].set_md5_keys(now, id, keys("10.0.0.2", 32, "one").md5_keys).unwrap();
+    pair.run(200);
+    let syn = &pair.log[0];
+    assert_eq!((syn.at, syn.short().as_str(), syn.header.options.fast_open), (now, "S", None));
+    let child = pair.accept(listener).unwrap();
+    assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
+    assert_eq!(pair.stacks[CLIENT].outcome(id), Some(Outcome::Skipped(Skipped::NotAsked)));
+}
+
+/// A SYN-ACK with a cookie, which waited when its listener got a key: it cannot be signed, and is not sent.
+#[test]
+fn what_cannot_be_signed_is_a_counted_drop() {
+    let mut p = Peer::ours();
+    let options = |socket| ListenOptions { socket, fast_open: Some(9), ..ListenOptions::default() };
+    let listener = p.listen_with(options(SocketOptions::default()));
+    p.send("S 0 <mss 1460,sackOK,TS 1 0,wscale 7,FO>");
+    assert!(p.stack.set_listen_options(p.now, listener, options(keys("10.0.0.1", 32, "one"))));
+    p.expect_nothing();
+    assert_eq!(p.stack.drops().get(DropReason::Signature), 1);
+}

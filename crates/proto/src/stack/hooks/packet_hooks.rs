@@ -139,7 +139,9 @@ impl Stack {
             return true;
         }
         while self.transmit_next(now, packet) {
-            if self.sign(packet) && !self.put_off(now, packet) {
+            if !self.sign(packet) {
+                self.drops.count(DropReason::Signature);
+            } else if !self.put_off(now, packet) {
                 return true;
             }
         }

@@ -228,6 +228,9 @@ impl Connection {
     pub(crate) fn set_md5_keys(&mut self, keys: Md5Keys) {
         self.options.set_md5_keys(keys);
         self.resize();
+        if self.signature_len() > 0 {
+            self.forgo_fast_open();
+        }
     }
 
     /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.

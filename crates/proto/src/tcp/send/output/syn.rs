@@ -11,7 +11,7 @@ use crate::tcp::recv::window_space::{Space, first_field};
 use crate::tcp::send::retry_limits::retries_timeout;
 use crate::tcp::send::send_queue::Sending;
 use crate::tcp::timers::Timer;
-use crate::{CloseReason, Config, Skipped, State};
+use crate::{CloseReason, Config, Outcome, Skipped, State};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TCP_OPTIONS_MAX, TcpOptions, TxPacket};
 
@@ -58,6 +58,18 @@ impl Connection {
         let window = if out.again { self.rcv.adv.since(self.rcv.nxt) as u16 } else { self.syn_window(cx) };
         self.finish_packet(cx, &out, window, options, packet);
         true
+    }
+
+    /// There is no Fast Open with a signature, for a cookie does not fit beside it: a SYN that has not left yet is plain.
+    pub(in crate::tcp) fn forgo_fast_open(&mut self) {
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
+            && active.transmissions == 0
+            && !active.plain
+        {
+            (active.plain, active.answer_allowed) = (true, false);
+            active.plan = ClientPlan::Plain(Skipped::NotAsked);
+            self.outcome = Outcome::Skipped(Skipped::NotAsked);
+        }
     }
 
     /// SYN with option, data and FIN as planned.
