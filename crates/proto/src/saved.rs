@@ -56,7 +56,7 @@ pub struct Windows {
 pub enum Repair<'a> {
     /// The peer's MSS option.
     Mss(u16),
-    /// Windows are scaled: shifts of those the peer tells, and of ours.
+    /// Windows are scaled: shifts of those the peer tells, and of ours; more than 14 is taken for 14 (RFC 7323 §2.3).
     WindowScale(u8, u8),
     /// Selective acknowledgements were agreed.
     Sack,

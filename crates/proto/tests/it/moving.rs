@@ -169,6 +169,18 @@ fn nonsense_is_borne() {
     }
 }
 
+/// No shift is larger than 14 (RFC 7323 §2.3).
+#[test]
+fn shifts_beyond_the_largest_are_taken_for_it() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.stack.repair(p.now, id, Repair::WindowScale(200, 200)).unwrap();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.snd_wscale, info.rcv_wscale), (14, 14));
+    p.send("PA 1:101 ack 1 win 1");
+    p.expect_only_acks();
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 1 << 14);
+}
+
 const SEEDS: u64 = 25;
 const BYTES: usize = 150_000;
 

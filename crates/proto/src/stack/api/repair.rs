@@ -76,8 +76,7 @@ impl Stack {
         let read = saved.rcv_nxt - saved.unread.len() as u32;
         let id = self.open_repaired(now, (saved.local, saved.peer), (saved.snd_una, read), options)?;
         let mut pieces = vec![Repair::Mss(saved.peer_mss)];
-        pieces
-            .extend(saved.window_scale.map(|(peers, ours)| Repair::WindowScale(peers.min(14), ours.min(14))));
+        pieces.extend(saved.window_scale.map(|(peers, ours)| Repair::WindowScale(peers, ours)));
         pieces.extend(saved.sack.then_some(Repair::Sack));
         if let Some((tsval, ts_recent)) = saved.timestamps {
             pieces.extend([Repair::Timestamps, Repair::TsVal(tsval), Repair::TsRecent(ts_recent)]);

@@ -9,7 +9,7 @@ use wire::{Capabilities, TcpOptions, UsualSyn};
 /// Option bytes of the timestamps, padded.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// Largest shift. RFC 7323 §2.3, of a larger one: "the TCP SHOULD log the error but MUST use 14 instead of the specified value."
-const WSCALE_MAX: u8 = 14;
+pub(in crate::tcp) const WSCALE_MAX: u8 = 14;
 
 /// Agreed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

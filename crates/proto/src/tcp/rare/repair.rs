@@ -1,6 +1,7 @@
 //! A connection that is put together from outside instead of by its handshake (Linux's `TCP_REPAIR`).
 
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::open::negotiation::WSCALE_MAX;
 use crate::tcp::recv::packets::Packet;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::AckOwed;
@@ -29,8 +30,8 @@ impl Connection {
         match piece {
             Repair::Mss(mss) => agreed.peer_mss = mss,
             Repair::WindowScale(peers, ours) => {
-                agreed.snd_wscale = Some(peers);
-                self.rcv.wscale = ours;
+                agreed.snd_wscale = Some(peers.min(WSCALE_MAX));
+                self.rcv.wscale = ours.min(WSCALE_MAX);
             }
             Repair::Sack => agreed.sack = true,
             Repair::Timestamps => agreed.timestamps = true,
