@@ -68,7 +68,8 @@ pub enum Repair<'a> {
     TsRecent(u32),
     /// The windows.
     Windows(Windows),
-    /// Was written and sent behind what is in the send queue, and is not acknowledged: it is retransmitted when a time-out says so.
+    /// Was written and sent behind what is in the send queue, which was sent, too, and is not acknowledged: it is retransmitted when a
+    /// time-out says so.
     Sent(&'a [u8]),
     /// Came behind what is in the receive queue.
     Received(&'a [u8]),

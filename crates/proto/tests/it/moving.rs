@@ -181,6 +181,41 @@ fn shifts_beyond_the_largest_are_taken_for_it() {
     assert_eq!(p.stack.info(id).unwrap().snd_wnd, 1 << 14);
 }
 
+/// Nothing follows a FIN, either way.
+#[test]
+fn text_behind_a_fin_is_refused() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.send("FA 1 ack 1");
+    assert_eq!(p.stack.repair(p.now, id, Repair::Received(b"late")), Err(WriteError::Shutdown));
+    p.expect_after(40, "A 1 ack 2");
+    assert_eq!(p.stack.repair(p.now, id, Repair::Sent(&pattern(1, 10))), Ok(()));
+    p.stack.shutdown(p.now, id).unwrap();
+    assert_eq!(p.stack.repair(p.now, id, Repair::Sent(b"late")), Err(WriteError::Shutdown));
+    p.expect("FA 11 ack 2");
+    p.send("A 2 ack 12");
+    p.expect_nothing();
+    assert_eq!(p.state(id), State::Closed);
+}
+
+/// What waited when more is put behind it counts as sent, too (as Linux moves all that is queued).
+#[test]
+fn what_waits_before_text_that_was_sent_was_sent() {
+    let mut p = Peer::new(Config::linux());
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.send("A 1 ack 1 win 0");
+    p.write(id, &pattern(1, 2000));
+    p.expect_nothing();
+    p.stack.repair(p.now, id, Repair::Sent(&pattern(2001, 1000))).unwrap();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.flight_size, info.tcp_info.unacked), (3000, 3000));
+    p.send("A 1 ack 3001 win 65535");
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.flight_size, info.tcp_info.unacked), (0, 0));
+    p.write(id, &pattern(3001, 10));
+    p.expect("PA 3001:3011 ack 1");
+}
+
 const SEEDS: u64 = 25;
 const BYTES: usize = 150_000;
 

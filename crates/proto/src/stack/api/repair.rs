@@ -130,10 +130,12 @@ impl Stack {
         Ok(id)
     }
 
-    /// Puts a piece of a connection in its place. No packet leaves for it.
+    /// Puts a piece of a connection in its place. It is no reason for a packet, but what waits goes when a piece allows it: text as soon
+    /// as the [windows](Repair::Windows) have room.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], also if it has ended, or its handshake is not complete (but for [`Repair::TsVal`]).
+    /// [`WriteError::NotFound`], also if it has ended, or its handshake is not complete (but for [`Repair::TsVal`]);
+    /// [`WriteError::Shutdown`] for text behind a FIN, ours or the peer's.
     pub fn repair(&mut self, now: Instant, id: ConnId, piece: Repair<'_>) -> Result<(), WriteError> {
         let connection =
             self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
@@ -142,9 +144,9 @@ impl Stack {
         if !connection.is_open() || begins {
             return Err(WriteError::NotFound);
         }
-        connection.repair(self.shared.context(now), piece);
+        let has_place = connection.repair(self.shared.context(now), piece);
         self.settle(now, id.index);
-        Ok(())
+        if has_place { Ok(()) } else { Err(WriteError::Shutdown) }
     }
 
     /// How far either end of a connection may send.

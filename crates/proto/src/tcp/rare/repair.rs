@@ -24,8 +24,13 @@ impl Connection {
         self.recall_path(cx);
     }
 
-    /// Puts a piece in its place.
-    pub(crate) fn repair(&mut self, cx: &mut Context, piece: Repair<'_>) {
+    /// Puts a piece in its place. False: it is text, and has none behind a FIN.
+    pub(crate) fn repair(&mut self, cx: &mut Context, piece: Repair<'_>) -> bool {
+        match piece {
+            Repair::Sent(_) if self.snd.fin_queued() => return false,
+            Repair::Received(_) if self.rcv.fin_received => return false,
+            _ => {}
+        }
         let mut agreed = self.agreed;
         match piece {
             Repair::Mss(mss) => agreed.peer_mss = mss,
@@ -44,6 +49,7 @@ impl Connection {
         if agreed != self.agreed {
             self.agree(cx, agreed);
         }
+        true
     }
 
     pub(crate) fn windows(&self) -> Windows {
@@ -64,12 +70,12 @@ impl Connection {
     }
 
     /// As if it had been sent twice: of which transmission an acknowledgement tells is not known, and so no round trip is measured
-    /// (RFC 6298 §3).
+    /// (RFC 6298 §3). What waits before it was sent, too (Linux's `tcp_write_xmit` moves all that is queued).
     fn repair_sent(&mut self, cx: &mut Context, data: &[u8]) {
         let goal = self.size_goal(&cx.capabilities);
-        let (seq, len) = (self.snd.queue.end(), data.len() as u32);
         self.snd.queue.write(data, goal, &mut cx.blocks);
         self.snd.queue.mark_push();
+        let (seq, len) = (self.snd.nxt, self.unsent());
         let mut unused = Slices::new();
         let unit = self.segment_unit();
         for again in [false, true] {
