@@ -13,7 +13,7 @@ use wire::SeqNum;
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
 pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
 /// A half, in 256ths.
-const RATIO_AT_FIRST: u8 = 128;
+pub(super) const RATIO_AT_FIRST: u8 = 128;
 /// Least receive buffer, memory (Linux's `SOCK_MIN_RCVBUF`).
 const RCVBUF_MIN: u32 = 2304;
 

@@ -2,7 +2,7 @@
 //! `tcp_cleanup_rbuf`), where the receive buffer is counted packet by packet.
 
 use super::rounds::Growth;
-use super::window::Sizes;
+use super::window::{MSS_DEFAULT, MSS_MIN, Sizes};
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::input::Segment;
@@ -127,7 +127,3 @@ impl Connection {
         window > 0 && u64::from(window) >= 2 * u64::from(open)
     }
 }
-
-/// Bounds of what is taken for a full-sized segment at first (`tcp_initialize_rcv_mss`).
-const MSS_MIN: u32 = 88;
-const MSS_DEFAULT: u32 = 536;

@@ -2,20 +2,19 @@
 //! `tcp_measure_rcv_mss`).
 
 use super::{Compression, PacketSpace, Rounds, Sacks};
-use crate::tcp::recv::window_space::rcvbuf_of;
+use crate::tcp::recv::window_space::{RATIO_AT_FIRST, rcvbuf_of};
 use crate::{Config, Instant, SocketOptions};
 use alloc::collections::{BTreeMap, VecDeque};
 use wire::SeqNum;
 
-/// A half, in 256ths.
-const RATIO_AT_FIRST: u8 = 128;
 /// Least clamp, bytes (half of `SOCK_MIN_RCVBUF`).
 const CLAMP_MIN: u32 = 1152;
 /// The largest window that can be advertised (RFC 7323 §2.3).
 const LARGEST: u32 = 65_535 << 14;
-/// Smaller segments without a mark that they end something are full-sized, too, or from this size on whatever their marks are.
-const MSS_MIN: u32 = 88;
-const MSS_DEFAULT: u32 = 536;
+/// Smaller segments without a mark that they end something are full-sized, too, or from this size on whatever their marks are. Also the bounds of
+/// what is taken for a full-sized segment at first (`tcp_initialize_rcv_mss`).
+pub(super) const MSS_MIN: u32 = 88;
+pub(super) const MSS_DEFAULT: u32 = 536;
 
 /// Of the peer's segments.
 #[derive(Clone, Copy, Debug)]

@@ -189,25 +189,27 @@ impl Connection {
     /// Retransmits a lost probe of the path MTU, as after a time-out. False: the loss is not the probe's.
     pub(in crate::tcp) fn repairs_lost_probe(&mut self, cx: &mut Context) -> bool {
         let Some(probe) = self.search().and_then(|search| search.probe) else { return false };
-        self.mtu_probe_is_lost(cx) && self.lose_probe(cx, probe)
+        let is_lost = self.mtu_probe_is_lost(cx);
+        if is_lost {
+            self.lose_probe(cx, probe);
+        }
+        is_lost
     }
 
-    fn lose_probe(&mut self, cx: &Context, probe: Probe) -> bool {
+    fn lose_probe(&mut self, cx: &Context, probe: Probe) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
         let board = self.recovery.make_board((una, self.agreed.sack), || cx.first_reordering(&self.tuple));
         board.lose_range(&mut self.snd.queue, (probe.from, probe.end), nxt);
         let lost = board.take_lost();
         self.segments_lost(lost);
-        true
     }
 
     /// The path has reported that it takes no packets so large, and it is the probe alone that was. True: no more than that is lost.
     pub(crate) fn loses_probe_alone(&mut self, cx: &Context) -> bool {
-        let probe = self.search().and_then(|search| search.probe);
-        probe.is_some_and(|probe| {
-            self.forget_mtu_probe();
-            self.lose_probe(cx, probe)
-        })
+        let Some(probe) = self.search().and_then(|search| search.probe) else { return false };
+        self.forget_mtu_probe();
+        self.lose_probe(cx, probe);
+        true
     }
 }
 
