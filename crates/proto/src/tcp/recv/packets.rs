@@ -26,6 +26,9 @@ use wire::SeqNum;
 /// What is charged, in pages (Linux's `sk_forward_alloc`).
 const PAGE: i32 = 4096;
 
+/// Places for packets that are kept while nothing waits to be read.
+const KEPT: usize = 32;
+
 /// A packet that waits to be read, or for what is missing before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
@@ -209,6 +212,33 @@ impl PacketSpace {
             }
             self.queue.pop_front();
             self.release(first.truesize);
+        }
+        if self.queue.is_empty() && self.queue.capacity() > KEPT {
+            self.queue = VecDeque::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, SocketOptions};
+
+    /// A backlog of packets was read: the memory that noted them does not stay with a connection at rest.
+    #[test]
+    fn a_queue_that_was_long_is_given_back() {
+        let config = Config::linux();
+        let mut space = PacketSpace::new(&config, &SocketOptions::default());
+        let mut seq = SeqNum(1);
+        for (packets, keeps) in [(10, true), (1000, false)] {
+            for number in 1..=packets {
+                space.push(Packet::arriving(seq, seq + 1000, false, 1040, number));
+                seq += 1000;
+            }
+            assert_eq!((space.queue.len(), space.nothing_waits()), (packets as usize, false));
+            space.read_up_to(seq, &Growth::new(&config, seq));
+            assert!(space.nothing_waits());
+            assert_eq!((space.queue.capacity() > 0, space.allocated()), (keeps, 0));
         }
     }
 }
