@@ -217,3 +217,17 @@ fn a_part_that_came_twice_is_told_with_the_delayed_acknowledgement() {
     p.send("PA 1011:1021 ack 101");
     p.expect_after(40, "A 101 ack 1021 <sack 991:1001>");
 }
+
+/// What a device merged is as many packets (Linux's `gso_segs`).
+#[test]
+fn merged_packets_out_of_order_are_counted_each() {
+    for config in both_profiles() {
+        let mut p = Peer::new(config);
+        let listener = p.listen();
+        let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,sackOK>");
+        let merged = RxPacket { gso_size: 1000, ..RxPacket::new(p.packet("A 1001:3501 ack 1")) };
+        p.send_rx(merged);
+        p.send("A 5001:5501 ack 1");
+        assert_eq!(p.stack.info(id).unwrap().tcp_info.rcv_ooopack, 4);
+    }
+}

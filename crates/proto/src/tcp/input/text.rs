@@ -172,7 +172,9 @@ impl Connection {
             let refused = self.rcv.wnd() == 0;
             cx.counters.zero_window_drop += u64::from(refused);
             cx.counters.ofo_queue += u64::from(!refused);
-            self.counts(cx.now).rcv_ooopack += u32::from(!refused);
+            if !refused {
+                self.counts(cx.now).rcv_ooopack += segment.payload.packets(len);
+            }
             if !cx.memory.is_under_pressure() {
                 self.rcv.fit_gap(seq + len, &cx.config);
             }

@@ -52,6 +52,11 @@ impl<'p, 'd> Payload<'p, 'd> {
         self.packet.gso_size
     }
 
+    /// Packets of which its was merged, where it has `len` bytes before any is taken (Linux's `gso_segs`).
+    pub(crate) fn packets(&self, len: u32) -> u32 {
+        if self.gso_size() == 0 { 1 } else { len.div_ceil(self.gso_size().into()).max(1) }
+    }
+
     /// The packet, and the place in it.
     #[inline(always)]
     pub(crate) fn parts(self) -> (&'p mut Arrival<'d>, Range<usize>) {

@@ -389,7 +389,7 @@ impl Connection {
         }
         self.measure_packet(segment, &packet, cx);
         self.owe_some_ack();
-        self.counts(cx.now).rcv_ooopack += 1;
+        self.counts(cx.now).rcv_ooopack += segment.payload.packets(packet.len());
         cx.counters.ofo_queue += 1;
         let (sack, held) = (self.agreed.sack, !self.unaccepted && !self.orphan);
         let growth = Growth::new(&cx.config, self.rcv.nxt);
