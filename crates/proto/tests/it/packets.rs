@@ -218,6 +218,43 @@ fn a_part_that_came_twice_is_told_with_the_delayed_acknowledgement() {
     p.expect_after(40, "A 101 ack 1021 <sack 991:1001>");
 }
 
+/// All that has come is a byte that is read apart: it does not keep the buffer's memory, which would stay full.
+#[test]
+fn an_urgent_byte_that_is_passed_over_takes_no_memory() {
+    for by_chunk in [false, true] {
+        let socket = SocketOptions { urgent_apart: true, recv_buffer: Some(0), ..SocketOptions::default() };
+        let (mut p, id) = with(socket, "S 0 win 65535 <mss 1460,sackOK>");
+        for seq in 1..=10 {
+            let mut packet = p.packet(&format!("UPA {seq}:{} ack 1", seq + 1)).to_vec();
+            packet[38..40].copy_from_slice(&1_u16.to_be_bytes());
+            p.send_rx(RxPacket { checksum: wire::RxChecksum::Trusted, ..RxPacket::new(packet.into()) });
+            let read = match by_chunk {
+                true => p.stack.read_chunk(p.now, id, 100).map(|_| 0),
+                false => p.stack.read(p.now, id, &mut [0; 100]),
+            };
+            assert_eq!((read, held(&p, id).0), (Err(ReadError::Blocked), 0), "{seq}");
+            assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(seq)));
+            p.expect_only_acks();
+        }
+    }
+}
+
+/// The packet of a FIN alone goes when the end is read (Linux's `tcp_recvmsg_locked`), however it is.
+#[test]
+fn a_fin_takes_no_memory_when_it_is_read() {
+    for by_chunk in [false, true] {
+        let (mut p, id) = plain(50_000);
+        p.send("FA 1 ack 1");
+        assert_eq!(held(&p, id).0, 832);
+        if by_chunk {
+            assert_eq!(p.stack.read_chunk(p.now, id, 100), Ok(None));
+        } else {
+            assert_eq!(p.read(id), Ok(vec![]));
+        }
+        assert_eq!(held(&p, id).0, 0);
+    }
+}
+
 /// What a device merged is as many packets (Linux's `gso_segs`).
 #[test]
 fn merged_packets_out_of_order_are_counted_each() {

@@ -163,7 +163,11 @@ impl Stack {
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         match self.connections.find(id.index, id.generation) {
             Some(connection) if connection.has_nothing_to_read() && !buf.is_empty() => {
-                if connection.is_at_end()? { Ok(0) } else { Err(ReadError::Blocked) }
+                match connection.is_at_end()? {
+                    false => Err(ReadError::Blocked),
+                    true if connection.rcv.space.counts_payload() => Ok(0),
+                    true => self.read_some(now, id, buf),
+                }
             }
             _ => self.read_some(now, id, buf),
         }
@@ -177,6 +181,10 @@ impl Stack {
             connection.pass_urgent();
         }
         if connection.rcv.buffer.is_empty() {
+            if !buf.is_empty() && !connection.rcv.space.counts_payload() {
+                self.pass_packets(now, id.index);
+                return self.nothing_to_read(now, id).map(|()| 0);
+            }
             if buf.is_empty() || connection.is_at_end()? {
                 return Ok(0);
             }
@@ -233,6 +241,7 @@ impl Stack {
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
         connection.pass_urgent();
         if connection.rcv.buffer.is_empty() {
+            self.pass_packets(now, id.index);
             return self.nothing_to_read(now, id).map(|()| None);
         }
         let most = connection.up_to_mark(0, max.max(1));
@@ -243,6 +252,15 @@ impl Stack {
             self.settle(now, id.index);
         }
         Ok(chunk)
+    }
+
+    /// There is nothing to read, but packets may be left of what a read goes over: an urgent byte, the end.
+    fn pass_packets(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        self.shared.charge(now, connection);
+        if connection.packets_were_passed(self.shared.context(now)) {
+            self.settle(now, index);
+        }
     }
 
     /// The end of the stream, or why there is nothing.

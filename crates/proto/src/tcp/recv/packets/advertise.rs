@@ -115,6 +115,24 @@ impl Connection {
         tells
     }
 
+    /// A read has gone over what is no text to it, and found nothing behind: an urgent byte, or the end. Their packets go (Linux's
+    /// `tcp_recvmsg_locked`). True: the peer is told of the room now; with Linux, its window probe would find it.
+    #[cold]
+    pub(crate) fn packets_were_passed(&mut self, cx: &mut Context) -> bool {
+        let (copied, growth) = (self.rcv.copied(), Growth::new(&cx.config, self.rcv.nxt));
+        let Some(packets) = self.rcv.space.packets_mut().filter(|packets| !packets.nothing_waits()) else {
+            return false;
+        };
+        packets.read_up_to(copied, &growth);
+        let clamp = packets.clamp();
+        self.forget_passed_mark();
+        let tells = self.advertises_room(&cx.config, clamp);
+        if tells {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+        tells
+    }
+
     /// The window has at least doubled.
     fn advertises_room(&mut self, config: &Config, clamp: u32) -> bool {
         let shut =
