@@ -154,6 +154,9 @@ impl Variables {
             let head = &block[at];
             let colon = colon(&head.tokens).ok_or("`:` is expected behind the condition")?;
             let (condition, behind) = (&head.tokens[1..colon], &head.tokens[colon + 1..]);
+            if is_word(head, "else") && !condition.is_empty() {
+                return Err(format!("`:` is expected behind `else`, and not `{}`", tokens::shown(condition)));
+            }
             let holds = !decided && (is_word(head, "else") || self.value(condition, known)?.is_true());
             let governed = |statement: &&Statement| {
                 !statement.begins_line || (behind.is_empty() && statement.indent > head.indent)
@@ -220,7 +223,6 @@ impl Variables {
         if condition.is_true() {
             return Ok(());
         }
-        let shown: Vec<String> = used.iter().map(ToString::to_string).collect();
         let named = used.iter().filter_map(|token| match token {
             Token::Name(name) => Some(format!("{name} = {}", self.get(name, known)?)),
             _ => None,
@@ -228,7 +230,7 @@ impl Variables {
         let mut named: Vec<String> = named.collect();
         named.dedup();
         let message = message.map_or(String::new(), |message| format!(" (it says: {message})"));
-        Err(format!("`{}` does not hold: {}{message}", shown.join(" "), named.join(", ")))
+        Err(format!("`{}` does not hold: {}{message}", tokens::shown(used), named.join(", ")))
     }
 
     fn value(&self, tokens: &[Token], known: Known<'_>) -> Result<Value, String> {
@@ -320,8 +322,18 @@ mod tests {
             ("assert '{}'.format()", "a value is missing"),
             ("assert 'a'.upper()", "`.upper` is not understood"),
             ("assert 1.5 | 2", "1.5 is no whole number"),
-            ("if 1\n  assert 1", "`:` is expected"),
+            ("if 1", "`:` is expected"),
+            (
+                "if 1\n  assert 1",
+                "`assert 1` is indented further than the line above, which does not end in `:`",
+            ),
             ("if 1:\nassert 1", "indented lines are expected"),
+            ("   if 0:\n     assert 1\n   else:\n     assert 1\n   assert 0", "`0` does not hold"),
+            ("if 1:\n    assert 1\n  assert 1", "`assert 1` is indented by 2, as no line before it"),
+            ("  assert 1\nassert 1", "`assert 1` is indented by 0, as no line before it"),
+            ("assert 1\n  assert 1", "`assert 1` is indented further than the line above"),
+            ("if 0: assert 1\n  assert 0", "`assert 0` is indented further than the line above"),
+            ("if 0: assert 1\nelse 0: assert 0", "`:` is expected behind `else`, and not `0`"),
             ("else: assert 1", "`else` has no value"),
             ("assert 1.0 / 0", "division by 0"),
         ] {

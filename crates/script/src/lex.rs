@@ -5,6 +5,9 @@
 
 use crate::problem::{Place, Problem};
 
+/// What may stand around a snippet.
+const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// Letters, digits and `_`; a sign or a decimal point only in numbers.
@@ -13,7 +16,7 @@ pub(crate) enum Token {
     Text(String),
     /// Between backticks, as written.
     Command(String),
-    /// Between `%{` and `}%`, without spaces at the ends of the whole.
+    /// Between `%{` and `}%`, without blanks and empty lines at the ends; a first line below `%{` keeps its indentation.
     Code(String),
     /// `--name` and what follows its `=`.
     Option(String, Option<String>),
@@ -53,8 +56,7 @@ impl<'a> Lexer<'a> {
             return Ok(Token::Ellipsis);
         }
         if self.rest.starts_with("%{") {
-            let code = self.enclosed("%{", "}%", "a code snippet")?;
-            return Ok(Token::Code(code.trim_matches([' ', '\t', '\n']).to_owned()));
+            return Ok(Token::Code(snippet(self.enclosed("%{", "}%", "a code snippet")?).to_owned()));
         }
         if self.rest.starts_with("--") && self.rest[2..].starts_with(is_word) {
             return self.option();
@@ -163,6 +165,14 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// What a snippet says. How far its first line is indented is the measure of those below it, unless it stands behind `%{`.
+fn snippet(code: &str) -> &str {
+    let code = code.trim_end_matches(BLANK).trim_start_matches([' ', '\t']);
+    let empty = code.len() - code.trim_start_matches(BLANK).len();
+    let line = code[..empty].rfind('\n').map_or(0, |end| end + 1);
+    &code[line..]
+}
+
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -209,6 +219,7 @@ mod tests {
             r#"Word("x") Text("q\\\"r") Command("a b")"#
         );
         assert_eq!(shown("%{ assert 1\n }%"), "Code(\"assert 1\")");
+        assert_eq!(shown("%{ \n \n  a\n b\n}%"), "Code(\"  a\\n b\")");
         assert_eq!(
             shown("--define=X=\"a b\" --strict"),
             r#"Option("define", Some("X=\"a b\"")) Option("strict", None)"#

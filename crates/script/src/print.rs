@@ -43,6 +43,7 @@ impl Display for Event {
             Action::Packet(packet) => write!(f, " {packet}"),
             Action::Call(call) => write!(f, "{}{call}", if call.end.is_some() { "" } else { " " }),
             Action::Command(text) => write!(f, " `{text}`"),
+            Action::Code(text) if text.starts_with([' ', '\t']) => write!(f, " %{{\n{text}\n}}%"),
             Action::Code(text) => write!(f, " %{{ {text} }}%"),
         }
     }

@@ -65,7 +65,43 @@ pub(super) fn statements(code: &str) -> Result<Vec<Statement>, String> {
         }
     }
     statements.retain(|statement| !statement.tokens.is_empty());
+    levels(&statements)?;
     Ok(statements)
+}
+
+/// Lines go further in only behind `:`, and come back only to where lines before them stood.
+fn levels(statements: &[Statement]) -> Result<(), String> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut begins_block = true;
+    for statement in statements {
+        if statement.begins_line {
+            let indent = statement.indent;
+            let back = open.iter().rev().take_while(|level| **level > indent).count();
+            open.truncate(open.len() - back);
+            let shown = shown(&statement.tokens);
+            if open.last() != Some(&indent) {
+                if back > 0 {
+                    return Err(format!(
+                        "`{shown}` is indented by {indent}, as no line before it: indent it as its block"
+                    ));
+                }
+                if !begins_block {
+                    return Err(format!(
+                        "`{shown}` is indented further than the line above, which does not end in `:`"
+                    ));
+                }
+                open.push(indent);
+            }
+        }
+        begins_block = statement.tokens.last() == Some(&Token::Sign(":"));
+    }
+    Ok(())
+}
+
+/// Tokens as a person would write them, nearly.
+pub(super) fn shown(tokens: &[Token]) -> String {
+    let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+    words.join(" ")
 }
 
 fn indent_of(line: &str) -> usize {

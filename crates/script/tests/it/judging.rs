@@ -233,6 +233,19 @@ fn tcp_frto_takes_effect() {
     assert_eq!(after_timeout(0, again), Ok(()));
 }
 
+/// The first line is the measure of those below it.
+#[test]
+fn a_snippet_may_be_indented_as_a_whole() {
+    let choice = |cwnd: u32, last: u32| {
+        format!(
+            "+0 %{{\n   if tcpi_snd_cwnd == {cwnd}:\n     assert 1\n   else:\n     assert 0\n   assert {last}\n}}%"
+        )
+    };
+    holds(&choice(10, 1));
+    fails(&choice(10, 0), "`0` does not hold");
+    fails(&choice(1, 1), "`0` does not hold");
+}
+
 /// What goes on behind a backslash may be nothing.
 #[test]
 fn a_snippet_may_end_in_a_backslash() {

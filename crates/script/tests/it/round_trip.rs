@@ -37,6 +37,11 @@ fn a_script_of_everything() {
 +0 recvmsg(4, {msg_name(...)=..., msg_iov(1)=[{..., 10}], msg_flags=0}, 0) = 10
 +0 connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("1.2.3.4")}, ...) = 0
 +0 %{ assert tcpi_snd_cwnd == 10, 'cwnd' }%
++0 %{
+
+   if 1:
+     assert 1
+   assert 1 }%
 `true`
 "#;
     let expected = r#"--tolerance_usecs=10000
@@ -59,6 +64,11 @@ fn a_script_of_everything() {
 +0 recvmsg(4, {msg_name(...)=..., msg_iov(1)=[{..., 10}], msg_flags=0}, 0) = 10
 +0 connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("1.2.3.4")}, ...) = 0
 +0 %{ assert tcpi_snd_cwnd == 10, 'cwnd' }%
++0 %{
+   if 1:
+     assert 1
+   assert 1
+}%
 `true`
 "#;
     assert_eq!(again(source), expected);
