@@ -11,7 +11,8 @@ use flate2::read::MultiGzDecoder;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapReadError, PcapReader, PcapTsResolution};
 use pcap_file::pcapng::{Block, PcapNgReadError, PcapNgReader};
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -120,9 +121,9 @@ impl<'a> CaptureFile<'a> {
                 let (magic, source) = peek(Box::new(MultiGzDecoder::new(BufReader::new(source))))?;
                 (magic, source, true)
             }
-            [0x28, 0xb5, 0x2f, 0xfd] => {
-                let decoder = Zstd::new(BufReader::new(source)).map_err(OpenError::Io)?;
-                let (magic, source) = peek(Box::new(decoder))?;
+            // A frame, or one to be skipped (RFC 8878 §3.1.2), as pzstd writes first.
+            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+                let (magic, source) = peek(Box::new(Zstd::new(BufReader::new(source))))?;
                 (magic, source, true)
             }
             _ => (magic, source, false),
@@ -297,33 +298,83 @@ fn peek<'a>(mut source: Source<'a>) -> Result<([u8; 4], Source<'a>), OpenError> 
     Ok((magic, Box::new(Cursor::new(magic).chain(source))))
 }
 
-/// The frames of a zstd file, one after another.
-struct Zstd<R: BufRead> {
-    /// `None` at the end.
-    decoder: Option<StreamingDecoder<R, FrameDecoder>>,
+/// The frames of a zstd file, one after another. What was decoded before an error comes before the error.
+struct Zstd<R> {
+    source: R,
+    decoder: FrameDecoder,
+    error: Option<io::Error>,
 }
 
 impl<R: BufRead> Zstd<R> {
-    fn new(source: R) -> io::Result<Zstd<R>> {
-        Ok(Zstd { decoder: Some(StreamingDecoder::new(source).map_err(io::Error::other)?) })
+    fn new(source: R) -> Zstd<R> {
+        Zstd { source, decoder: FrameDecoder::new(), error: None }
+    }
+
+    /// Decodes one more block, of this frame or the next. False: there is none.
+    fn advance(&mut self) -> io::Result<bool> {
+        if !self.decoder.is_finished() {
+            let one = BlockDecodingStrategy::UptoBlocks(1);
+            self.decoder.decode_blocks(&mut self.source, one).map_err(undecoded)?;
+            return Ok(true);
+        }
+        if self.source.fill_buf()?.is_empty() {
+            return Ok(false);
+        }
+        match self.decoder.init(&mut self.source) {
+            Ok(()) => Ok(true),
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length, ..
+            })) => {
+                let skipped = io::copy(&mut self.source.by_ref().take(length.into()), &mut io::sink())?;
+                if skipped == u64::from(length) { Ok(true) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+            }
+            Err(error) => Err(undecoded(error)),
+        }
+    }
+
+    /// The decoder keeps as much as later blocks may refer to until the frame's last one has come: so an empty one comes.
+    fn end_frame(&mut self) {
+        if !self.decoder.is_finished() {
+            // What it says of the error is known.
+            let _ = self.decoder.decode_blocks(&LAST_BLOCK[..], BlockDecodingStrategy::All);
+        }
     }
 }
 
+/// A last block of no bytes, uncompressed (RFC 8878 §3.1.1.2), and room for the frame's checksum.
+const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
 impl<R: BufRead> Read for Zstd<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(mut decoder) = self.decoder.take() {
-            let read = decoder.read(buffer)?;
-            if read > 0 || buffer.is_empty() {
-                self.decoder = Some(decoder);
-                return Ok(read);
+        loop {
+            if self.decoder.can_collect() > 0 || buffer.is_empty() {
+                return self.decoder.read(buffer);
             }
-            let mut source = decoder.into_inner();
-            if !source.fill_buf()?.is_empty() {
-                *self = Zstd::new(source)?;
+            if let Some(error) = self.error.take() {
+                return Err(error);
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return Ok(0),
+                Err(error) => {
+                    self.error = Some(error);
+                    self.end_frame();
+                }
             }
         }
-        Ok(0)
     }
+}
+
+/// The end of the source, however deep in the decoder's error, stays what it is.
+fn undecoded(error: FrameDecoderError) -> io::Error {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(one) = cause {
+        if let Some(io) = one.downcast_ref::<io::Error>() {
+            return io::Error::new(io.kind(), error.to_string());
+        }
+        cause = one.source();
+    }
+    io::Error::other(error)
 }
 
 impl fmt::Debug for CaptureFile<'_> {

@@ -96,6 +96,30 @@ fn compressed_by_zstd_in_one_frame_or_two() {
     assert_eq!(frames(&compress(&whole)[..]), (EXPECTED.to_vec(), End::Whole));
     let both = [compress(one), compress(two)].concat();
     assert_eq!(frames(&both[..]), (EXPECTED.to_vec(), End::Whole));
+    // As pzstd writes them.
+    let skipped = vec![0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
+    let both = [skipped.clone(), compress(one), skipped.clone(), compress(two)].concat();
+    assert_eq!(frames(&both[..]), (EXPECTED.to_vec(), End::Whole));
+    let cut = [compress(&whole), skipped[..10].to_vec()].concat();
+    assert_eq!(frames(&cut[..]), (EXPECTED.to_vec(), End::Truncated));
+}
+
+/// Blocks are of at most 128 KiB: of all but the one that was cut, there are the packets.
+#[test]
+fn what_zstd_compressed_may_end_early_too() {
+    let many: Vec<(u64, Vec<u8>)> = (0..3000_u64).map(|at| (at, at.to_be_bytes().repeat(20))).collect();
+    let whole = pcap(&many);
+    let zstd = ruzstd::encoding::compress_to_vec(&whole[..], ruzstd::encoding::CompressionLevel::Fastest);
+    for kept in [zstd.len() / 2, zstd.len() - 1] {
+        let mut file = CaptureFile::open(&zstd[..kept]).unwrap();
+        let mut seen = 0;
+        while let Some(frame) = file.next_frame() {
+            assert_eq!(frame.data, many[seen].1);
+            seen += 1;
+        }
+        assert_eq!(file.end(), End::Truncated, "{kept} of {}", zstd.len());
+        assert!(seen > 3000 * kept / zstd.len() - 1000, "{seen} of {kept} bytes");
+    }
 }
 
 #[test]
