@@ -58,11 +58,30 @@ pub(super) fn only(expr: &Expr) -> Result<&Expr, String> {
     }
 }
 
-pub(super) fn fields(expr: &Expr) -> Result<&[Field], String> {
+fn fields(expr: &Expr) -> Result<&[Field], String> {
     match expr {
         Expr::Fields(fields) => Ok(fields),
         other => Err(format!("`{other}`: a structure `{{name=value, …}}` is expected")),
     }
+}
+
+/// The fields of a structure that has no others than these, each at most once. Only those of which it is known may say how many they are.
+pub(super) fn fields_of<'e>(expr: &'e Expr, names: &[&str], counted: &[&str]) -> Result<&'e [Field], String> {
+    let fields = fields(expr)?;
+    for (at, Field { name, count, .. }) in fields.iter().enumerate() {
+        if !names.contains(&name.as_str()) {
+            return Err(format!("`{name}` is no field here: {} are", names.join(", ")));
+        }
+        if fields[..at].iter().any(|before| before.name == *name) {
+            return Err(format!("`{name}` is said twice"));
+        }
+        if let Some(count) = count
+            && !counted.contains(&name.as_str())
+        {
+            return Err(format!("`{name}({count})`: only {name} is understood"));
+        }
+    }
+    Ok(fields)
 }
 
 pub(super) fn field<'e>(fields: &'e [Field], name: &str) -> Option<&'e Expr> {
@@ -94,7 +113,7 @@ impl Runner<'_> {
                 _ => Err(format!("`{expr}` is not the family of {}", usual.ip())),
             };
         }
-        let fields = fields(expr)?;
+        let fields = fields_of(expr, &["sa_family", "sin_port", "sin_addr", "sin6_port", "sin6_addr"], &[])?;
         let family = field(fields, "sa_family").ok_or("sa_family is missing")?;
         if number(family)? == i64::from(libc::AF_UNSPEC) {
             return Ok(Destination::Unspecified);

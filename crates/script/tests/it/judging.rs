@@ -111,6 +111,80 @@ fn what_is_said_beside_a_call_is_compared_or_refused() {
     holds("+0 fcntl(4, F_GETFD) = 0\n+0 fcntl(4, F_SETFD, FD_CLOEXEC) = 0\n+0 fcntl(4, F_GETFD) = 1");
 }
 
+/// `syscall_recvmsg` compares flags and ancillary values, those with level and type; what is not said is 0, and no room.
+#[test]
+fn all_of_a_message_is_compared_or_refused() {
+    let came = "+0 setsockopt(4, SOL_TCP, TCP_INQ, [1], 4) = 0\n+0 < P. 1:101(100) ack 1 win 32792\n+0 > . 1:1(0) ack 101\n";
+    let receives = |fields: &str| format!("{came}+0 recvmsg(4, {{msg_name(...)=..., {fields}}}, 0) = 40");
+    let inq = "{cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, cmsg_data=60}";
+    holds(&receives(&format!("msg_iov(1)=[{{..., 40}}], msg_flags=0, msg_control=[{inq}]")));
+    holds(&receives("msg_iov(...)=[{..., 40}], msg_flags=..."));
+    holds(&receives("msg_iov(1)=[{..., 40}], msg_flags=MSG_CTRUNC"));
+    for (fields, with) in [
+        ("msg_iov(1)=[{..., 40}]", "msg_flags: 0"),
+        ("msg_iov(1)=[{..., 40}], msg_flags=MSG_EOR, msg_control=[]", "msg_flags: 128"),
+        ("msg_iov(1)=[{..., 40}], msg_flags=0, msg_control=[]", "ancillary values: 0"),
+        ("msg_iov(2)=[{..., 40}], msg_flags=0", "`msg_iov(2)`: as many buffers as there are"),
+        ("msg_iov(1)=[{..., 40}], msg_flags(1)=0", "`msg_flags(1)`: only msg_flags is understood"),
+        ("msg_iov(1)=[{..., 40}], msg_flag=0", "`msg_flag` is no field here: msg_name, msg_iov"),
+        ("msg_iov(1)=[{..., 40}], msg_flags=0, msg_flags=0", "`msg_flags` is said twice"),
+    ] {
+        fails(&receives(fields), with);
+    }
+    for (value, with) in [
+        (inq.replace("SOL_TCP", "SOL_IP"), "`SOL_IP` `TCP_CM_INQ` is no ancillary value"),
+        (inq.replace("60", "61"), "TCP_CM_INQ: 61"),
+        (
+            "{cmsg_level=SOL_SOCKET, cmsg_type=SCM_TIMESTAMP, cmsg_data={scm_sec=0,scm_nsec=0}}".to_owned(),
+            "SCM_TIMESTAMP where TCP_CM_INQ is",
+        ),
+        (
+            "{cmsg_level=SOL_SOCKET, cmsg_type=SCM_TIMESTAMP, cmsg_data={scm_sec=9223372036854775807,scm_nsec=0}}".to_owned(),
+            "is out of range",
+        ),
+        (
+            "{cmsg_level=SOL_IP, cmsg_type=IP_RECVERR, cmsg_data={ee_bogus=-1}}".to_owned(),
+            "`ee_bogus` is no field here",
+        ),
+    ] {
+        fails(&receives(&format!("msg_iov(1)=[{{..., 40}}], msg_flags=0, msg_control=[{value}]")), with);
+    }
+}
+
+#[test]
+fn kinds_of_time_stamps_and_errors_are_told_apart() {
+    let sent = "+0 setsockopt(4, SOL_SOCKET, SO_TIMESTAMPING, [SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_SOFTWARE], 4) = 0
++0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1\n+.01 < . 1:1(0) ack 11 win 32792\n";
+    let told = |stamp: &str, level: &str, error: &str| {
+        format!(
+            "{sent}+0 recvmsg(4, {{msg_name(...)=..., msg_iov(1)=[{{..., 100}}], msg_flags=MSG_ERRQUEUE, msg_control=[\
+             {{cmsg_level=SOL_SOCKET, cmsg_type={stamp}, cmsg_data={{scm_sec=0,scm_nsec=20000000}}}}, \
+             {{cmsg_level={level}, cmsg_type={error}, cmsg_data={{ee_errno=ENOMSG, ee_info=SCM_TSTAMP_ACK}}}}]}}, MSG_ERRQUEUE) = 10"
+        )
+    };
+    holds(&told("SCM_TIMESTAMPING", "SOL_IP", "IP_RECVERR"));
+    holds(&told("SCM_TIMESTAMPING", "CMSG_LEVEL_IP", "CMSG_TYPE_RECVERR"));
+    fails(&told("SCM_TIMESTAMP", "SOL_IP", "IP_RECVERR"), "SCM_TIMESTAMP where SCM_TIMESTAMPING is");
+    fails(&told("SCM_TIMESTAMPING", "SOL_IPV6", "IPV6_RECVERR"), "IPV6_RECVERR where IP_RECVERR is");
+    fails(
+        &told("SCM_TIMESTAMPING", "SOL_IPV6", "IP_RECVERR"),
+        "`SOL_IPV6` `IP_RECVERR` is no ancillary value",
+    );
+}
+
+#[test]
+fn what_sendmsg_would_not_look_at_is_refused() {
+    let sends = |fields: &str| {
+        format!(
+            "+0 sendmsg(4, {{msg_name(...)=..., msg_iov(1)=[{{..., 40}}], {fields}}}, 0) = 40\n+0 > P. 1:41(40) ack 1"
+        )
+    };
+    holds(&sends("msg_flags=0, msg_control=[]"));
+    fails(&sends("msg_flags=MSG_OOB"), "sendmsg does not look at msg_flags");
+    let inq = "{cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, cmsg_data=60}";
+    fails(&sends(&format!("msg_flags=0, msg_control=[{inq}]")), "sendmsg takes no ancillary values here");
+}
+
 #[test]
 fn a_descriptor_and_its_copy_are_one_socket() {
     holds(

@@ -3,7 +3,7 @@
 use super::{at_once, count};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{address_of, field, int, is_null, only, size};
+use crate::run::values::{address_of, field, fields_of, int, is_null, only, size};
 use crate::run::world::{Answer, Attempt, Told};
 use core::net::IpAddr;
 
@@ -82,10 +82,13 @@ fn bytes(value: &Expr) -> Result<Vec<u8>, String> {
             IpAddr::V6(address) => Ok(address.octets().to_vec()),
             IpAddr::V4(_) => Err(format!("`{value}` is no address of IPv6")),
         },
-        Expr::Fields(fields) => match (field(fields, "onoff"), field(fields, "linger")) {
-            (Some(on), Some(linger)) => Ok([int(on)?.to_ne_bytes(), int(linger)?.to_ne_bytes()].concat()),
-            _ => Err(format!("`{value}` is no structure that is known here")),
-        },
+        Expr::Fields(_) => {
+            let fields = fields_of(value, &["onoff", "linger"], &[])?;
+            match (field(fields, "onoff"), field(fields, "linger")) {
+                (Some(on), Some(linger)) => Ok([int(on)?.to_ne_bytes(), int(linger)?.to_ne_bytes()].concat()),
+                _ => Err(format!("`{value}`: `{{onoff=…, linger=…}}` is expected")),
+            }
+        }
         null if is_null(null) => Ok(Vec::new()),
         other => Err(format!("`{other}` is no value of an option")),
     }

@@ -3,7 +3,7 @@
 use super::{at_once, count, deadline, descriptor, value};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{field, fields, int, number, size};
+use crate::run::values::{field, fields_of, int, number, size};
 use crate::run::world::{Answer, Attempt, Told};
 use posix::{Control, Interest, PollFd, Ready};
 
@@ -28,7 +28,7 @@ impl Runner<'_> {
         let mut entries = Vec::new();
         let mut expected = Vec::new();
         for entry in list {
-            let entry = fields(entry)?;
+            let entry = fields_of(entry, &["fd", "events", "revents"], &[])?;
             let script = field(entry, "fd").ok_or("fd is missing")?;
             let events = number(field(entry, "events").ok_or("events is missing")?)?;
             let events = Ready::from_bits_truncate(events as u32);
@@ -69,7 +69,7 @@ impl Runner<'_> {
 
     /// `{events=…, fd=…}`, or `ptr`, `u32`, `u64` as data.
     fn interest(&self, event: &Expr) -> Result<Interest, String> {
-        let fields = fields(event)?;
+        let fields = fields_of(event, &["events", "fd", "ptr", "u32", "u64"], &[])?;
         let events = number(field(fields, "events").ok_or("events is missing")?)?;
         let data = match field(fields, "fd") {
             Some(fd) => i64::from(self.fd(fd)?),

@@ -1,10 +1,10 @@
 //! Calls that send and receive. What is sent is zeros, as many as the script says.
 
-use super::messages::{Expected, compare};
+use super::messages::Wanted;
 use super::{at_once, count, total, value};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{field, fields, int, is_null, number, only, size};
+use crate::run::values::{int, is_null, number, only, size};
 use crate::run::world::Attempt;
 use core::net::SocketAddr;
 use posix::{Destination, Errno, Receive, Send, Source};
@@ -24,20 +24,20 @@ impl Runner<'_> {
             ("writev", [fd, vector, number]) => {
                 vectors(vector, number).and_then(|len| self.send(fd, (&Expr::Ellipsis, &len), zero, none))
             }
-            ("sendmsg", [fd, message, flags]) => self.sendmsg(fd, message, flags),
-            ("read", [fd, data, len]) => self.receive(fd, (data, len), zero, Vec::new()),
-            ("recv", [fd, data, len, flags]) => self.receive(fd, (data, len), flags, Vec::new()),
+            ("read", [fd, data, len]) => self.receive(fd, (data, len), zero, None),
+            ("recv", [fd, data, len, flags]) => self.receive(fd, (data, len), flags, None),
             ("recvfrom", [fd, data, len, flags, Expr::Ellipsis, Expr::Ellipsis]) => {
-                self.receive(fd, (data, len), flags, Vec::new())
+                self.receive(fd, (data, len), flags, None)
             }
-            ("readv", [fd, vector, number]) => vectors(vector, number)
-                .and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, Vec::new())),
+            ("readv", [fd, vector, number]) => {
+                vectors(vector, number).and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, None))
+            }
             ("sendfile", [to, file, offset, len]) => self.sendfile(to, file, offset, len),
             _ => return None,
         })
     }
 
-    fn send(
+    pub(super) fn send(
         &mut self,
         fd: &Expr,
         (data, len): (&Expr, &Expr),
@@ -80,13 +80,6 @@ impl Runner<'_> {
         }))
     }
 
-    fn sendmsg(&mut self, fd: &Expr, message: &Expr, flags: &Expr) -> Result<Attempt, String> {
-        let fields = fields(message)?;
-        let len = total(field(fields, "msg_iov").ok_or("msg_iov is missing")?)?;
-        let to = field(fields, "msg_name").unwrap_or(&Expr::Ellipsis);
-        self.send(fd, (&Expr::Ellipsis, &len), flags, to)
-    }
-
     /// From where `[offset]` says, or else from where the file was read to.
     fn sendfile(&mut self, to: &Expr, file: &Expr, offset: &Expr, len: &Expr) -> Result<Attempt, String> {
         let most = size(len)?;
@@ -107,7 +100,7 @@ impl Runner<'_> {
         fd: &Expr,
         (data, len): (&Expr, &Expr),
         flags: &Expr,
-        expected: Vec<Expected>,
+        expected: Option<Wanted>,
     ) -> Result<Attempt, String> {
         is_buffer(data)?;
         let (script, flags) = (number(fd)?, int(flags)?);
@@ -127,7 +120,7 @@ impl Runner<'_> {
             }));
         }
         let mut receive = Receive::new(fd, flags);
-        let (peeked, tolerance) = (flags & libc::MSG_PEEK != 0, self.setup.tolerance_usecs);
+        let peeked = flags & libc::MSG_PEEK != 0;
         Ok(Box::new(move |sockets, now| {
             let got = if sockets.is_pipe(fd) {
                 sockets.read_pipe(now, fd, &mut buf)?
@@ -135,8 +128,8 @@ impl Runner<'_> {
                 receive.attempt(sockets, now, &mut buf)?
             };
             let mut answer = value(count(got));
-            if !expected.is_empty() {
-                answer.told = compare(&expected, &sockets.ancillary(fd, got, peeked)?, tolerance);
+            if let Some(expected) = &expected {
+                answer.told = expected.compare(flags & libc::MSG_OOB, &sockets.ancillary(fd, got, peeked)?);
             }
             Ok(answer)
         }))
