@@ -16,8 +16,9 @@ impl Runner<'_> {
     /// A packet comes in.
     pub(super) fn inject(&mut self, line: usize, packet: &Packet) -> Result<(), Failure> {
         let refused = |message| Failure::new(line, message);
+        let is_v4 = self.setup.local.is_ipv4();
         if let Body::Icmp(icmp) = &packet.body
-            && icmp.kind.starts_with("echo")
+            && segment::is_echo(segment::numbers(icmp, is_v4).map_err(refused)?.0, is_v4)
         {
             // Of no socket's concern.
             let ends = [self.setup.local, self.setup.remote].map(|ip| SocketAddr::new(ip, 0));
@@ -120,6 +121,7 @@ impl Runner<'_> {
     fn expect_icmp(&mut self, line: usize, packet: &Packet, icmp: &Icmp) -> Result<i64, Failure> {
         let latest = self.world.micros() + PACKET_TIMEOUT;
         let is_v4 = self.setup.local.is_ipv4();
+        let wanted = segment::numbers(icmp, is_v4).map_err(|message| Failure::new(line, message))?;
         loop {
             let Some((at, bytes)) = self.world.take_sent() else {
                 if self.world.step(latest) {
@@ -129,11 +131,12 @@ impl Runner<'_> {
                 return Err(Failure::new(line, message).beside(packet.to_string(), "nothing"));
             };
             let Some(seen) = segment::read_icmp(&bytes) else { continue };
-            if segment::is_icmp(icmp, is_v4, seen).map_err(|message| Failure::new(line, message))? {
+            if segment::is_icmp(wanted, icmp.id, seen) && differing_ip(packet.ip, seen.ip).is_empty() {
                 return Ok(at);
             }
             let body = Body::Icmp(segment::show_icmp(is_v4, seen));
-            let seen = Packet { direction: Direction::Out, ip: Ip::default(), body }.to_string();
+            let seen =
+                Packet { direction: Direction::Out, ip: shown_ip(packet.ip, seen.ip), body }.to_string();
             let message = format!("the ICMP message at {} s differs", Seconds(at));
             return Err(Failure::new(line, message).beside(packet.to_string(), seen));
         }
@@ -181,16 +184,6 @@ impl Runner<'_> {
 
     /// Names of the fields in which a packet is not as expected.
     fn differing(&self, packet: &Packet, expected: &Segment, ip: Ip, seen: &Segment) -> Vec<&'static str> {
-        let byte = match ip.tos {
-            Some(Tos::Byte(byte)) => byte,
-            _ => 0,
-        };
-        let tos = match packet.ip.tos {
-            None => true,
-            Some(Tos::Ecn(ecn)) => Ecn::from_bits(byte) == ecn,
-            Some(Tos::Ect01) => matches!(Ecn::from_bits(byte), Ecn::Ect0 | Ecn::Ect1),
-            Some(Tos::Byte(wanted)) => byte == wanted,
-        };
         let (tick, tolerance) = (self.setup.ts_tick_usecs, self.tolerance(self.world.micros()));
         let found = seen.options.as_deref().unwrap_or_default();
         let options = expected.options.as_ref().is_none_or(|wanted| {
@@ -199,9 +192,6 @@ impl Runner<'_> {
                 && pairs().all(|(wanted, found)| is_same_option(wanted, found, tick, tolerance))
         });
         let checks = [
-            ("traffic class", tos),
-            ("TTL", packet.ip.ttl.is_none_or(|ttl| ip.ttl == Some(ttl))),
-            ("flow label", packet.ip.flow_label.is_none_or(|label| ip.flow_label == Some(label))),
             ("flags", expected.flags == seen.flags),
             ("sequence number", expected.seq == seen.seq),
             ("length", expected.len == seen.len),
@@ -210,8 +200,29 @@ impl Runner<'_> {
             ("urgent pointer", expected.urgent.unwrap_or(0) == seen.urgent.unwrap_or(0)),
             ("options", options),
         ];
-        checks.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+        let of_segment = checks.into_iter().filter(|(_, same)| !same).map(|(name, _)| name);
+        differing_ip(packet.ip, ip).into_iter().chain(of_segment).collect()
     }
+}
+
+/// Names of what an IP header has otherwise than it is said.
+fn differing_ip(said: Ip, seen: Ip) -> Vec<&'static str> {
+    let byte = match seen.tos {
+        Some(Tos::Byte(byte)) => byte,
+        _ => 0,
+    };
+    let tos = match said.tos {
+        None => true,
+        Some(Tos::Ecn(ecn)) => Ecn::from_bits(byte) == ecn,
+        Some(Tos::Ect01) => matches!(Ecn::from_bits(byte), Ecn::Ect0 | Ecn::Ect1),
+        Some(Tos::Byte(wanted)) => byte == wanted,
+    };
+    let checks = [
+        ("traffic class", tos),
+        ("TTL", said.ttl.is_none_or(|ttl| seen.ttl == Some(ttl))),
+        ("flow label", said.flow_label.is_none_or(|label| seen.flow_label == Some(label))),
+    ];
+    checks.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }
 
 /// Are these two segments of one burst? Its first may say CWR (RFC 3168 §6.1.2), its last PSH and FIN.
@@ -250,12 +261,7 @@ fn is_same_option(wanted: &TcpOption, seen: &TcpOption, tick: u32, tolerance: i6
 
 /// What was seen, in the words in which the expected packet is written.
 fn show(packet: &Packet, expected: &Segment, ip: Ip, mut seen: Segment) -> String {
-    let said = packet.ip;
-    let tos = said.tos.and(ip.tos).map(|tos| match (said.tos, tos) {
-        (Some(Tos::Ecn(_) | Tos::Ect01), Tos::Byte(byte)) => Tos::Ecn(Ecn::from_bits(byte)),
-        (_, tos) => tos,
-    });
-    let ip = Ip { tos, flow_label: said.flow_label.and(ip.flow_label), ttl: said.ttl.and(ip.ttl) };
+    let ip = shown_ip(packet.ip, ip);
     seen.ace = expected.ace;
     seen.ports = expected.ports;
     seen.window = expected.window.and(seen.window);
@@ -264,4 +270,13 @@ fn show(packet: &Packet, expected: &Segment, ip: Ip, mut seen: Segment) -> Strin
         seen.options = None;
     }
     Packet { direction: Direction::Out, ip, body: Body::Tcp(seen) }.to_string()
+}
+
+/// Of an IP header what is said of it, as it is said.
+fn shown_ip(said: Ip, seen: Ip) -> Ip {
+    let tos = said.tos.and(seen.tos).map(|tos| match (said.tos, tos) {
+        (Some(Tos::Ecn(_) | Tos::Ect01), Tos::Byte(byte)) => Tos::Ecn(Ecn::from_bits(byte)),
+        (_, tos) => tos,
+    });
+    Ip { tos, flow_label: said.flow_label.and(seen.flow_label), ttl: said.ttl.and(seen.ttl) }
 }

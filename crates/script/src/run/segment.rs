@@ -48,14 +48,18 @@ pub(crate) fn read(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, Ip, Segment
         urgent: Some(u16::from_be_bytes([u0, u1])),
         options: Some(options),
     };
-    let said = Ip {
-        tos: Some(Tos::Byte(ip.dscp << 2 | ip.ecn.bits())),
-        flow_label: Some(ip.flow_label),
-        ttl: Some(ip.hop_limit),
-    };
+    let said = ip_of(&ip);
     let src = SocketAddr::new(ip.src.to_ip(), u16::from_be_bytes([s0, s1]));
     let dst = SocketAddr::new(ip.dst.to_ip(), u16::from_be_bytes([d0, d1]));
     Some((src, dst, said, segment))
+}
+
+fn ip_of(ip: &IpHeader) -> Ip {
+    Ip {
+        tos: Some(Tos::Byte(ip.dscp << 2 | ip.ecn.bits())),
+        flow_label: Some(ip.flow_label),
+        ttl: Some(ip.hop_limit),
+    }
 }
 
 /// What is wrong in a TCP packet of the stack whatever a script says of it: its checksum, or payload that nobody wrote.
@@ -76,42 +80,87 @@ pub(crate) fn wrong_in(packet: &[u8]) -> Option<&'static str> {
 pub(crate) fn check(packet: &Packet, is_v4: bool) -> Result<(), String> {
     match &packet.body {
         Body::Tcp(_) => Ok(()),
-        Body::Icmp(icmp) => kind_and_code(icmp, is_v4).map(drop),
+        Body::Icmp(icmp) => numbers(icmp, is_v4).map(drop),
     }
+}
+
+/// Type and code of a message that says nothing which does not belong to them.
+pub(crate) fn numbers(icmp: &Icmp, is_v4: bool) -> Result<(u8, u8), String> {
+    let (kind, code) = kind_and_code(icmp, is_v4)?;
+    let refused = |what: &str, belongs: &str| Err(format!("`{icmp}`: {what} belongs to {belongs} only"));
+    match icmp.mtu {
+        Some(_) if (kind, code) != too_big(is_v4) => {
+            let name = if is_v4 { "`unreachable frag_needed`" } else { "`packet_too_big`" };
+            return refused("`mtu`", name);
+        }
+        Some(mtu) if is_v4 && mtu > u16::MAX.into() => {
+            return Err(format!("`mtu {mtu}` is out of range: ICMP of IPv4 has 16 bits for it"));
+        }
+        _ => {}
+    }
+    if icmp.id.is_some() && !is_echo(kind, is_v4) {
+        return refused("`id`", "echoes");
+    }
+    if icmp.quote.is_some() && is_echo(kind, is_v4) {
+        return refused("a segment in brackets", "errors");
+    }
+    Ok((kind, code))
+}
+
+/// Of "fragmentation needed" (RFC 792) and "packet too big" (RFC 4443 §3.2).
+fn too_big(is_v4: bool) -> (u8, u8) {
+    if is_v4 { (3, 4) } else { (2, 0) }
+}
+
+/// By its number, whatever it is called.
+pub(crate) fn is_echo(kind: u8, is_v4: bool) -> bool {
+    let echoes = KINDS.iter().filter(|(name, ..)| name.starts_with("echo"));
+    echoes.map(|(_, v4, v6)| if is_v4 { *v4 } else { *v6 }).any(|echo| echo == Some(kind))
 }
 
 fn kind_and_code(icmp: &Icmp, is_v4: bool) -> Result<(u8, u8), String> {
     let kind = number(KINDS, is_v4, &icmp.kind, "type_").ok_or(format!("`{}` is no ICMP type", icmp.kind))?;
+    let is_unreachable = kind == if is_v4 { 3 } else { 1 };
     let code = match &icmp.code {
         None => 0,
+        Some(code) if !is_unreachable && !code.starts_with("code_") => {
+            return Err(format!("`{code}`: only `unreachable` has codes by name, others `code_…`"));
+        }
         Some(code) => number(CODES, is_v4, code, "code_").ok_or(format!("`{code}` is no ICMP code"))?,
     };
     Ok((kind, code))
 }
 
-/// An ICMP message of the stack: type, code and identifier (or whatever lies there).
-pub(crate) fn read_icmp(packet: &[u8]) -> Option<(u8, u8, u16)> {
+/// An ICMP message of the stack. It sends no errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenIcmp {
+    kind: u8,
+    code: u8,
+    /// Or whatever lies there.
+    id: u16,
+    pub(crate) ip: Ip,
+}
+
+pub(crate) fn read_icmp(packet: &[u8]) -> Option<SeenIcmp> {
     let (ip, payload) = IpHeader::parse(packet).ok()?;
     let is_icmp = ip.protocol == protocol::ICMP || ip.protocol == protocol::ICMPV6;
     let [kind, code, _, _, id @ .., _, _] = packet.get(payload).filter(|_| is_icmp)?.first_chunk::<8>()?;
-    Some((*kind, *code, u16::from_be_bytes(*id)))
+    Some(SeenIcmp { kind: *kind, code: *code, id: u16::from_be_bytes(*id), ip: ip_of(&ip) })
 }
 
-/// Is what was seen what is said? An identifier that is not said is not compared.
-pub(crate) fn is_icmp(icmp: &Icmp, is_v4: bool, seen: (u8, u8, u16)) -> Result<bool, String> {
-    let (kind, code, id) = seen;
-    Ok(kind_and_code(icmp, is_v4)? == (kind, code) && icmp.id.is_none_or(|wanted| wanted == id))
+/// Is it of this type and code? An identifier that is not said is not compared.
+pub(crate) fn is_icmp(wanted: (u8, u8), id: Option<u16>, seen: SeenIcmp) -> bool {
+    wanted == (seen.kind, seen.code) && id.is_none_or(|wanted| wanted == seen.id)
 }
 
 /// It in the script's words.
-pub(crate) fn show_icmp(is_v4: bool, (kind, code, id): (u8, u8, u16)) -> Icmp {
+pub(crate) fn show_icmp(is_v4: bool, SeenIcmp { kind, code, id, .. }: SeenIcmp) -> Icmp {
     let known = KINDS.iter().find(|(_, v4, v6)| Some(kind) == if is_v4 { *v4 } else { *v6 });
-    let is_echo = known.is_some_and(|(name, ..)| name.starts_with("echo"));
     Icmp {
         kind: known.map_or_else(|| format!("type_{kind}"), |(name, ..)| (*name).to_owned()),
         code: (code != 0).then(|| format!("code_{code}")),
         mtu: None,
-        id: is_echo.then_some(id),
+        id: is_echo(kind, is_v4).then_some(id),
         quote: None,
     }
 }
@@ -125,7 +174,7 @@ pub(crate) fn emit_icmp(
     seq: u32,
 ) -> Result<Bytes, String> {
     let is_v4 = local.is_ipv4();
-    let (kind, code) = kind_and_code(icmp, is_v4)?;
+    let (kind, code) = numbers(icmp, is_v4)?;
     let quoted = Segment {
         ports: None,
         flags: Flags::ACK,
@@ -138,7 +187,7 @@ pub(crate) fn emit_icmp(
         options: None,
     };
     let mut message = vec![kind, code, 0, 0];
-    if icmp.kind.starts_with("echo") {
+    if is_echo(kind, is_v4) {
         // Its sequence number is 0, as packetdrill's.
         message.extend((u32::from(icmp.id.unwrap_or(0)) << 16).to_be_bytes());
     } else {

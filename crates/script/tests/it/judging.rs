@@ -231,11 +231,37 @@ fn commands_are_joined_as_a_shell_joins_them() {
 /// A setting does something, or is one of those that Linux takes and does not look at, in Linux's range.
 #[test]
 fn echoes_come_and_are_expected() {
-    holds("+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 7\n+.1 < icmp type_8 code_0 [1:1(0)]");
+    holds(
+        "+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 7\n+.1 < icmp type_8 code_0 id 9\n+0 > icmp type_0 id 9",
+    );
+    holds("+0 < [tos 0x04] icmp echo_request\n+0 > [tos 0x0,ttl 64] icmp echo_reply");
+    fails("+0 < icmp echo_request\n+0 > [tos 0x04] icmp echo_reply", "> [tos 0x0] icmp echo_reply");
+    fails("+0 < icmp echo_request\n+0 > [ttl 3] icmp echo_reply", "> [ttl 64] icmp echo_reply");
     fails("+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 8", "the ICMP message at 0.01 s differs");
     fails("+0 > icmp echo_reply", "no ICMP message left");
     let v6 = "--ip_version=ipv6\n0 socket(AF_INET6, SOCK_STREAM, IPPROTO_TCP) = 3\n";
     assert_eq!(outcome(&format!("{v6}+0 < icmp echo_request id 9\n+0 > icmp echo_reply id 9\n")), Ok(()));
+}
+
+#[test]
+fn what_does_not_belong_to_a_kind_of_icmp_is_refused() {
+    let v6 = "--ip_version=ipv6\n0 socket(AF_INET6, SOCK_STREAM, IPPROTO_TCP) = 3\n";
+    for (message, with) in [
+        ("unreachable frag_needed mtu 70000 [1:1(0)]", "`mtu 70000` is out of range"),
+        ("unreachable host_unreachable mtu 1000 [1:1(0)]", "`mtu` belongs to `unreachable frag_needed` only"),
+        ("unreachable port_unreachable id 9 [1:1(0)]", "`id` belongs to echoes only"),
+        ("type_8 code_0 [1:1(0)]", "a segment in brackets belongs to errors only"),
+        ("echo_request mtu 1000", "`mtu` belongs to `unreachable frag_needed` only"),
+        ("time_exceeded port_unreachable [1:1(0)]", "only `unreachable` has codes by name"),
+    ] {
+        fails(&format!("+0 < icmp {message}"), with);
+        fails(&format!("+0 > icmp {message}"), with);
+        let script = Script::parse(&format!("{OPENING}+0 > icmp {message}\n")).unwrap();
+        let checked = check(&script, Setup::default()).unwrap_err().to_string();
+        assert!(checked.contains(with), "{checked}");
+    }
+    let message = outcome(&format!("{v6}+0 < icmp packet_too_big code_1 mtu 1300 [1:1(0)]")).unwrap_err();
+    assert!(message.contains("`mtu` belongs to `packet_too_big` only"), "{message}");
 }
 
 /// Up to the failure, with times and directions.
