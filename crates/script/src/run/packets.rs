@@ -94,20 +94,24 @@ impl Runner<'_> {
         if self.flows.is_empty() {
             return Err(Failure::new(line, "a packet is expected of no socket: there is none yet"));
         }
-        let (mut at, mut ip, mut seen) = self.next_of_flow(line, packet, expected)?;
-        let mut last = seen.clone();
+        let (first_at, ip, mut seen) = self.next_of_flow(line, packet, expected)?;
+        let (mut at, mut last) = (first_at, seen.clone());
         while seen.len < expected.len && !self.setup.strict_segments && seen.len > 0 {
             let (when, header, more) = self.next_of_flow(line, packet, expected)?;
             let missing = expected.len - seen.len;
-            if !continues(&last, &more) || (more.len < missing && more.len != last.len) {
+            let together = header == ip && when - first_at <= self.setup.tolerance_usecs;
+            let goes_on = together && continues(&last, &more);
+            if !goes_on || (more.len < missing && more.len != last.len) {
                 let (len, wanted) = (seen.len, expected.len);
-                let message =
-                    format!("the packet ends after {len} of {wanted} bytes, and the next does not go on");
+                let message = format!(
+                    "the packet ends after {len} of {wanted} bytes, and the next at {} s does not go on",
+                    Seconds(when)
+                );
                 let more = show(packet, expected, header, more);
                 return Err(Failure::new(line, message).beside(packet.to_string(), more));
             }
             seen = merged(&seen, &more);
-            (at, ip, last) = (when, header, more);
+            (at, last) = (when, more);
         }
         let differing = self.differing(packet, expected, ip, &seen);
         if differing.is_empty() {

@@ -58,6 +58,22 @@ fn segments_of_different_lengths_are_not_of_one_burst() {
     holds(&format!("{three}+0 > P. 1:401(400) ack 1\n+0 > P. 401:501(100) ack 1"));
 }
 
+/// As `verify_packet_fragments` compares headers; Linux cuts a burst at the device, in no time.
+#[test]
+fn segments_of_other_headers_or_times_are_not_of_one_burst() {
+    let first = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n+0 write(4, ..., 1000) = 1000\n";
+    let marked =
+        format!("{first}+0 setsockopt(4, SOL_IP, IP_TOS, [4], 4) = 0\n+0 write(4, ..., 1000) = 1000\n");
+    fails(
+        &format!("{marked}+0 > [tos 0x4] P. 1:2001(2000) ack 1"),
+        "the packet ends after 1000 of 2000 bytes",
+    );
+    holds(&format!("{marked}+0 > [tos 0x0] P. 1:1001(1000) ack 1\n+0 > [tos 0x4] P. 1001:2001(1000) ack 1"));
+    let later = format!("{first}+.05 write(4, ..., 1000) = 1000\n");
+    fails(&format!("{later}* > P. 1:2001(2000) ack 1"), "and the next at 0.06 s does not go on");
+    holds(&format!("{later}* > P. 1:1001(1000) ack 1\n* > P. 1001:2001(1000) ack 1"));
+}
+
 /// A SYN is of the socket from whose port it comes.
 #[test]
 fn a_syn_repeated_by_another_socket_passes_unnoticed() {
