@@ -255,6 +255,7 @@ impl Runner<'_> {
             "accept" | "accept4" => self.accepted(live, answer.peer),
             "listen" => self.listens(first),
             "pipe" => self.learn_pipe(call, answer.ends),
+            "sendfile" => self.learn_sent(call, answer.value),
             "close" => {
                 if let Some(script) = first {
                     self.open_files.remove(&script);
@@ -286,6 +287,16 @@ impl Runner<'_> {
         if let Some(flow) = self.flows.iter_mut().find(|flow| flow.fd == Some(live)) {
             flow.listening = true;
             flow.local.set_port(port);
+        }
+    }
+
+    /// Without an offset of its own `sendfile` reads on in the file.
+    fn learn_sent(&mut self, call: &Call, sent: i64) {
+        if let [_, file, offset, _] = call.arguments.as_slice()
+            && is_null(offset)
+            && let Some(opened) = number(file).ok().and_then(|file| self.open_files.get_mut(&file))
+        {
+            opened.read(usize::try_from(sent).unwrap_or(0));
         }
     }
 

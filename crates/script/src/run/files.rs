@@ -21,8 +21,13 @@ impl OpenFile {
     }
 
     /// As [`has`](Self::has), from where it was read to last.
+    pub(super) fn ahead(&self, most: usize) -> usize {
+        self.has(self.position, most)
+    }
+
+    /// Passes over what is [`ahead`](Self::ahead).
     pub(super) fn read(&mut self, most: usize) -> usize {
-        let got = self.has(self.position, most);
+        let got = self.ahead(most);
         if self.len != u64::MAX {
             self.position += got as u64;
         }

@@ -234,6 +234,21 @@ fn files_are_as_long_as_commands_made_them() {
 }
 
 #[test]
+fn sendfile_reads_on_by_what_was_sent() {
+    holds(
+        "+0 `truncate -s 100000 file`
++0 open(\"file\", O_RDONLY) = 5
++0 sendfile(99, 5, NULL, 10) = -1 EBADF (Bad file descriptor)
++0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0
++0 sendfile(4, 5, NULL, 40) = 40
++0 > P. 1:41(40) ack 1
++0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [10000], 4) = 0
++0 sendfile(4, 5, NULL, 99960) = 25000
++0 read(5, ..., 100000) = 74960",
+    );
+}
+
+#[test]
 fn commands_are_joined_as_a_shell_joins_them() {
     holds("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0 &> /dev/null || ip tcp_metrics flush all`");
     holds("+0 `ethtool -K tun0 tso off gso off`\n+0 `false && sysctl net.ipv4.tcp_sack=9 || true`");

@@ -80,14 +80,15 @@ impl Runner<'_> {
         }))
     }
 
-    /// From where `[offset]` says, or else from where the file was read to.
+    /// From where `[offset]` says, or else from where the file was read to: that goes on by what was sent, which
+    /// [`learn`](Self::learn) sees.
     fn sendfile(&mut self, to: &Expr, file: &Expr, offset: &Expr, len: &Expr) -> Result<Attempt, String> {
         let most = size(len)?;
-        let Some(opened) = self.open_files.get_mut(&number(file)?) else {
+        let Some(opened) = self.open_files.get(&number(file)?) else {
             return Err(format!("`{file}` was not opened"));
         };
         let len = match offset {
-            null if is_null(null) => opened.read(most),
+            null if is_null(null) => opened.ahead(most),
             offset => opened.has(size(only(offset)?)? as u64, most),
         };
         let len = Expr::Int(count(len));
