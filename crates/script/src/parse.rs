@@ -118,7 +118,9 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let Some(micros) = micros else {
-            return Err(self.problem("a time is expected: seconds, as `0.1`, `+.1`, `0~0.2` or `*`"));
+            return Err(self.problem(
+                "a time is expected: seconds, at most 1000000000, as `0.1`, `+.1`, `0~0.2` or `*`",
+            ));
         };
         self.next += 1;
         Ok(micros)
@@ -232,6 +234,9 @@ fn one_token(text: &str) -> Result<Option<Token>, Problem> {
     Ok(if tokens.len() == 1 { tokens.pop().map(|found| found.token) } else { None })
 }
 
+/// The longest time of a script, microseconds: sums of a few are times too.
+pub(crate) const TIME_MAX: i64 = 1_000_000_000_000_000;
+
 /// `0.1`, `.1` or `1`, in microseconds; further digits are cut off.
 fn micros(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -242,5 +247,6 @@ fn micros(text: &str) -> Option<i64> {
     }
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
-    whole.checked_mul(1_000_000)?.checked_add(digits.parse().ok()?)
+    let micros = whole.checked_mul(1_000_000)?.checked_add(digits.parse().ok()?)?;
+    (micros <= TIME_MAX).then_some(micros)
 }

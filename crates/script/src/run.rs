@@ -169,12 +169,13 @@ impl<'a> Runner<'a> {
     fn event(&mut self, event: &'a Event) -> Result<(), Failure> {
         let line = event.action.line;
         let base = self.world.micros();
+        let after = |at: i64| self.world.after(at).map_err(|message| Failure::new(line, message));
         let (from, to) = match event.time {
             When::Absolute(at) => (at, at),
-            When::Relative(at) => (base + at, base + at),
+            When::Relative(at) => (after(at)?, after(at)?),
             When::Any => (base, i64::MAX),
             When::AbsoluteRange(from, to) => (from, to),
-            When::RelativeRange(from, to) => (base + from, base + to),
+            When::RelativeRange(from, to) => (after(from)?, after(to)?),
         };
         let tolerance = self.tolerance(from - self.before);
         let action = &event.action.value;

@@ -98,7 +98,7 @@ impl Runner<'_> {
             Command::Nothing => {}
             Command::Failure => return Ok(Err("the command fails".into())),
             Command::Sleep(seconds) => {
-                let until = self.world.micros() + (seconds * 1e6) as i64;
+                let until = self.world.after((seconds * 1e6) as i64)?;
                 self.world.wait_until(until);
             }
             Command::Settings(all) => {
@@ -189,8 +189,10 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
         ("false", _) => Command::Failure,
         ("ethtool", ["-K", _, features @ ..]) if says_only_of_bursts(features) => Command::Nothing,
         ("sleep", [seconds]) => {
-            let seconds: f64 = seconds.parse().map_err(|_| format!("`{seconds}` is no time"))?;
-            Command::Sleep(seconds)
+            let time = seconds.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
+            Command::Sleep(
+                time.ok_or_else(|| format!("`{seconds}` is no time to sleep: seconds are expected"))?,
+            )
         }
         ("sysctl", words) => {
             let (flags, all): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));

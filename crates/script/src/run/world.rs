@@ -1,6 +1,8 @@
 //! One host in virtual time: sockets over a stack, a clock that jumps, the packets that left, and at most one call that waits.
 
 use crate::ast::Direction;
+use crate::parse::TIME_MAX;
+use crate::print::Seconds;
 use crate::run::files::OpenFile;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -90,6 +92,12 @@ impl World {
     /// Microseconds since the beginning.
     pub(crate) fn micros(&self) -> i64 {
         i64::try_from(self.now.since(self.start).as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// So many microseconds from now on, if a script may take so long.
+    pub(crate) fn after(&self, micros: i64) -> Result<i64, String> {
+        let sum = self.micros().checked_add(micros).filter(|sum| *sum <= TIME_MAX);
+        sum.ok_or_else(|| format!("the script's time goes beyond {} s, its end", Seconds(TIME_MAX)))
     }
 
     /// Begins a call. It may end at once; how, [`take_ended`](Self::take_ended) tells.

@@ -19,6 +19,8 @@ fn the_sentence_says_what_to_write() {
     let cases = [
         ("", "1:1: a script needs at least one event"),
         ("+x read(3) = 0", "1:2: a time is expected"),
+        ("+9223372036854.775807 close(3) = 0", "1:2: a time is expected: seconds, at most 1000000000"),
+        ("0...1000000001 close(3) = 0", "1:5: a time is expected: seconds, at most 1000000000"),
         ("0.2~0.1 > . 1:1(0) ack 1", "1:5: a range of times ends before it begins"),
         ("+0 = 3", "1:4: after the time a packet"),
         ("+0 < S 0:0(0) <mss 1000>", "1:15: a packet that comes in needs its window"),

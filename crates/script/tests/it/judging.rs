@@ -249,6 +249,18 @@ fn sendfile_reads_on_by_what_was_sent() {
 }
 
 #[test]
+fn no_time_is_too_long_to_be_refused() {
+    fails("+0 `sleep inf`", "`inf` is no time to sleep");
+    fails("+0 `sleep -1`", "`-1` is no time to sleep");
+    fails("+0 `sleep 1e300`", "the script's time goes beyond 1000000000 s");
+    fails("+0 close(4) = 0\n+1000000000 close(3) = 0", "the script's time goes beyond 1000000000 s");
+    let idle = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n1000000000 close(3) = 0\n";
+    assert_eq!(outcome(idle), Ok(()));
+    let message = outcome(&format!("{idle}+1000000000 close(3) = 0\n")).unwrap_err();
+    assert!(message.contains("goes beyond"), "{message}");
+}
+
+#[test]
 fn commands_are_joined_as_a_shell_joins_them() {
     holds("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0 &> /dev/null || ip tcp_metrics flush all`");
     holds("+0 `ethtool -K tun0 tso off gso off`\n+0 `false && sysctl net.ipv4.tcp_sack=9 || true`");
