@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sysctl [-qw] name=value …` | changes settings of the stack |
 //! | `….py /proc/sys/net/…=value …`, `echo value > /proc/sys/net/…` | likewise |
-//! | `nstat` | counts from now on; `nstat … \| grep Name` fails if no such counter has moved since; `-s` does not count anew, `-a` counts from the beginning |
+//! | `nstat` | counts from now on, as `nstat -n` does; `nstat … \| grep [-q] Name` fails if no such counter has moved since; `-s` does not count anew, `-a` counts from the beginning |
 //! | `ip tcp_metrics flush`, `ip route …`, `tc qdisc … pfifo limit N` | changes the network below the stack (`posix::tools`) |
 //! | `rm`, `dd if=/dev/zero of=FILE`, `touch`, `truncate -s` | files for `open`, which only the script sees |
 //! | `ethtool -K DEVICE tso off …` | nothing, and can do nothing (see [`Command::Nothing`]) |
@@ -44,6 +44,8 @@ enum Command {
     Network(NetworkCommand),
     /// A file that comes to be, or becomes, of so many zeros.
     File(String, u64),
+    /// A file that comes to be, if it is not there.
+    Touch(String),
     Remove(Vec<String>, bool),
     Commands(PathBuf),
 }
@@ -120,6 +122,9 @@ impl Runner<'_> {
             }
             Command::File(name, len) => {
                 self.files.insert(name, len);
+            }
+            Command::Touch(name) => {
+                self.files.entry(name).or_insert(0);
             }
             Command::Remove(names, forced) => {
                 for name in names {
@@ -201,13 +206,7 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
             }
             Command::Settings(all.into_iter().map(str::to_owned).collect())
         }
-        ("nstat", rest) => {
-            let wanted = behind.map(|grep| grep[1..].iter().find(|word| !word.starts_with('-')).cloned());
-            if rest.iter().any(|word| !word.starts_with('-')) || wanted == Some(None) {
-                return refused();
-            }
-            Command::Nstat { flags: rest.concat(), wanted: wanted.flatten() }
-        }
+        ("nstat", flags) => counted(flags, behind.as_deref())?,
         ("ip" | "tc", arguments) => match NetworkCommand::parse(&[&[name][..], arguments].concat())? {
             Some(command) => Command::Network(command),
             None => return refused(),
@@ -217,9 +216,9 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
             Command::Remove(files.iter().map(ToString::to_string).collect(), false)
         }
         ("dd", operands) => copied_zeros(operands)?,
-        ("touch", [file]) => Command::File(file.to_string(), 0),
+        ("touch", [file]) if !file.starts_with('-') => Command::Touch(file.to_string()),
         ("truncate", ["-s", len, file]) => {
-            Command::File(file.to_string(), len.parse().map_err(|_| format!("`{len}` is no length"))?)
+            Command::File(file.to_string(), decimal(len).ok_or_else(|| format!("`{len}` is no length"))?)
         }
         (_, words) if name.ends_with(".py") && !words.is_empty() => {
             Command::Settings(words.iter().map(ToString::to_string).collect())
@@ -227,6 +226,37 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
         (_, _) if name.ends_with(".sh") => Command::Commands(folder.join(&first[0])),
         _ => return refused(),
     })
+}
+
+/// `nstat [-n] [-s] [-a]`, and `| grep [-q] NAME` behind it, which is a part of a counter's name.
+fn counted(flags: &[&str], grep: Option<&[String]>) -> Result<Command, String> {
+    for flag in flags {
+        let known = flag.strip_prefix('-').is_some_and(|flag| flag.chars().all(|c| "nsa".contains(c)));
+        if !known {
+            return Err(format!("`{flag}` of nstat is not understood: -n, -s and -a are"));
+        }
+    }
+    let flags = flags.concat();
+    let wanted = match grep.map(|grep| grep[1..].iter().filter(|word| *word != "-q").collect::<Vec<_>>()) {
+        None => None,
+        Some(_) if flags.contains('n') => return Err("`nstat -n` shows nothing to grep".into()),
+        Some(words) => match words.as_slice() {
+            [name] if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_of_name) => {
+                Some((*name).clone())
+            }
+            _ => return Err("grep is understood as `grep [-q] NAME`, of which letters and digits are".into()),
+        },
+    };
+    Ok(Command::Nstat { flags, wanted })
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Digits, without the sign that means something else to most commands.
+fn decimal(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
 /// Pairs of a feature and `on` or `off`.
@@ -247,7 +277,7 @@ fn copied_zeros(operands: &[&str]) -> Result<Command, String> {
             Some(("if", name)) => from = Some(name),
             Some(("of", name)) => file = Some(name.to_owned()),
             Some(("bs", size)) => bs = bytes(size).ok_or_else(|| format!("`{operand}` of dd is no size"))?,
-            Some(("count", number)) => count = number.parse::<u64>().ok(),
+            Some(("count", number)) => count = decimal(number),
             Some(("status", _)) => {}
             _ => return Err(format!("`{operand}` of dd is not understood")),
         }
@@ -267,5 +297,5 @@ fn bytes(text: &str) -> Option<u64> {
         "M" => 1 << 20,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
+    decimal(digits)?.checked_mul(unit)
 }

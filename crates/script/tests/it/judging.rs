@@ -249,6 +249,33 @@ fn sendfile_reads_on_by_what_was_sent() {
 }
 
 #[test]
+fn flags_and_patterns_of_counters_are_understood_or_refused() {
+    holds("+0 `nstat -as | grep -q TcpPassiveOpens`\n+0 `nstat > /dev/null`\n+0 `nstat -n`");
+    holds("+0 `nstat -s | grep TcpPassiveOpens && nstat -s | grep -q TcpPassiveOpens`");
+    for (command, with) in [
+        ("nstat -z | grep TcpPassiveOpens", "`-z` of nstat is not understood"),
+        ("nstat -an | grep TcpPassiveOpens", "`nstat -n` shows nothing to grep"),
+        ("nstat -as | grep -v TcpPassiveOpens", "grep is understood as `grep [-q] NAME`"),
+        ("nstat -as | grep 'TcpPassive.*'", "grep is understood as `grep [-q] NAME`"),
+        ("nstat -as | grep -q TcpPassiveOpens IpInReceives", "grep is understood as `grep [-q] NAME`"),
+        ("nstat -as | grep -q", "grep is understood as `grep [-q] NAME`"),
+    ] {
+        fails(&format!("+0 `{command}`"), with);
+    }
+}
+
+#[test]
+fn touch_leaves_a_file_as_it_is() {
+    holds(
+        "+0 `truncate -s 10 file; touch file; touch other`
++0 open(\"file\", O_RDONLY) = 5
++0 read(5, ..., 100) = 10
++0 open(\"other\", O_RDONLY) = 6",
+    );
+    fails("+0 `truncate -s +10 file`", "`+10` is no length");
+}
+
+#[test]
 fn no_time_is_too_long_to_be_refused() {
     fails("+0 `sleep inf`", "`inf` is no time to sleep");
     fails("+0 `sleep -1`", "`-1` is no time to sleep");
