@@ -3,11 +3,12 @@
 //!
 //! | command | what it means |
 //! |---|---|
-//! | `ip tcp_metrics flush` | paths are forgotten |
+//! | `ip tcp_metrics flush [all]`, `flush ADDRESS`, `delete ADDRESS` | paths are forgotten, or the one |
 //! | `ip route add …`, `replace`, `change`, `del` | values per destination, and routes that lead nowhere; `dev` and `via` are taken for the one way there is |
-//! | `tc qdisc add … pfifo limit N`, `replace`, `change`, `del` | with 0 the queue before the device refuses every packet, else none: whoever reads the device takes each at once |
+//! | `tc qdisc add dev DEVICE root pfifo limit N`, `replace`, `change`, `del dev DEVICE root` | with 0 the queue before the device refuses every packet, else none: whoever reads the device takes each at once |
 
 use crate::Sockets;
+use core::net::IpAddr;
 use proto::fast_open::Network;
 use proto::{Instant, RouteMetrics, parse_route};
 
@@ -16,6 +17,8 @@ use proto::{Instant, RouteMetrics, parse_route};
 pub enum NetworkCommand {
     /// What is remembered of paths is forgotten.
     FlushPaths,
+    /// What is remembered of the paths to one peer.
+    ForgetPath(IpAddr),
     /// A route comes, goes or changes.
     Route(RouteVerb, Network, RouteMetrics),
     /// From now on the queue before the device admits packets, or refuses all.
@@ -46,7 +49,9 @@ impl NetworkCommand {
     pub fn parse(words: &[&str]) -> Result<Option<NetworkCommand>, String> {
         let options = words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
         match (words.first(), words.get(1 + options..).unwrap_or_default()) {
-            (Some(&"ip"), ["tcp_metrics", "flush", ..]) => Ok(Some(NetworkCommand::FlushPaths)),
+            (Some(&"ip"), ["tcp_metrics", verb @ ("flush" | "delete" | "del"), rest @ ..]) => {
+                forgotten(verb, rest).map(Some)
+            }
             (Some(&"ip"), ["route", verb, rest @ ..]) => routed(verb, rest),
             (Some(&"tc"), ["qdisc", verb, rest @ ..]) => queued(verb, rest),
             _ => Ok(None),
@@ -66,6 +71,11 @@ impl NetworkCommand {
     ) -> Result<(), String> {
         match self {
             NetworkCommand::FlushPaths => sockets.stack_mut().path_cache_mut().clear(),
+            NetworkCommand::ForgetPath(peer) => {
+                if !sockets.stack_mut().path_cache_mut().forget_peer((*peer).into()) {
+                    return Err(format!("ip tcp_metrics: nothing is remembered of {peer}"));
+                }
+            }
             NetworkCommand::Route(verb, network, metrics) => {
                 let verb =
                     if *verb == RouteVerb::Change && known(*network) { RouteVerb::Replace } else { *verb };
@@ -74,6 +84,19 @@ impl NetworkCommand {
             NetworkCommand::Queue { .. } => {}
         }
         Ok(())
+    }
+}
+
+/// `ip tcp_metrics flush [all]`, or of one peer: `flush ADDRESS`, `delete ADDRESS`.
+fn forgotten(verb: &str, words: &[&str]) -> Result<NetworkCommand, String> {
+    let words = if let ["addr" | "address", rest @ ..] = words { rest } else { words };
+    match words {
+        [] | ["all" | "any"] if verb == "flush" => Ok(NetworkCommand::FlushPaths),
+        [address] => {
+            let refused = |_| format!("ip tcp_metrics: `{address}` is no address");
+            address.parse().map(NetworkCommand::ForgetPath).map_err(refused)
+        }
+        _ => Err(format!("ip tcp_metrics: `{verb} ADDRESS` is expected, or `flush all`")),
     }
 }
 
@@ -90,7 +113,10 @@ fn routed(verb: &str, words: &[&str]) -> Result<Option<NetworkCommand>, String> 
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
-            "dev" | "via" | "proto" | "scope" => drop(words.next()),
+            "dev" | "via" | "proto" | "scope" if words.next().is_none() => {
+                return Err(format!("ip route: a value is expected behind `{word}`"));
+            }
+            "dev" | "via" | "proto" | "scope" => {}
             word => told.push(word),
         }
     }
@@ -121,10 +147,10 @@ fn route(
 
 /// `tc qdisc VERB dev DEVICE root pfifo [limit PACKETS]`; deleted, the device's own queue is there again.
 fn queued(verb: &str, words: &[&str]) -> Result<Option<NetworkCommand>, String> {
-    let limit = words.iter().skip_while(|word| **word != "limit").nth(1);
-    let admits = match (verb, words.contains(&"pfifo"), limit) {
-        ("del" | "delete", _, _) | ("add" | "replace" | "change", true, None) => true,
-        ("add" | "replace" | "change", true, Some(limit)) => {
+    let admits = match (verb, words) {
+        ("del" | "delete", ["dev", _, "root"] | ["dev", _, "root", "pfifo"])
+        | ("add" | "replace" | "change", ["dev", _, "root", "pfifo"]) => true,
+        ("add" | "replace" | "change", ["dev", _, "root", "pfifo", "limit", limit]) => {
             limit.parse::<u32>().map_err(|_| format!("tc qdisc: `{limit}` is no number of packets"))? > 0
         }
         _ => return Ok(None),
@@ -151,7 +177,24 @@ mod tests {
         assert_eq!(admits("tc qdisc add dev tun0 root pfifo"), Some(true));
         assert_eq!(admits("tc qdisc delete dev tun0 root"), Some(true));
         assert_eq!(admits("tc qdisc add dev tun0 root fq"), None);
+        assert_eq!(admits("tc qdisc del dev tun0 parent 1:"), None);
+        assert_eq!(admits("tc qdisc del"), None);
+        assert_eq!(admits("tc qdisc add dev tun0 root fq limit pfifo"), None);
         assert!(parsed("tc qdisc add dev tun0 root pfifo limit many").is_err());
+    }
+
+    #[test]
+    fn paths_are_forgotten_all_or_one() {
+        for all in ["ip tcp_metrics flush", "ip tcp_metrics flush all"] {
+            assert_eq!(parsed(all), Ok(Some(NetworkCommand::FlushPaths)));
+        }
+        let one = NetworkCommand::ForgetPath([192, 0, 2, 1].into());
+        for text in ["flush 192.0.2.1", "flush address 192.0.2.1", "delete 192.0.2.1"] {
+            assert_eq!(parsed(&format!("ip tcp_metrics {text}")), Ok(Some(one.clone())));
+        }
+        for wrong in ["flush 192.0.2.0/24", "delete", "flush 192.0.2.1 source 10.0.0.1"] {
+            assert!(parsed(&format!("ip tcp_metrics {wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -164,5 +207,9 @@ mod tests {
         assert_eq!(parsed("ip route show"), Ok(None));
         assert_eq!(parsed("ip link set tun0 up"), Ok(None));
         assert!(parsed("ip route add 10.0.0.0/8 colour blue").is_err());
+        assert_eq!(
+            parsed("ip route add 10.0.0.0/8 dev"),
+            Err("ip route: a value is expected behind `dev`".into())
+        );
     }
 }

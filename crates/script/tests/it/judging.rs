@@ -375,6 +375,16 @@ fn routes_are_set_and_removed() {
 }
 
 #[test]
+fn one_path_is_forgotten_or_all() {
+    let connected =
+        "+0 close(4) = 0\n+0 > F. 1:1(0) ack 1\n+.01 < F. 1:1(0) ack 2 win 32792\n+0 > . 2:2(0) ack 2\n";
+    holds(&format!("{connected}+0 `ip tcp_metrics flush 192.0.2.1`"));
+    fails(&format!("{connected}+0 `ip tcp_metrics flush 192.0.2.2`"), "nothing is remembered of 192.0.2.2");
+    fails("+0 `ip tcp_metrics flush some`", "`some` is no address");
+    fails("+0 `tc qdisc del`", "`tc qdisc del` is not understood");
+}
+
+#[test]
 fn every_setting_is_taken_or_refused() {
     // Above what the highest port was.
     holds("+0 `sysctl -q net.ipv4.ip_local_port_range=\"61000 62000\"`");
