@@ -1,9 +1,10 @@
 //! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`, `ip route …`, `tc qdisc …`.
 //!
 //! Scripts run shell commands. A folder in front of `PATH` has an `ip` and a `tc` of ours, which leave a note of what they were called
-//! with, and hand it on to the real ones; but routes are the stack's alone, and the system is not asked for them. The folder lies in
+//! with, and hand it on to the real ones; but routes and single paths are the stack's alone, and the system is not asked for them. The folder lies in
 //! `PD_TEST_DIR`, which is the script's own; without it nothing changes.
 
+use crate::give_up;
 use posix::tools::NetworkCommand;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +32,8 @@ impl Notes {
         }
     }
 
-    /// What was asked for since this was last called. What is not the stack's, or nonsense, is left to the real tool's answer.
+    /// What was asked for since this was last called. What is not the stack's is left to the real tool's answer; what is nonsense ends the
+    /// run, because our `ip` has said already that all is well.
     pub(crate) fn take(&self) -> Vec<NetworkCommand> {
         if fs::rename(&self.left, &self.taken).is_err() {
             return Vec::new();
@@ -43,10 +45,7 @@ impl Notes {
 
 fn understood(line: &str) -> Option<NetworkCommand> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    NetworkCommand::parse(&words).unwrap_or_else(|problem| {
-        eprintln!("libfirstbyte_packetdrill: `{line}`: {problem}");
-        None
-    })
+    NetworkCommand::parse(&words).unwrap_or_else(|problem| give_up(&format!("`{line}`: {problem}")))
 }
 
 fn install(folder: &Path, notes: &Notes) -> std::io::Result<()> {
@@ -69,4 +68,5 @@ fn install(folder: &Path, notes: &Notes) -> std::io::Result<()> {
 }
 
 /// Arguments, as the shell's patterns, of commands that the system is not asked for.
-const OURS: &str = "*' route add '*|*' route replace '*|*' route change '*|*' route del'*";
+const OURS: &str = "*' route add '*|*' route replace '*|*' route change '*|*' route del'*|\
+                    *' tcp_metrics del'*|*' tcp_metrics flush '*[.:]*";

@@ -32,16 +32,17 @@ use std::ffi::CStr;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interface: *mut Interface) {
     // SAFETY: the caller says so.
-    let text = if flags.is_null() { None } else { unsafe { CStr::from_ptr(flags) }.to_str().ok() };
-    let plugin = match flags::Flags::parse(text.unwrap_or_default()) {
-        Ok(flags) => Plugin::new(&flags),
-        Err(problem) => {
-            eprintln!("libfirstbyte_packetdrill: {problem}");
-            std::process::exit(1);
-        }
-    };
+    let text = if flags.is_null() { Ok("") } else { unsafe { CStr::from_ptr(flags) }.to_str() };
+    let flags = text.map_err(|_| "the flags are not UTF-8".to_owned()).and_then(flags::Flags::parse);
+    let plugin = Plugin::new(&flags.unwrap_or_else(|problem| give_up(&problem)));
     let plugin = Box::into_raw(Box::new(plugin));
     shim::register(plugin);
     // SAFETY: the caller says so.
     unsafe { interface.write(Interface::of(plugin)) };
+}
+
+/// packetdrill cannot be told of an error that is none of a call's: the run ends.
+pub(crate) fn give_up(problem: &str) -> ! {
+    eprintln!("libfirstbyte_packetdrill: {problem}");
+    std::process::exit(1);
 }

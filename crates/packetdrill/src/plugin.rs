@@ -2,9 +2,10 @@
 
 use crate::commands::Notes;
 use crate::flags::Flags;
+use crate::give_up;
 use posix::c::Process;
 use posix::sysctl::{SysctlTree, counter_files};
-use posix::tools::NetworkCommand;
+use posix::tools::{NetworkCommand, RouteVerb};
 use posix::{Errno, Sockets, Stop, VirtualProcess};
 use proto::{Capabilities, Config, Counters, Instant, Stack};
 use std::path::PathBuf;
@@ -73,8 +74,15 @@ impl Plugin {
             }
             for command in &commands {
                 // Which routes packetdrill has made is not told.
-                if let Err(problem) = command.apply(sockets, now, |_| true) {
-                    eprintln!("libfirstbyte_packetdrill: {problem}");
+                match (command.apply(sockets, now, |_| true), command) {
+                    (Ok(()), _) => {}
+                    // Scripts say `|| true` where there may be nothing to remove.
+                    (
+                        Err(problem),
+                        NetworkCommand::Route(RouteVerb::Delete, ..) | NetworkCommand::ForgetPath(_),
+                    ) => eprintln!("libfirstbyte_packetdrill: {problem}"),
+                    // Our `ip` has said already that all is well.
+                    (Err(problem), _) => give_up(&problem),
                 }
             }
             files.show(sockets.stack());

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use libc::{c_char, c_int, c_longlong, c_uint, c_void, sockaddr_in, socklen_t, ssize_t, timeval};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io::Error;
 use std::mem::{size_of, transmute, zeroed};
 use std::net::Ipv4Addr;
@@ -60,7 +60,7 @@ macro_rules! call {
 }
 
 impl Loaded {
-    fn new(flags: &str) -> Loaded {
+    fn new(flags: impl Into<Vec<u8>>) -> Loaded {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         // Beside the test, where cargo puts what it is linked with.
         let path = std::env::current_exe().unwrap().with_file_name("libfirstbyte_packetdrill.so");
@@ -290,6 +290,46 @@ fn what_is_wrong_is_told_by_errno() {
     // None of that has harmed the connection.
     let mut buf = [0; 16];
     assert_eq!(plugin.read(fd, &mut buf), 5);
+}
+
+/// What packetdrill cannot be told of by a call ends the run, and with it packetdrill: so it is a process of its own.
+#[test]
+fn what_cannot_be_done_ends_the_run() {
+    for (number, (flags, command, said)) in [
+        (&b"local=192.168.0.1"[..], "ip route replace 192.0.2.1/32 dev tun0 initcwnd 4", None),
+        (b"local=192.168.0.1", "ip route del 192.0.2.1/32", None),
+        (b"local=192.168.0.1", "ip link set tun0 up", None),
+        (b"local=192.168.0.1", "ip route add 192.0.2.1/32 hoplimit 7", Some("`hoplimit` is not one of")),
+        (b"local=192.168.0.1", "ip route add 192.0.2.1/32 dev", Some("a value is expected behind `dev`")),
+        (b"local=\xff", "", Some("the flags are not UTF-8")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let scratch = std::env::temp_dir().join(format!("packetdrill-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&scratch).unwrap();
+        let run = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_run_of_its_own", "--ignored", "--nocapture"])
+            .env("PD_TEST_DIR", &scratch)
+            .env("RUN_FLAGS", OsStr::from_bytes(flags))
+            .env("RUN_COMMAND", command)
+            .output()
+            .unwrap();
+        std::fs::remove_dir_all(&scratch).unwrap();
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.success(), said.is_none(), "{command}: {told}");
+        assert!(told.contains(said.unwrap_or_default()), "{command}: {told}");
+    }
+}
+
+#[test]
+#[ignore = "what_cannot_be_done_ends_the_run starts it"]
+fn a_run_of_its_own() {
+    let Some(scratch) = std::env::var_os("PD_TEST_DIR") else { return };
+    let plugin = Loaded::new(std::env::var_os("RUN_FLAGS").unwrap().into_encoded_bytes());
+    let command = std::env::var("RUN_COMMAND").unwrap();
+    std::fs::write(std::path::Path::new(&scratch).join("commands"), command + "\n").unwrap();
+    plugin.listening();
 }
 
 /// Scripts of one process follow each other in the same image.
