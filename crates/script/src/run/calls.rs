@@ -39,6 +39,11 @@ fn at_once(mut call: impl FnMut(&mut Sockets, Instant) -> Result<Answer, Errno> 
     Box::new(move |sockets, now| Ok(call(sockets, now)?))
 }
 
+/// The address of an argument is read once the socket is found (Linux's `move_addr_to_kernel`, `copy_from_sockptr`).
+fn bad_address(fd: i32) -> Attempt {
+    at_once(move |sockets, _| sockets.local_name(fd).and(Err(Errno::EFAULT)))
+}
+
 fn zero(result: Result<(), Errno>) -> Result<Answer, Errno> {
     result.map(|()| Answer::default())
 }
@@ -59,7 +64,12 @@ fn count(count: usize) -> i64 {
 impl Runner<'_> {
     /// What to do for a call. An error is a sentence about the script.
     pub(super) fn attempt(&mut self, call: &Call) -> Result<Attempt, String> {
-        call.errno.as_deref().map(errno_named).transpose()?;
+        if let Some(errno) = &call.errno {
+            errno_named(errno)?;
+            if number(&call.result) != Ok(-1) {
+                return Err(format!("`{} {errno}`: what fails returns -1", call.result));
+            }
+        }
         match (call.name.as_str(), call.arguments.as_slice()) {
             ("socket", [domain, kind, protocol]) => self.socket(domain, kind, protocol),
             ("bind", [fd, address, Expr::Ellipsis]) => self.bind(fd, address),
@@ -136,8 +146,12 @@ impl Runner<'_> {
     fn bind(&mut self, fd: &Expr, address: &Expr) -> Result<Attempt, String> {
         let fd = self.fd(fd)?;
         let usual = SocketAddr::new(self.setup.local, self.setup.bind_port);
-        let Destination::Address(address) = self.address(address, usual)? else {
-            return Ok(at_once(|_, _| Err(Errno::EAFNOSUPPORT)));
+        let address = match self.address(address, usual)? {
+            Destination::Address(address) => address,
+            Destination::None => return Ok(bad_address(fd)),
+            Destination::Unspecified | Destination::Unusable(_) => {
+                return Ok(at_once(|_, _| Err(Errno::EAFNOSUPPORT)));
+            }
         };
         Ok(at_once(move |sockets, _| zero(sockets.bind(fd, address))))
     }
@@ -156,7 +170,8 @@ impl Runner<'_> {
         let usual = SocketAddr::new(self.setup.remote, self.setup.connect_port);
         let peer = match self.address(address, usual)? {
             Destination::Address(peer) => Some(peer),
-            _ => None,
+            Destination::None => return Ok(bad_address(fd)),
+            Destination::Unspecified | Destination::Unusable(_) => None,
         };
         self.connects_to(fd, peer);
         let mut connect = Connect::new(fd, peer);

@@ -113,16 +113,33 @@ impl Runner<'_> {
                 _ => Err(format!("`{expr}` is not the family of {}", usual.ip())),
             };
         }
-        let fields = fields_of(expr, &["sa_family", "sin_port", "sin_addr", "sin6_port", "sin6_addr"], &[])?;
-        let family = field(fields, "sa_family").ok_or("sa_family is missing")?;
-        if number(family)? == i64::from(libc::AF_UNSPEC) {
-            return Ok(Destination::Unspecified);
+        named_address(expr)
+    }
+}
+
+/// `{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("192.0.2.1")}`, or likewise of IPv6.
+fn named_address(expr: &Expr) -> Result<Destination, String> {
+    let family = number(field(fields(expr)?, "sa_family").ok_or("sa_family is missing")?)?;
+    let is_v4 = match i32::try_from(family) {
+        Ok(libc::AF_UNSPEC) => return Ok(Destination::Unspecified),
+        Ok(libc::AF_INET) => true,
+        Ok(libc::AF_INET6) => false,
+        _ => return Err(format!("{family} is no family that is known here: AF_INET, AF_INET6 or AF_UNSPEC")),
+    };
+    let [port, ip, function] =
+        if is_v4 { ["sin_port", "sin_addr", "inet_addr"] } else { ["sin6_port", "sin6_addr", "inet6_addr"] };
+    let fields = fields_of(expr, &["sa_family", port, ip], &[])?;
+    let part = |name| field(fields, name).ok_or(format!("{name} is missing"));
+    let (port, ip) = (part(port)?, part(ip)?);
+    let port = u16::try_from(number(port)?).map_err(|_| "a port is 0 to 65535")?;
+    match ip {
+        Expr::Apply(name, arguments) if name == function => {
+            let address = address_of(arguments)?;
+            if address.is_ipv4() != is_v4 {
+                return Err(format!("`{ip}` is no address of the family that is said"));
+            }
+            Ok(Destination::Address(SocketAddr::new(address, port)))
         }
-        let port = field(fields, "sin_port").or(field(fields, "sin6_port")).ok_or("sin_port is missing")?;
-        let port = u16::try_from(number(port)?).map_err(|_| "a port is 0 to 65535")?;
-        let ip = field(fields, "sin_addr").or(field(fields, "sin6_addr")).ok_or("sin_addr is missing")?;
-        let Expr::Apply(_, arguments) = ip else { return Err(format!("`{ip}` is no address")) };
-        let ip = address_of(arguments)?;
-        Ok(Destination::Address(SocketAddr::new(ip, port)))
+        _ => Err(format!("`{ip}`: `{function}(\"…\")` is expected")),
     }
 }

@@ -129,6 +129,61 @@ fn what_is_said_beside_a_call_is_compared_or_refused() {
 
 /// `syscall_recvmsg` compares flags and ancillary values, those with level and type; what is not said is 0, and no room.
 #[test]
+fn bad_arguments_are_refused_as_the_kernel_does() {
+    holds("+0 epoll_create(0) = -1 EINVAL (Invalid argument)");
+    holds(
+        "+0 connect(4, NULL, ...) = -1 EFAULT (Bad address)\n+0 bind(4, NULL, ...) = -1 EFAULT (Bad address)",
+    );
+    holds("+0 connect(99, NULL, ...) = -1 EBADF (Bad file descriptor)");
+    holds("+0 setsockopt(4, SOL_TCP, TCP_NODELAY, NULL, 4) = -1 EFAULT (Bad address)");
+    fails("+0 read(4, ..., 1) = ... EINVAL", "`... EINVAL`: what fails returns -1");
+    fails("+0 read(4, ..., 1) = 0 EINVAL", "`0 EINVAL`: what fails returns -1");
+}
+
+#[test]
+fn events_that_were_not_found_are_zeros() {
+    let watches =
+        "+0 epoll_create(1) = 5\n+0 epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN|EPOLLOUT, fd=4}) = 0\n";
+    let finds = |events: &str, found: u32| format!("{watches}+0 epoll_wait(5, {events}, 2, 0) = {found}");
+    holds(&finds("{events=EPOLLOUT, fd=4}", 1));
+    holds(&finds("[{events=EPOLLOUT, fd=4}, {events=0, ptr=0}]", 1));
+    fails(&finds("[{events=EPOLLOUT, fd=4}, {events=EPOLLIN, fd=4}]", 1), "expected  events: 1 (0x1)");
+    let edge = watches.replace("EPOLLIN|EPOLLOUT", "EPOLLIN");
+    holds(&format!("{edge}+0 epoll_wait(5, {{events=0, ptr=0}}, 1, 0) = 0"));
+    fails(
+        &format!("{edge}+0 epoll_wait(5, {{events=EPOLLIN, fd=4}}, 1, 0) = 0"),
+        "expected  events: 1 (0x1)",
+    );
+}
+
+#[test]
+fn an_address_is_of_the_family_that_is_said() {
+    let binds = |address: &str| {
+        outcome(&format!("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, {{{address}}}, ...) = 0"))
+    };
+    assert_eq!(binds("sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"192.168.0.1\")"), Ok(()));
+    for (address, with) in [
+        (
+            "sa_family=AF_INET6, sin_port=htons(80), sin_addr=inet_addr(\"192.168.0.1\")",
+            "`sin_port` is no field",
+        ),
+        (
+            "sa_family=AF_INET, sin_port=htons(80), sin_addr=inet6_addr(\"192.168.0.1\")",
+            "`inet_addr(\"…\")` is",
+        ),
+        ("sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"::1\")", "no address of the family"),
+        (
+            "sa_family=AF_INET, sin_port=htons(80), sin_addr=nonsense(\"192.168.0.1\")",
+            "`inet_addr(\"…\")` is",
+        ),
+        ("sa_family=7, sin_port=htons(80), sin_addr=inet_addr(\"192.168.0.1\")", "7 is no family"),
+    ] {
+        let message = binds(address).unwrap_err();
+        assert!(message.contains(with), "{message}");
+    }
+}
+
+#[test]
 fn all_of_a_message_is_compared_or_refused() {
     let came = "+0 setsockopt(4, SOL_TCP, TCP_INQ, [1], 4) = 0\n+0 < P. 1:101(100) ack 1 win 32792\n+0 > . 1:1(0) ack 101\n";
     let receives = |fields: &str| format!("{came}+0 recvmsg(4, {{msg_name(...)=..., {fields}}}, 0) = 40");

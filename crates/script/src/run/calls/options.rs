@@ -6,6 +6,7 @@ use crate::run::Runner;
 use crate::run::values::{address_of, field, fields_of, int, is_null, only, size};
 use crate::run::world::{Answer, Attempt, Told};
 use core::net::IpAddr;
+use posix::Given;
 
 impl Runner<'_> {
     pub(super) fn option_call(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
@@ -24,10 +25,12 @@ impl Runner<'_> {
         len: &Expr,
     ) -> Result<Attempt, String> {
         let (fd, level, name) = (self.fd(fd)?, int(level)?, int(name)?);
+        let (len, faulty) = (size(len)?, is_null(value));
         let mut bytes = bytes(value)?;
-        bytes.resize(size(len)?.min(1 << 16), 0);
+        bytes.resize(len.min(1 << 16), 0);
         Ok(at_once(move |sockets, now| {
-            sockets.set_option(now, fd, level, name, &bytes).map(|()| Answer::default())
+            let given = if faulty { Given::Faulty(len) } else { Given::Bytes(&bytes) };
+            sockets.set_option_given(now, fd, (level, name), given).map(|()| Answer::default())
         }))
     }
 

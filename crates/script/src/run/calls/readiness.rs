@@ -5,13 +5,13 @@ use crate::ast::{Call, Expr};
 use crate::run::Runner;
 use crate::run::values::{field, fields_of, int, number, size};
 use crate::run::world::{Answer, Attempt, Told};
-use posix::{Control, Interest, PollFd, Ready};
+use posix::{Control, Errno, Interest, PollFd, Ready};
 
 impl Runner<'_> {
     pub(super) fn readiness_call(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
         Some(match (call.name.as_str(), call.arguments.as_slice()) {
             ("poll", [fds, number, timeout]) => self.poll(fds, number, timeout),
-            ("epoll_create", [_]) => Ok(at_once(|sockets, _| sockets.epoll_create(false).map(descriptor))),
+            ("epoll_create", [size]) => epoll_create(size),
             ("epoll_ctl", [epoll, operation, fd, event]) => self.epoll_ctl(epoll, operation, fd, event),
             ("epoll_wait", [epoll, events, most, timeout]) => self.epoll_wait(epoll, events, most, timeout),
             _ => return None,
@@ -81,7 +81,7 @@ impl Runner<'_> {
         Ok(Interest { events: events as u32, data: data.cast_unsigned() })
     }
 
-    /// One event, or several in brackets. With none found, what is expected of them means nothing.
+    /// One event, or several in brackets. What was not found is zeros, as in the memory that packetdrill offers.
     fn epoll_wait(
         &mut self,
         epoll: &Expr,
@@ -102,7 +102,8 @@ impl Runner<'_> {
             let until = *until.get_or_insert_with(|| deadline(now, timeout));
             let found = sockets.epoll_wait(now, epoll, most, until)?;
             let mut told = Vec::new();
-            for (wanted, seen) in expected.iter().zip(&found) {
+            let nothing = Interest { events: 0, data: 0 };
+            for (wanted, seen) in expected.iter().zip(found.iter().chain(std::iter::repeat(&nothing))) {
                 let (expected, events) = (i64::from(wanted.events), i64::from(seen.events));
                 told.push(Told { what: "events:".into(), expected, seen: events });
                 let (expected, seen) = (wanted.data.cast_signed(), seen.data.cast_signed());
@@ -111,4 +112,12 @@ impl Runner<'_> {
             Ok(Answer { told, ..value(count(found.len())) })
         }))
     }
+}
+
+fn epoll_create(size: &Expr) -> Result<Attempt, String> {
+    let size = int(size)?;
+    Ok(at_once(move |sockets, _| match size {
+        ..=0 => Err(Errno::EINVAL),
+        _ => sockets.epoll_create(false).map(descriptor),
+    }))
 }
