@@ -5,16 +5,15 @@
 //! int len max min round`, tuples and lists and what they have at a place. Everything else is refused by name. Numbers are whole, or
 //! doubles where a point or a division makes them so.
 
+mod evaluate;
 mod expression;
+mod statement;
 mod tokens;
 
-use expression::Parser;
+use expression::Expr;
+use statement::{Assert, Statement, statements};
 use std::collections::BTreeMap;
 use std::fmt;
-use tokens::{Statement, Token, statements};
-
-/// `if` within `if`.
-const DEPTH_MAX: u32 = 100;
 
 /// A value of a snippet.
 #[derive(Clone, Debug)]
@@ -89,17 +88,7 @@ impl fmt::Display for Value {
 /// # Errors
 /// A sentence that says what.
 pub fn check(code: &str) -> Result<(), String> {
-    statements(code)?.iter().try_for_each(|statement| refused(&statement.tokens))
-}
-
-/// Statements of Python's that have no meaning here.
-fn refused(tokens: &[Token]) -> Result<(), String> {
-    match tokens {
-        [Token::Name(word), ..] if ["import", "from", "for", "while", "def"].contains(&word.as_str()) => {
-            Err(format!("`{word}` is not understood in snippets: only assertions, assignments and `if` are"))
-        }
-        _ => Ok(()),
-    }
+    statements(code).map(drop)
 }
 
 fn shown(values: &[Value]) -> String {
@@ -122,67 +111,7 @@ impl Variables {
     /// # Errors
     /// A sentence: the assertion that does not hold, with the values of the names in it, or what cannot be understood.
     pub fn run(&mut self, code: &str, known: Known<'_>) -> Result<(), String> {
-        self.block(&statements(code)?, known, 0)
-    }
-
-    fn block(&mut self, block: &[Statement], known: Known<'_>, depth: u32) -> Result<(), String> {
-        let mut at = 0;
-        while let Some(statement) = block.get(at) {
-            if is_word(statement, "if") {
-                at = self.choice(block, at, known, depth)?;
-            } else {
-                self.statement(&statement.tokens, known)?;
-                at += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// An `if` with all its `elif` and its `else`; gives what follows them.
-    fn choice(
-        &mut self,
-        block: &[Statement],
-        mut at: usize,
-        known: Known<'_>,
-        depth: u32,
-    ) -> Result<usize, String> {
-        if depth > DEPTH_MAX {
-            return Err("the snippet is nested too deep".into());
-        }
-        let mut decided = false;
-        loop {
-            let head = &block[at];
-            let colon = colon(&head.tokens).ok_or("`:` is expected behind the condition")?;
-            let (condition, behind) = (&head.tokens[1..colon], &head.tokens[colon + 1..]);
-            if is_word(head, "else") && !condition.is_empty() {
-                return Err(format!("`:` is expected behind `else`, and not `{}`", tokens::shown(condition)));
-            }
-            let holds = !decided && (is_word(head, "else") || self.value(condition, known)?.is_true());
-            let governed = |statement: &&Statement| {
-                !statement.begins_line || (behind.is_empty() && statement.indent > head.indent)
-            };
-            let end = at + 1 + block[at + 1..].iter().take_while(governed).count();
-            if behind.is_empty() && end == at + 1 {
-                return Err("indented lines are expected behind `:`".into());
-            }
-            if holds {
-                decided = true;
-                let first = Statement { tokens: behind.to_vec(), ..head.clone() };
-                let inline = (!behind.is_empty()).then_some(first);
-                let suite: Vec<Statement> =
-                    inline.into_iter().chain(block[at + 1..end].iter().cloned()).collect();
-                self.block(&suite, known, depth + 1)?;
-            }
-            let goes_on = |next: &Statement| {
-                next.begins_line
-                    && next.indent == head.indent
-                    && (is_word(next, "elif") || is_word(next, "else"))
-            };
-            if is_word(head, "else") || !block.get(end).is_some_and(goes_on) {
-                return Ok(end);
-            }
-            at = end;
-        }
+        self.block(&statements(code)?, known)
     }
 
     /// The value of one expression.
@@ -191,72 +120,62 @@ impl Variables {
     /// A sentence.
     pub fn evaluate(&self, code: &str, known: Known<'_>) -> Result<Value, String> {
         match statements(code)?.as_slice() {
-            [only] => self.value(&only.tokens, known),
+            [Statement::Value(value)] => value.value(&|name| self.get(name, known)),
             _ => Err(format!("`{code}` is not one expression")),
         }
     }
 
-    fn statement(&mut self, tokens: &[Token], known: Known<'_>) -> Result<(), String> {
-        refused(tokens)?;
-        match tokens {
-            [Token::Name(word), rest @ ..] if word == "assert" => self.assert(rest, known),
-            [Token::Name(name), Token::Sign(sign), rest @ ..] if is_assignment(sign) => {
-                let mut value = self.value(rest, known)?;
-                if let Some(operator) = sign.strip_suffix('=').filter(|operator| !operator.is_empty()) {
+    fn block(&mut self, block: &[Statement], known: Known<'_>) -> Result<(), String> {
+        block.iter().try_for_each(|statement| self.statement(statement, known))
+    }
+
+    fn statement(&mut self, statement: &Statement, known: Known<'_>) -> Result<(), String> {
+        let value = |expr: &Expr| expr.value(&|name| self.get(name, known));
+        match statement {
+            Statement::Assert(assert) => self.assert(assert, known),
+            Statement::Value(expr) => value(expr).map(drop),
+            Statement::Assign { name, operator, value: expr } => {
+                let mut value = value(expr)?;
+                if let Some(operator) = operator {
                     let old = self.get(name, known).ok_or(format!("`{name}` has no value"))?;
-                    value = expression::binary(operator, &old, &value)?;
+                    value = evaluate::binary(operator, &old, &value)?;
                 }
                 self.values.insert(name.clone(), value);
                 Ok(())
             }
-            _ => self.value(tokens, known).map(|_| ()),
+            Statement::If(branches) => {
+                for (condition, suite) in branches {
+                    let holds = match condition {
+                        Some(condition) => value(condition)?.is_true(),
+                        None => true,
+                    };
+                    if holds {
+                        return self.block(suite, known);
+                    }
+                }
+                Ok(())
+            }
         }
     }
 
-    fn assert(&self, tokens: &[Token], known: Known<'_>) -> Result<(), String> {
+    fn assert(&self, assert: &Assert, known: Known<'_>) -> Result<(), String> {
         let lookup = |name: &str| self.get(name, known);
-        let mut parser = Parser::new(tokens, &lookup);
-        let condition = parser.test()?;
-        let used = &tokens[..parser.position()];
-        let message = if parser.sign(",") { Some(parser.tuple()?) } else { None };
-        parser.finish()?;
-        if condition.is_true() {
+        if assert.condition.value(&lookup)?.is_true() {
             return Ok(());
         }
-        let named = used.iter().filter_map(|token| match token {
-            Token::Name(name) => Some(format!("{name} = {}", self.get(name, known)?)),
-            _ => None,
-        });
+        let named = assert.names.iter().filter_map(|name| Some(format!("{name} = {}", lookup(name)?)));
         let mut named: Vec<String> = named.collect();
         named.dedup();
-        let message = message.map_or(String::new(), |message| format!(" (it says: {message})"));
-        Err(format!("`{}` does not hold: {}{message}", tokens::shown(used), named.join(", ")))
-    }
-
-    fn value(&self, tokens: &[Token], known: Known<'_>) -> Result<Value, String> {
-        let lookup = |name: &str| self.get(name, known);
-        let mut parser = Parser::new(tokens, &lookup);
-        let value = parser.tuple()?;
-        parser.finish()?;
-        Ok(value)
+        let message = match &assert.message {
+            Some(message) => format!(" (it says: {})", message.value(&lookup)?),
+            None => String::new(),
+        };
+        Err(format!("`{}` does not hold: {}{message}", assert.text, named.join(", ")))
     }
 
     fn get(&self, name: &str, known: Known<'_>) -> Option<Value> {
         self.values.get(name).cloned().or_else(|| known(name).map(Value::Int))
     }
-}
-
-fn is_word(statement: &Statement, wanted: &str) -> bool {
-    matches!(statement.tokens.first(), Some(Token::Name(word)) if word == wanted)
-}
-
-/// Where the condition ends.
-fn colon(tokens: &[Token]) -> Option<usize> {
-    tokens.iter().position(|token| *token == Token::Sign(":"))
-}
-
-fn is_assignment(sign: &str) -> bool {
-    matches!(sign, "=" | "+=" | "-=" | "*=" | "//=" | "%=" | "|=" | "&=")
 }
 
 #[cfg(test)]
@@ -291,6 +210,11 @@ mod tests {
             "assert int(2.9) == 2 and float(2) == 2.0 and round(2.6) == 3 and 7.5 % 2 == 1.5 and '%.1f' % 2.25 == '2.2'",
             "if tcpi_snd_cwnd == 10: x = 1; y = 2\nelse: x = 3; y = 4\nassert (x, y) == (1, 2)",
             "if tcpi_snd_cwnd > 10:\n  x = 1\nelif tcpi_snd_cwnd == 10:\n  x = 2\n  if tcpi_rtt < 5:\n    x = 3\n  else:\n    x += 5\nelse:\n  x = 4\nassert x == 7",
+            "assert -7 // 2 == -4 and 7 // -2 == -4 and -7 // -2 == 3 and -7 % 2 == 1 and 7 % -2 == -1 and -7 % -2 == -1",
+            "assert -7.5 // 2 == -4 and 7.5 // -2 == -4 and -7.5 % 2 == 0.5 and 7.5 % -2 == -0.5 and 7.5 % 2 == 1.5",
+            "assert 1 or nonsense; assert not (0 and nonsense); assert 1 if 1 else nonsense; assert nonsense if 0 else 2",
+            "assert not 2 < 1 < nonsense; assert 3 not in (1, 2) and not 1 not in [1] and not not 1",
+            "assert max((1, 2)) == 2 and min([3, 1.5]) == 1.5",
             "x = 0\nif 0:\n  assert nonsense\nif 0: assert nonsense; x = 9\nassert x == 0",
             "",
         ] {
@@ -334,7 +258,23 @@ mod tests {
             ("assert 1\n  assert 1", "`assert 1` is indented further than the line above"),
             ("if 0: assert 1\n  assert 0", "`assert 0` is indented further than the line above"),
             ("if 0: assert 1\nelse 0: assert 0", "`:` is expected behind `else`, and not `0`"),
-            ("else: assert 1", "`else` has no value"),
+            ("else: assert 1", "`else` has no `if` before it"),
+            ("assert (tcpi_snd_cwnd == 99, 'cwnd')", "`( tcpi_snd_cwnd == 99 , 'cwnd' )` always holds"),
+            ("assert [0]", "`[ 0 ]` always holds"),
+            ("assert 'no'", "`'no'` always holds"),
+            ("assert print(0)", "`print ( 0 )` does not hold"),
+            ("assert 1 not 2", "`in` is expected behind `not`"),
+            ("assert 2 not in (1, 2)", "`2 not in ( 1 , 2 )` does not hold"),
+            ("assert abs(1, 2)", "abs takes one value, and 2 are given"),
+            ("assert len()", "len takes one value, and 0 are given"),
+            ("assert round(1.25, 1)", "round takes one value, and 2 are given"),
+            ("assert max()", "max needs a number"),
+            ("assert max(1)", "1 is no tuple or list of numbers"),
+            ("assert int(1e308 * 10)", "inf is no whole number"),
+            ("if 0: assert 1 +", "a value is expected at the end"),
+            ("assert 1 or open('x')", "`open` is no function"),
+            ("assert 1 and tcpi_wnd", "`tcpi_wnd` has no value"),
+            ("assert 1 + if", "`if` is not expected where a value is"),
             ("assert 1.0 / 0", "division by 0"),
         ] {
             let message = run(code).unwrap_err();

@@ -1,4 +1,4 @@
-//! From a snippet's text to statements of tokens.
+//! From a snippet's text to lines of tokens.
 
 use std::fmt;
 
@@ -29,9 +29,9 @@ const SIGNS: [&str; 35] = [
     "%", "&", "|", "^", "~", "<", ">", "=", "(", ")", "[", "]", ".", ",", ";", "\n", ":",
 ];
 
-/// A statement, and where it stands: what `if` governs is told by how far lines are indented.
+/// A statement, or the head of one, and where it stands: what `if` governs is told by how far lines are indented.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Statement {
+pub(super) struct Line {
     /// Blanks before its line.
     pub(super) indent: usize,
     /// The first of its line; others follow a `;`.
@@ -39,10 +39,16 @@ pub(super) struct Statement {
     pub(super) tokens: Vec<Token>,
 }
 
+impl Line {
+    pub(super) fn begins_with(&self, wanted: &str) -> bool {
+        matches!(self.tokens.first(), Some(Token::Name(word)) if word == wanted)
+    }
+}
+
 /// Statements end at `;` and at the end of a line, unless a parenthesis is open or a backslash ends the line.
-pub(super) fn statements(code: &str) -> Result<Vec<Statement>, String> {
-    let empty = |indent, begins_line| Statement { indent, begins_line, tokens: Vec::new() };
-    let mut statements = vec![empty(indent_of(code), true)];
+pub(super) fn lines(code: &str) -> Result<Vec<Line>, String> {
+    let empty = |indent, begins_line| Line { indent, begins_line, tokens: Vec::new() };
+    let mut lines = vec![empty(indent_of(code), true)];
     let mut depth = 0_i32;
     for (token, indent) in tokens(code)? {
         match token {
@@ -50,35 +56,35 @@ pub(super) fn statements(code: &str) -> Result<Vec<Statement>, String> {
             Token::Sign(")" | "]") => depth -= 1,
             Token::Sign("\n") if depth > 0 => continue,
             Token::Sign("\n") => {
-                statements.push(empty(indent, true));
+                lines.push(empty(indent, true));
                 continue;
             }
             Token::Sign(";") => {
-                let indent = statements.last().map_or(0, |statement| statement.indent);
-                statements.push(empty(indent, false));
+                let indent = lines.last().map_or(0, |line| line.indent);
+                lines.push(empty(indent, false));
                 continue;
             }
             _ => {}
         }
-        if let Some(statement) = statements.last_mut() {
-            statement.tokens.push(token);
+        if let Some(line) = lines.last_mut() {
+            line.tokens.push(token);
         }
     }
-    statements.retain(|statement| !statement.tokens.is_empty());
-    levels(&statements)?;
-    Ok(statements)
+    lines.retain(|line| !line.tokens.is_empty());
+    levels(&lines)?;
+    Ok(lines)
 }
 
 /// Lines go further in only behind `:`, and come back only to where lines before them stood.
-fn levels(statements: &[Statement]) -> Result<(), String> {
+fn levels(lines: &[Line]) -> Result<(), String> {
     let mut open: Vec<usize> = Vec::new();
     let mut begins_block = true;
-    for statement in statements {
-        if statement.begins_line {
-            let indent = statement.indent;
+    for line in lines {
+        if line.begins_line {
+            let indent = line.indent;
             let back = open.iter().rev().take_while(|level| **level > indent).count();
             open.truncate(open.len() - back);
-            let shown = shown(&statement.tokens);
+            let shown = shown(&line.tokens);
             if open.last() != Some(&indent) {
                 if back > 0 {
                     return Err(format!(
@@ -93,7 +99,7 @@ fn levels(statements: &[Statement]) -> Result<(), String> {
                 open.push(indent);
             }
         }
-        begins_block = statement.tokens.last() == Some(&Token::Sign(":"));
+        begins_block = line.tokens.last() == Some(&Token::Sign(":"));
     }
     Ok(())
 }

@@ -481,6 +481,17 @@ fn a_snippet_may_be_indented_as_a_whole() {
     fails(&choice(1, 1), "`0` does not hold");
 }
 
+#[test]
+fn snippets_are_worth_what_python_says() {
+    holds("+0 %{ assert 7 // -2 == -4 and -7 % 2 == 1 and 7 % -2 == -1 and -7.5 // 2 == -4 }%");
+    holds(
+        "+0 %{ assert tcpi_snd_cwnd == 10 or nonsense; assert 1 if 1 else nonsense; assert 3 not in (1, 2) }%",
+    );
+    fails("+0 %{ assert (tcpi_snd_cwnd == 99, \"cwnd\") }%", "always holds: assert a condition");
+    fails("+0 %{ assert print(0) }%", "`print ( 0 )` does not hold");
+    fails("+0 %{ assert abs(1, 2) }%", "abs takes one value, and 2 are given");
+}
+
 /// What goes on behind a backslash may be nothing.
 #[test]
 fn a_snippet_may_end_in_a_backslash() {
@@ -501,6 +512,9 @@ fn what_is_not_understood_is_said_without_a_run() {
         ("+0 `rm -rf x`", "`rm -rf x` is not understood"),
         ("+0 `sysctl -q net.ipv4.tcp_sack=7 || true`", "net.ipv4.tcp_sack=7"),
         ("+0 %{ import os }%", "`import` is not understood"),
+        ("+0 %{ x = }%", "a value is expected at the end"),
+        ("+0 %{ if 0: assert open('x') }%", "`open` is no function"),
+        ("+0 %{ if 0:\nassert 1 }%", "indented lines are expected"),
         ("+0 < icmp unreachable nowhere [1:1(0)]", "`nowhere` is no ICMP code"),
     ] {
         let message = said(event).expect_err(event);
