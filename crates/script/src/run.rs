@@ -48,6 +48,8 @@ const START: Duration = Duration::from_secs(1_000_000);
 const GSO_MAX_SIZE: usize = 65_215;
 /// Descriptors of the stack: no script writes numbers like these for descriptors that are not open.
 const FD_BASE: i32 = 1 << 16;
+/// What packetdrill's `set_sysctls.py` leaves behind to undo what it did; here that ends with the run.
+const RESTORES: &str = "/tmp/sysctl_restore_${PPID}.sh";
 /// How long a call may wait of which the script does not say that it waits, microseconds.
 const CALL_TIMEOUT: i64 = 1_000_000_000;
 
@@ -92,7 +94,15 @@ fn check_in(script: &Script, setup: Setup) -> Result<(), Failure> {
     if let Some(init) = &script.init {
         runner.check_command(init.line, &init.value)?;
     }
-    script.events.iter().try_for_each(|event| runner.check_action(event.action.line, &event.action.value))
+    for event in &script.events {
+        runner.check_action(event.action.line, &event.action.value)?;
+    }
+    match &script.cleanup {
+        Some(cleanup) if cleanup.value.trim() != RESTORES => {
+            runner.check_command(cleanup.line, &cleanup.value)
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Runner<'a> {

@@ -510,6 +510,7 @@ fn what_is_not_understood_is_said_without_a_run() {
         ("+0 close(4) = -1 ENONSENSE", "`ENONSENSE` is the name of no error"),
         ("+0 close(4) = NOTHING", "`NOTHING` is no name"),
         ("+0 `rm -rf x`", "`rm -rf x` is not understood"),
+        ("+0 `true`\n`rm -rf y`", "11: `rm -rf y` is not understood"),
         ("+0 `sysctl -q net.ipv4.tcp_sack=7 || true`", "net.ipv4.tcp_sack=7"),
         ("+0 %{ import os }%", "`import` is not understood"),
         ("+0 %{ x = }%", "a value is expected at the end"),
@@ -520,6 +521,7 @@ fn what_is_not_understood_is_said_without_a_run() {
         let message = said(event).expect_err(event);
         assert!(message.contains(with), "{event}: {message}");
     }
+    assert_eq!(said("+0 `true`\n`/tmp/sysctl_restore_${PPID}.sh`"), Ok(()));
     let fine = "+9 > P. 1:2(1) ack 7\n+0 open(\"x\", O_RDONLY) = 5\n+0 sendfile(4, 5, [0], 9) = 9\n+0 `true`";
     assert_eq!(said(fine), Ok(()));
 }
