@@ -61,7 +61,13 @@ impl Parser<'_> {
         let ports = self.ports()?;
         let (flags, ace) = self.flags()?;
         let (seq, len) = self.sequence()?;
+        let place = self.place();
         let ack = if self.word("ack") { Some(self.number("an acknowledgment number")?) } else { None };
+        if ack.is_some() && direction == Direction::In && !flags.contains(Flags::ACK) {
+            let message =
+                "a packet that comes in has `ack …` with the flag `.` only: add it, or leave `ack` out";
+            return Err(Problem::new(self.source, place, message));
+        }
         let place = self.place();
         let window = if self.word("win") { Some(self.number("a window")?) } else { None };
         if window.is_none() && direction == Direction::In {

@@ -25,6 +25,7 @@ fn the_sentence_says_what_to_write() {
         ("+0 = 3", "1:4: after the time a packet"),
         ("+0 < S 0:0(0) <mss 1000>", "1:15: a packet that comes in needs its window"),
         ("+0 < X 0:0(0) win 1", "1:6: `X` is no TCP flag"),
+        ("+0 < P 1:2(1) ack 1 win 1", "1:15: a packet that comes in has `ack …` with the flag `.` only"),
         ("+0 > S 0:70000(70000)", "1:16: 70000 is out of range for the payload's length"),
         ("+0 > S 0:0(0) <mss 1000,nop>", "1:15: the options take 5 bytes: fill up to a multiple of 4"),
         ("+0 > S 0:0(0) <msss 1000>", "1:16: `msss` is none of the TCP options known here"),

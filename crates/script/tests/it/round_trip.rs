@@ -161,7 +161,12 @@ fn when() -> impl Strategy<Value = When> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    (when(), any::<bool>(), ip(), body()).prop_map(|(time, inbound, ip, body)| {
+    (when(), any::<bool>(), ip(), body()).prop_map(|(time, inbound, ip, mut body)| {
+        if let Body::Tcp(segment) = &mut body
+            && inbound
+        {
+            segment.ack = segment.ack.filter(|_| segment.flags.contains(Flags::ACK));
+        }
         let direction = if inbound { Direction::In } else { Direction::Out };
         let value = Action::Packet(Packet { direction, ip, body });
         Event { time, action: Line { line: 0, value } }
