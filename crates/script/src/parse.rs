@@ -34,7 +34,7 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(source: &'a str, definitions: &[(String, String)]) -> Result<Parser<'a>, Problem> {
         let mut tokens = lex::tokens(source)?;
-        replace_defined(&mut tokens, definitions)?;
+        replace_defined(source, &mut tokens, definitions)?;
         Ok(Parser { source, tokens, next: 0 })
     }
 
@@ -207,16 +207,24 @@ impl<'a> Parser<'a> {
 }
 
 /// `--define=NAME=value`: the name means the value in all that follows.
-fn replace_defined(tokens: &mut [Spanned], definitions: &[(String, String)]) -> Result<(), Problem> {
+fn replace_defined(
+    source: &str,
+    tokens: &mut [Spanned],
+    definitions: &[(String, String)],
+) -> Result<(), Problem> {
     let mut defined: Vec<(String, Token)> = Vec::new();
     for (name, value) in definitions {
-        defined.extend(one_token(value)?.map(|value| (name.clone(), value)));
+        let start = Place { line: 1, column: 1 };
+        defined.push(definition(name, value).map_err(|message| Problem::new(source, start, message))?);
     }
     for found in tokens {
         match &found.token {
-            Token::Option(option, Some(text)) if option == "define" => {
-                let Some((name, value)) = text.split_once('=') else { continue };
-                defined.extend(one_token(value)?.map(|value| (name.to_owned(), value)));
+            Token::Option(option, text) if option == "define" => {
+                let both = text.as_deref().and_then(|text| text.split_once('='));
+                let defines = both
+                    .ok_or_else(|| "`--define=NAME=value` is expected".to_owned())
+                    .and_then(|(name, value)| definition(name, value));
+                defined.push(defines.map_err(|message| Problem::new(source, found.at, message))?);
             }
             Token::Word(word) => {
                 if let Some((_, value)) = defined.iter().rev().find(|(name, _)| name == word) {
@@ -229,9 +237,20 @@ fn replace_defined(tokens: &mut [Spanned], definitions: &[(String, String)]) -> 
     Ok(())
 }
 
-fn one_token(text: &str) -> Result<Option<Token>, Problem> {
-    let mut tokens = lex::tokens(text)?;
-    Ok(if tokens.len() == 1 { tokens.pop().map(|found| found.token) } else { None })
+/// A name, and the one token it stands for.
+fn definition(name: &str, value: &str) -> Result<(String, Token), String> {
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        return Err(format!("--define: `{name}` is no name: letters, digits and `_` are expected"));
+    }
+    let mut tokens = lex::tokens(value).unwrap_or_default();
+    match (tokens.pop(), tokens.is_empty()) {
+        (Some(only), true) => Ok((name.to_owned(), only.token)),
+        _ => Err(format!(
+            "--define: `{name}` stands for one number, name, text or command, and not for `{value}`"
+        )),
+    }
 }
 
 /// The longest time of a script, microseconds: sums of a few are times too.

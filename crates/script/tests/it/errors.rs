@@ -2,6 +2,13 @@
 
 use script::Script;
 
+#[test]
+fn what_is_defined_from_outside_is_one_token() {
+    let given = [("N".to_owned(), "1 2".to_owned())];
+    let problem = Script::parse_with("+0 close(N) = 0", &given).unwrap_err();
+    assert!(problem.to_string().starts_with("1:1: --define: `N` stands for one number"), "{problem}");
+}
+
 fn said(source: &str) -> String {
     Script::parse(source).expect_err(source).to_string()
 }
@@ -25,6 +32,14 @@ fn the_sentence_says_what_to_write() {
         ("+0 = 3", "1:4: after the time a packet"),
         ("+0 < S 0:0(0) <mss 1000>", "1:15: a packet that comes in needs its window"),
         ("+0 < X 0:0(0) win 1", "1:6: `X` is no TCP flag"),
+        (
+            "--mtu=100 --define=N=1|2",
+            "1:11: --define: `N` stands for one number, name, text or command, and not for `1|2`",
+        ),
+        ("--define=N", "1:1: `--define=NAME=value` is expected"),
+        ("--define\n+0 close(3) = 0", "1:1: `--define=NAME=value` is expected"),
+        ("--define=N=", "1:1: --define: `N` stands for one number"),
+        ("--define=2=3", "1:1: --define: `2` is no name"),
         ("+0 < P 1:2(1) ack 1 win 1", "1:15: a packet that comes in has `ack …` with the flag `.` only"),
         ("+0 > S 0:70000(70000)", "1:16: 70000 is out of range for the payload's length"),
         ("+0 > S 0:0(0) <mss 1000,nop>", "1:15: the options take 5 bytes: fill up to a multiple of 4"),
