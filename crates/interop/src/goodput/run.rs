@@ -98,11 +98,13 @@ pub fn run(
     let connected_at = sender.send(receiver.address());
     thread::sleep((connected_at + duration).saturating_duration_since(Instant::now()));
     let bytes = received.load(Relaxed);
+    // A busy machine sleeps longer than it is asked to.
+    let elapsed = connected_at.elapsed();
     let retransmitted = sender.retransmitted() - before;
     let crossed = bottleneck.end();
     sender.stop();
     receiver.stop();
-    Run { goodput: bytes as f64 * 8.0 / duration.as_secs_f64(), retransmitted, crossed }
+    Run { goodput: bytes as f64 * 8.0 / elapsed.as_secs_f64(), retransmitted, crossed }
 }
 
 /// An end of the connection.
@@ -218,9 +220,21 @@ impl End {
 /// The `n`-th host, and the path's side of its device.
 fn host_with_wire(n: u8) -> (Host, OwnedFd) {
     let host = Host::bare(Addresses::nth(n));
-    let tun = host.run(|| tun("tun0", host.addresses).route([10, 78, 0, 0].into(), 16).offload(false).open());
-    let wire = tun.expect("a TUN device").as_fd().expect("it has one").try_clone_to_owned();
+    let tun = host.run(|| open(&tun("tun0", host.addresses).route([10, 78, 0, 0].into(), 16).offload(false)));
+    let wire = tun.as_fd().expect("it has one").try_clone_to_owned();
     (host, wire.expect("a descriptor"))
+}
+
+/// Is the algorithm there, or can the kernel load it?
+///
+/// # Errors
+/// A sentence with the remedy.
+pub fn kernel_knows(algorithm: &str) -> Result<(), String> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let set = socket.and_then(|socket| set_tcp_congestion(&socket, algorithm));
+    set.map_err(|error| {
+        format!("the kernel cannot use {algorithm} ({error}): load it by `modprobe tcp_{algorithm}`, or leave it out")
+    })
 }
 
 /// The algorithm is chosen before the connection begins: one that was BBR's would go on being paced.

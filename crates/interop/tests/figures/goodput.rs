@@ -17,6 +17,7 @@ fn a_path_of_ten_megabits() {
         let run = run(pairing, (&Config::default(), &[]), "cubic", path, Duration::from_secs(2));
         println!("{}: {run:?}", pairing.name());
         assert!((2e6..1e7).contains(&run.goodput), "{}: {run:?}", pairing.name());
+        assert_eq!(run.crossed.undelivered, 0, "{run:?}");
         assert!(run.crossed.lost > 0 && run.retransmitted >= run.crossed.lost, "{run:?}");
     }
 }
