@@ -1,8 +1,8 @@
 //! `goodput`: measures `docs/goodput.md` anew.
 use clap::Parser;
-use interop::goodput::plan::{ALGORITHMS, Cell, Effort, measure};
-use interop::goodput::run::{Pairing, Run};
-use interop::goodput::table;
+use interop::goodput::plan::{ALGORITHMS, Cell, Effort, LOSSES, RATES, RTTS, measure};
+use interop::goodput::run::{Pairing, Run, kernel_knows};
+use interop::goodput::table::{self, Made};
 use proto::Config;
 use std::io::Write as _;
 use std::path::Path;
@@ -38,13 +38,13 @@ struct Arguments {
     #[arg(long)]
     loss: Option<f64>,
     /// Runs of each cell, with the seeds 1 to this.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
     /// Seconds of each run; otherwise 12, and 40 where loss limits.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
     /// Sum of the rates of the cells that run at once, Mbit/s.
-    #[arg(long, default_value_t = 140)]
+    #[arg(long, default_value_t = 140, value_parser = clap::value_parser!(u64).range(1..))]
     capacity: u64,
     /// A setting of our stack by its name, as in net.ipv4.tcp_sack=0; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
@@ -61,12 +61,29 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn cells(&self) -> Vec<Cell> {
+    /// Those that are asked for, if there are any, and the kernel has what they need.
+    fn cells(&self) -> Result<Vec<Cell>, String> {
+        let cells = self.wanted();
+        if cells.is_empty() {
+            return Err(format!(
+                "no cell of the table is like that: --rtt is one of {RTTS:?}, --rate of {RATES:?}, --loss of {:?}",
+                LOSSES.map(|permille| permille as f64 / 10.0)
+            ));
+        }
+        for algorithm in ALGORITHMS {
+            if cells.iter().any(|cell| cell.algorithm == algorithm) {
+                kernel_knows(algorithm)?;
+            }
+        }
+        Ok(cells)
+    }
+
+    fn wanted(&self) -> Vec<Cell> {
         let wanted = |cell: &Cell| {
             (self.only.is_empty() || self.only.contains(&cell.algorithm))
                 && self.rtt.is_none_or(|rtt| rtt == cell.rtt_ms)
                 && self.rate.is_none_or(|rate| rate == cell.rate_mbit)
-                && self.loss.is_none_or(|loss| (loss * 10.0).round() as u64 == cell.loss_permille)
+                && self.loss.is_none_or(|loss| (loss * 10.0 - cell.loss_permille as f64).abs() < 1e-6)
         };
         let known = |cell: &Cell| Config::default().set(ALGORITHM, &cell.algorithm).is_ok();
         Cell::all().into_iter().filter(|cell| wanted(cell) && known(cell)).collect()
@@ -105,20 +122,28 @@ fn main() -> ExitCode {
         eprintln!("goodput: no network namespaces here: {reason}");
         return ExitCode::FAILURE;
     }
-    let effort = match arguments.effort() {
-        Ok(effort) => effort,
+    let asked = arguments.effort().and_then(|effort| Ok((effort, arguments.cells()?)));
+    let (effort, cells) = match asked {
+        Ok(asked) => asked,
         Err(problem) => {
             eprintln!("goodput: {problem}");
             return ExitCode::FAILURE;
         }
     };
-    let (cells, begun) = (arguments.cells(), Instant::now());
+    let begun = Instant::now();
     let lines = table::lines(&measure(&cells, &effort, tell));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/goodput.md");
     let previous = std::fs::read_to_string(&file).unwrap_or_default();
-    let text = table::render(&lines, &effort, &output("date", &["-u", "+%Y-%m-%d"]), &kernel(), &previous);
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let (arguments_typed, when, kernel) = (typed.join(" "), output("date", &["-u", "+%Y-%m-%d"]), kernel());
+    let made = Made { arguments: &arguments_typed, when: &when, kernel: &kernel };
+    let text = table::render(&lines, &effort, made, &previous);
     print!("{text}");
     eprintln!("goodput: {} cells in {} s", lines.len(), begun.elapsed().as_secs());
+    if let Some(line) = lines.iter().find(|line| !line.is_sound()) {
+        eprintln!("goodput: nothing arrived, so that there is no ratio: {:?}", line.cell);
+        return ExitCode::FAILURE;
+    }
     if !arguments.write {
         return ExitCode::SUCCESS;
     }

@@ -39,8 +39,15 @@ impl Line {
     /// The pairings below the goal, each as it is named under [`MISSED`].
     pub fn missed(&self) -> Vec<String> {
         let ours = Pairing::ALL.into_iter().skip(1).zip(self.ratios);
-        let missed = ours.filter(|(_, ratio)| *ratio < goal(&self.cell.algorithm));
+        // What is no number is missed.
+        let reached = |ratio: f64| ratio >= goal(&self.cell.algorithm);
+        let missed = ours.filter(|(_, ratio)| !reached(*ratio));
         missed.map(|(pairing, _)| name(&self.cell, pairing)).collect()
+    }
+
+    /// Are there figures, and ratios of them? Where nothing arrived there are none.
+    pub fn is_sound(&self) -> bool {
+        self.goodput.iter().chain(&self.ratios).all(|number| number.is_finite() && *number > 0.0)
     }
 
     fn parse(line: &str) -> Option<Line> {
@@ -48,6 +55,9 @@ impl Line {
         let [algorithm, rtt, rate, loss, rest @ ..] = &fields[..] else { return None };
         let numbers: Vec<f64> = rest.iter().map(|text| text.parse().ok()).collect::<Option<_>>()?;
         let [linux, sends, sends_ratio, receives, receives_ratio] = numbers[..] else { return None };
+        if numbers.iter().any(|number| !number.is_finite()) {
+            return None;
+        }
         let cell = Cell {
             algorithm: (*algorithm).to_owned(),
             rtt_ms: rtt.parse().ok()?,
@@ -86,11 +96,22 @@ pub fn lines(measured: &Measured) -> Vec<Line> {
     Cell::all().iter().filter_map(of).collect()
 }
 
-/// The whole file. `previous` is the file as it was, for its reasons; `when` and `kernel` go into the method.
-pub fn render(lines: &[Line], effort: &Effort, when: &str, kernel: &str, previous: &str) -> String {
+/// How a table came to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    /// The arguments of the program.
+    pub arguments: &'a str,
+    /// The day.
+    pub when: &'a str,
+    /// The kernel beside which ours was measured.
+    pub kernel: &'a str,
+}
+
+/// The whole file. `previous` is the file as it was, for its reasons; how the table was made goes into the method.
+pub fn render(lines: &[Line], effort: &Effort, made: Made<'_>, previous: &str) -> String {
     let mut text = format!(
         "# Goodput beside Linux\n\n{}\n\n{HEADER}\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-        method(effort, when, kernel)
+        method(effort, made)
     );
     lines.iter().for_each(|line| line.write(&mut text));
     let reasons = reasons(previous);
@@ -106,13 +127,13 @@ pub fn render(lines: &[Line], effort: &Effort, when: &str, kernel: &str, previou
     text
 }
 
-fn method(effort: &Effort, when: &str, kernel: &str) -> String {
+fn method(effort: &Effort, Made { arguments, when, kernel }: Made<'_>) -> String {
     let runs = effort.runs;
     let (seconds, lossy) = (effort.duration.as_secs(), effort.lossy_duration.as_secs());
     format!(
         "What the receiving application has read {seconds} s after the sender's `connect` returned ({lossy} s where loss limits CUBIC or \
 Reno), in Mbit/s, slow start included: the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
-cargo run --release -p firstbyte-interop --bin goodput -- --runs {runs} --write\n\n\
+cargo run --release -p firstbyte-interop --bin goodput -- {arguments}\n\n\
 Each end is a network namespace. The path between their TUN devices has the rate in both directions, half the round-trip time each way \
 and a drop-tail queue of one bandwidth-delay product. Segments with data are lost by a seeded draw each, by their number, \
 so that a seed loses the same ones whoever sends; acknowledgements are not lost. Packets cross the path as on a wire, at \
@@ -183,7 +204,8 @@ mod tests {
             lossy_duration: Duration::from_secs(40),
             capacity_mbit: 130,
         };
-        super::render(lines, &effort, "a day", "a kernel", previous)
+        let made = Made { arguments: "--write --seconds 7", when: "a day", kernel: "a kernel" };
+        super::render(lines, &effort, made, previous)
     }
 
     fn good() -> Vec<Line> {
@@ -196,6 +218,22 @@ mod tests {
         assert_eq!(problems(&text), Vec::<String>::new());
         let rows: Vec<Line> = text.lines().filter_map(Line::parse).collect();
         assert_eq!(rows, good());
+    }
+
+    #[test]
+    fn the_page_says_by_which_arguments_it_came_to_be() {
+        assert!(render(&good(), "").contains("--bin goodput -- --write --seconds 7\n"));
+    }
+
+    #[test]
+    fn what_is_no_ratio_is_no_success() {
+        let line = |goodput| Line::new(Cell::all().remove(0), goodput);
+        assert!(line([9.0, 9.0, 9.0]).is_sound());
+        for goodput in [[0.0, 0.0, 9.0], [0.0; 3], [9.0, 0.0, 9.0], [f64::NAN; 3]] {
+            assert!(!line(goodput).is_sound(), "{goodput:?}");
+        }
+        assert_eq!(line([0.0; 3]).missed().len(), 2);
+        assert!(Line::parse("| cubic | 20 | 10 | 0 | 0.00 | 0.00 | NaN | 9.00 | inf |").is_none());
     }
 
     #[test]
