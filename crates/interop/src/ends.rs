@@ -137,10 +137,8 @@ pub struct Exchange {
     pub error: Option<String>,
 }
 
-/// A client.
-pub trait ClientEnd {
-    /// One exchange, from connect to close.
-    fn exchange(&mut self, ask: &Ask) -> Exchange;
+/// What client and server have in common.
+pub trait End {
     /// Fast Open counters since the start.
     fn counters(&self) -> FastOpenCounters;
     /// Any counter by Linux's name.
@@ -151,20 +149,18 @@ pub trait ClientEnd {
     fn addresses(&self) -> Addresses;
 }
 
+/// A client.
+pub trait ClientEnd: End {
+    /// One exchange, from connect to close.
+    fn exchange(&mut self, ask: &Ask) -> Exchange;
+}
+
 /// A server.
-pub trait ServerEnd {
+pub trait ServerEnd: End {
     /// Starts to serve a port.
     fn serve(&mut self, serve: &Serve);
     /// What each connection of a port sent so far, in order of acceptance.
     fn received(&mut self, port: u16) -> Vec<Vec<u8>>;
     /// Replaces the keys every listener without own keys uses.
     fn set_key(&mut self, text: &str);
-    /// Fast Open counters since the start.
-    fn counters(&self) -> FastOpenCounters;
-    /// Any counter by Linux's name.
-    fn counter(&self, name: &str) -> i64;
-    /// Changes a setting by Linux's name.
-    fn set(&mut self, name: &str, value: &str);
-    /// Its addresses.
-    fn addresses(&self) -> Addresses;
 }

@@ -1,5 +1,5 @@
 //! The kernel as an end: its own namespace, its sockets driven by a [`KernelPeer`].
-use crate::ends::{Ask, ClientEnd, Closes, Exchange, FastOpenCounters, Serve, ServerEnd, Way};
+use crate::ends::{Ask, ClientEnd, Closes, End, Exchange, FastOpenCounters, Serve, ServerEnd, Way};
 use crate::netns::{Addresses, Host, fast_open_since};
 use crate::peer::{KernelPeer, text};
 use serde_json::{Value, json};
@@ -25,17 +25,23 @@ impl KernelEnd {
         let before = host.counters();
         KernelEnd { host, peer, partner, before }
     }
+}
 
-    fn changed(&self) -> FastOpenCounters {
+impl End for KernelEnd {
+    fn counters(&self) -> FastOpenCounters {
         fast_open_since(&self.host.counters(), &self.before)
     }
 
-    fn change_of(&self, name: &str) -> i64 {
+    fn counter(&self, name: &str) -> i64 {
         self.host.counters().of(name) - self.before.of(name)
     }
 
-    fn write_setting(&self, name: &str, value: &str) {
+    fn set(&mut self, name: &str, value: &str) {
         self.host.sysctl(name, value);
+    }
+
+    fn addresses(&self) -> Addresses {
+        self.host.addresses
     }
 }
 
@@ -62,22 +68,6 @@ impl ClientEnd for KernelEnd {
             error: answer["error"].as_str().map(str::to_owned),
         }
     }
-
-    fn counters(&self) -> FastOpenCounters {
-        self.changed()
-    }
-
-    fn counter(&self, name: &str) -> i64 {
-        self.change_of(name)
-    }
-
-    fn set(&mut self, name: &str, value: &str) {
-        self.write_setting(name, value);
-    }
-
-    fn addresses(&self) -> Addresses {
-        self.host.addresses
-    }
 }
 
 impl ServerEnd for KernelEnd {
@@ -103,22 +93,6 @@ impl ServerEnd for KernelEnd {
 
     fn set_key(&mut self, text: &str) {
         self.host.sysctl("net.ipv4.tcp_fastopen_key", text);
-    }
-
-    fn counters(&self) -> FastOpenCounters {
-        self.changed()
-    }
-
-    fn counter(&self, name: &str) -> i64 {
-        self.change_of(name)
-    }
-
-    fn set(&mut self, name: &str, value: &str) {
-        self.write_setting(name, value);
-    }
-
-    fn addresses(&self) -> Addresses {
-        self.host.addresses
     }
 }
 

@@ -37,7 +37,7 @@ pub mod socket_device;
 pub use attempts::undisturbed;
 pub use bed::{Bed, Maker};
 pub use direction::Direction;
-pub use ends::{Ask, ClientEnd, Closes, Exchange, Serve, ServerEnd, Way, counters};
+pub use ends::{Ask, ClientEnd, Closes, End, Exchange, Serve, ServerEnd, Way, counters};
 pub use hook::{Hook, Verdict};
 pub use netns::{Addresses, Host, IpVersion};
 pub use our_end::OurEnd;

@@ -1,5 +1,5 @@
 //! Our stack as an end: the library `firstbyte` on a runtime of its own.
-use crate::ends::{Ask, ClientEnd, Closes, Exchange, FastOpenCounters, Serve, ServerEnd, Way};
+use crate::ends::{Ask, ClientEnd, Closes, End, Exchange, FastOpenCounters, Serve, ServerEnd, Way};
 use crate::netns::{Addresses, IpVersion};
 use device::Device;
 use firstbyte::{Net, TcpListener, TcpStream};
@@ -61,8 +61,10 @@ impl OurEnd {
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(future);
     }
+}
 
-    fn changed(&self) -> FastOpenCounters {
+impl End for OurEnd {
+    fn counters(&self) -> FastOpenCounters {
         let counters = self.net.counters();
         let named = counters
             .all()
@@ -70,15 +72,19 @@ impl OurEnd {
         named.filter(|(_, value)| *value != 0).map(|(name, value)| (name, value as i64)).collect()
     }
 
-    fn value_of(&self, name: &str) -> i64 {
+    fn counter(&self, name: &str) -> i64 {
         let counters = self.net.counters();
         let found = counters.all().find(|(known, _)| *known == name);
         found.unwrap_or_else(|| panic!("no counter is called {name}")).1 as i64
     }
 
-    fn write_setting(&self, name: &str, value: &str) {
+    fn set(&mut self, name: &str, value: &str) {
         let warning = self.net.set(name, value).unwrap_or_else(|error| panic!("{name} = {value}: {error:?}"));
         assert_eq!(warning, None, "{name} = {value}");
+    }
+
+    fn addresses(&self) -> Addresses {
+        self.here
     }
 }
 
@@ -95,22 +101,6 @@ impl ClientEnd for OurEnd {
         let peer = SocketAddr::new(self.partner.of(ask.version), ask.port);
         let (net, ask) = (self.net.clone(), ask.clone());
         self.run(async move { exchange(&net, peer, &ask).await })
-    }
-
-    fn counters(&self) -> FastOpenCounters {
-        self.changed()
-    }
-
-    fn counter(&self, name: &str) -> i64 {
-        self.value_of(name)
-    }
-
-    fn set(&mut self, name: &str, value: &str) {
-        self.write_setting(name, value);
-    }
-
-    fn addresses(&self) -> Addresses {
-        self.here
     }
 }
 
@@ -140,22 +130,6 @@ impl ServerEnd for OurEnd {
 
     fn set_key(&mut self, text: &str) {
         self.net.set_fast_open_key(text.parse().expect("a key"));
-    }
-
-    fn counters(&self) -> FastOpenCounters {
-        self.changed()
-    }
-
-    fn counter(&self, name: &str) -> i64 {
-        self.value_of(name)
-    }
-
-    fn set(&mut self, name: &str, value: &str) {
-        self.write_setting(name, value);
-    }
-
-    fn addresses(&self) -> Addresses {
-        self.here
     }
 }
 

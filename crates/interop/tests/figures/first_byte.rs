@@ -1,6 +1,7 @@
 //! Time to the first byte on a repeat visit over a delayed path: the kernel's own Fast Open beside ours.
-use crate::{ONE_WAY, alone, measure, median};
+use crate::{ONE_WAY, alone, measure};
 use interop::Maker::{Kernel, Ours};
+use interop::goodput::plan::median;
 use interop::{Ask, Bed, Maker, Serve, Way};
 
 /// Visits of each pair in a series, taken in turn so that a busy moment of the machine hits all.

@@ -16,12 +16,6 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     ready(&[PYTHON]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The middle one.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Takes the measurement again, three times in all, when it does not come out as it should: a busy machine adds time.
 fn measure(mut once: impl FnMut() -> Result<(), String>) {
     let failures: Vec<String> = (0..3).map_while(|_| once().err()).collect();
