@@ -88,6 +88,12 @@ impl ServerEnd for KernelEnd {
     fn received(&mut self, port: u16) -> Vec<Vec<u8>> {
         let answer = self.peer.call(&json!({"do": "connections", "id": port}));
         let connections = answer["connections"].as_array().cloned().unwrap_or_default();
+        for (number, connection) in connections.iter().enumerate() {
+            if let Some(error) = connection["error"].as_str() {
+                // A test that fails shows it.
+                println!("port {port}, connection {number}: the kernel's server ended with {error}");
+            }
+        }
         connections.iter().map(|connection| bytes(&connection["data"])).collect()
     }
 

@@ -84,6 +84,7 @@ fn ask_record(bed: &mut Bed, ask: &Ask) -> (Exchange, Record) {
 #[track_caller]
 fn assert_served(pair: Pair, visit: &(Exchange, Conversation), round_trips: usize, packets: usize) {
     let (exchange, conversation) = visit;
+    assert_eq!(exchange.error, None, "{exchange:?}\n{conversation}");
     assert_eq!(exchange.reply, [b'r'; 43], "{exchange:?}\n{conversation}");
     assert_eq!(conversation.round_trips_to_first_byte(ONE_WAY), Some(round_trips), "{conversation}");
     let is_control = pair.client == Maker::Kernel && pair.server == Maker::Kernel;

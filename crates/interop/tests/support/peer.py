@@ -88,7 +88,7 @@ class Listener:
             rest = read_all(sock)
             seen["data"] = (data + rest).decode("latin-1")
         except OSError as error:
-            seen["error"] = type(error).__name__
+            seen["error"] = f"{type(error).__name__}: {error}"
         sock.close()
 
 
