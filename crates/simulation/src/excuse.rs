@@ -5,10 +5,10 @@
 
 mod retry_limits;
 
-use crate::scenario::{Forgery, Opt, Scenario, Step};
+use crate::scenario::{Forgery, Opt, Scenario, Step, mtu_discovery};
 use crate::world::{Account, CLIENT, Fate, SERVER};
 use core::time::Duration;
-use proto::{CloseReason, Config, Counters, Drops, Instant};
+use proto::{CloseReason, Config, Counters, DropReason, Drops, Instant, PathMtuDiscovery};
 
 /// What is known of one connection when its world is quiet.
 pub struct Facts<'a> {
@@ -33,6 +33,8 @@ pub struct Side<'a> {
     pub counters: &'a Counters,
     /// Packets its stack has dropped.
     pub drops: &'a Drops,
+    /// When its application, which has said and heard everything, let go of it.
+    pub closed_at: Option<Instant>,
     /// Options its socket began with.
     pub options: &'a [Opt],
     /// What its application does.
@@ -43,6 +45,10 @@ pub struct Side<'a> {
     pub reads_no_more: bool,
     /// What it has written is not all acknowledged, and the connection is open.
     pub undelivered: bool,
+    /// Its application waits, although the connection is over.
+    pub misses_end: bool,
+    /// Its application waits, although there is something to read.
+    pub misses_text: bool,
 }
 
 /// A reason, and the words that allow it.
@@ -60,12 +66,12 @@ pub const EXCUSES: &[Excuse] = &[
         name: "the peer left",
         words: "RFC 9293 §3.10.5, ABORT: all queued SENDs and RECEIVEs should be given connection reset notification; a reset may be lost, \
                 and nobody repeats it",
-        applies: |facts, side| facts.sides[1 - side].fate == Some(Fate::Left),
+        applies: |facts, side| facts.sides[1 - side].fate == Some(Fate::Left) && may_be_reset(facts, side),
     },
     Excuse {
         name: "somebody would read no more",
         words: "RFC 1122 §4.2.2.13: text for a host that has closed and reads no more SHOULD be answered by a RST, to show that data was lost",
-        applies: |facts, _| facts.sides.iter().any(|side| side.reads_no_more),
+        applies: |facts, side| facts.sides.iter().any(|side| side.reads_no_more) && may_be_reset(facts, side),
     },
     Excuse {
         name: "gave up on what went unanswered, as it was told to",
@@ -106,22 +112,21 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "ICMP said that the peer cannot be reached",
-        words: "RFC 5461 §4.1 and RFC 1122 §4.2.3.9: a soft error may end an attempt to open, and is the reason told when one gives up",
-        applies: |facts, side| facts.scenario.has_icmp() && is_unreachable(facts, side),
-    },
-    Excuse {
-        name: "the peer was told by ICMP that we cannot be reached",
-        words: "as before, at the other end",
-        applies: |facts, side| facts.scenario.has_icmp() && is_unreachable(facts, 1 - side),
+        words: "RFC 5461 §4.1 and RFC 1122 §4.2.3.9: a soft error may end an attempt to open, but no connection",
+        applies: |facts, side| {
+            let end = &facts.sides[side];
+            let answered_at = end.account.answered_at;
+            let was_opening =
+                end.over.as_ref().is_some_and(|(over_at, _)| answered_at.is_none_or(|at| at >= *over_at));
+            facts.scenario.has_icmp() && is_unreachable(facts, side) && was_opening
+        },
     },
     Excuse {
         name: "there was no room for the connection",
         words: "RFC 9293 §3.10.7.2 leaves a listener's queue to the implementation; listen(2): a backlog that is full refuses or ignores",
         applies: |facts, _| {
             let server = &facts.sides[SERVER];
-            let overflowed = server.counters.listen_drops > 0 || server.counters.listen_overflows > 0;
-            server.fate.is_none() && overflowed
-                || server.fate.is_none() && facts.scenario.listener.backlog < 8
+            server.fate.is_none() && server.counters.listen_drops > 0
         },
     },
     Excuse {
@@ -245,23 +250,19 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "packets had too few hops left",
         words: "RFC 5082: a receiver that asks for a least TTL drops what has less",
-        applies: |facts, _| facts.sides.iter().any(|side| has(side, "min_hops")),
+        applies: |facts, _| facts.sides.iter().any(|side| side.drops.get(DropReason::HopLimit) > 0),
     },
     Excuse {
         name: "lingering ended",
         words: "SO_LINGER: close discards what is not delivered in time, by a reset",
         applies: |facts, side| {
-            [side, 1 - side].into_iter().any(|side| has(&facts.sides[side], "linger"))
-                || has(&facts.sides[1 - side], "linger2")
-        },
-    },
-    Excuse {
-        name: "the peer did not wait for the end",
-        words: "tcp_fin_timeout, RFC 9293 §3.6 note: FIN-WAIT-2 of a connection nobody holds ends after a while; what comes later is reset",
-        applies: |facts, side| {
             let peer = &facts.sides[1 - side];
-            peer.fate == Some(Fate::Complete)
-                && peer.configs.iter().any(|config| config.tcp_fin_timeout < Duration::from_secs(60))
+            let (Some(closed_at), Some((over_at, _))) = (peer.closed_at, &peer.over) else { return false };
+            let has_ended = |ms| match ms {
+                0 => peer.counters.abort_on_data > 0,
+                ms => *over_at >= closed_at + Duration::from_millis(ms),
+            };
+            peer.values("linger").any(has_ended) && may_be_reset(facts, side)
         },
     },
 ];
@@ -269,8 +270,9 @@ pub const EXCUSES: &[Excuse] = &[
 /// The first excuse that applies to this end.
 pub fn find(facts: &Facts<'_>, side: usize) -> Option<&'static str> {
     let end = &facts.sides[side];
-    if end.fate == Some(Fate::Busy) && end.undelivered {
-        // Nothing lets an end wait for ever for an answer: it is given, or the end gives up.
+    let misses_text = end.misses_text && end.values("recv_lowat").next().is_none();
+    if end.undelivered || end.misses_end || misses_text {
+        // Nothing lets an end wait for ever for an answer, which is given, or the end gives up; nor for what has come.
         return None;
     }
     EXCUSES.iter().find(|excuse| (excuse.applies)(facts, side)).map(|excuse| excuse.name)
@@ -297,11 +299,6 @@ impl Facts<'_> {
     }
 }
 
-fn has(side: &Side<'_>, name: &str) -> bool {
-    let begun = side.options.iter().any(|option| option.0 == name && (option.1 > 0 || name == "linger"));
-    begun || side.steps.iter().any(|step| matches!(step, Step::Set(option) if option.0 == name))
-}
-
 /// What a stack tells an application whose connection it has given up.
 pub const GIVEN_UP: [CloseReason; 4] = [
     CloseReason::TimedOut,
@@ -312,6 +309,15 @@ pub const GIVEN_UP: [CloseReason; 4] = [
 
 fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
     GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
+}
+
+/// An end that waits as if the connection were open has missed the reset, which nobody repeats; or there was one too many to be sent.
+fn may_be_reset(facts: &Facts<'_>, side: usize) -> bool {
+    let is_missed = facts.sides[1 - side].account.harmed_at.is_some();
+    let is_dropped = |drops: &Drops| drops.get(DropReason::RateLimited) + drops.get(DropReason::HopLimit) > 0;
+    facts.sides[side].fate != Some(Fate::Busy)
+        || is_missed
+        || facts.sides.iter().any(|side| is_dropped(side.drops))
 }
 
 /// The client's SYN has gone more than once, or may have been copied on its way, or an attacker repeats it.
@@ -329,7 +335,9 @@ fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {
 fn is_deaf_to_mtu(facts: &Facts<'_>) -> bool {
     let locked =
         facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));
-    locked || facts.sides.iter().any(|side| has(side, "path_mtu_discovery"))
+    let is_deaf =
+        |value| matches!(mtu_discovery(value), PathMtuDiscovery::Interface | PathMtuDiscovery::Omit);
+    locked || facts.sides.iter().any(|side| side.values("path_mtu_discovery").any(is_deaf))
 }
 
 const _: () = assert!(CLIENT == 0 && SERVER == 1);

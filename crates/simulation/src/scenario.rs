@@ -8,7 +8,7 @@ mod options;
 mod settings;
 
 pub use options::Opt;
-pub(crate) use options::socket;
+pub(crate) use options::{mtu_discovery, socket};
 
 use serde::{Deserialize, Serialize};
 
@@ -253,11 +253,6 @@ impl Scenario {
     /// Whoever attacks sends only what must harm nobody, so that every byte and every end is judged.
     pub fn is_judged(&self) -> bool {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())
-    }
-
-    /// An end asks for a rate of its own.
-    pub fn is_paced(&self) -> bool {
-        self.has_option(|option| option.0 == "max_pacing_rate")
     }
 
     /// An end takes only so little from its application at a time that all of it waits for more (`TCP_NOTSENT_LOWAT` beside `MSG_MORE` or

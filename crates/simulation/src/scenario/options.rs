@@ -24,7 +24,8 @@ const fn ms(value: u64) -> Duration {
     Duration::from_millis(value)
 }
 
-fn mtu_discovery(value: u64) -> PathMtuDiscovery {
+/// The value of `path_mtu_discovery` by its number.
+pub(crate) fn mtu_discovery(value: u64) -> PathMtuDiscovery {
     [
         PathMtuDiscovery::Dont,
         PathMtuDiscovery::Want,

@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(super) urgent: Vec<u64>,
     /// When its connection was over, and how it stood then.
     pub(super) over: Option<(Instant, Account)>,
+    /// When it let go, having said and heard everything.
+    pub(super) closed_at: Option<Instant>,
     /// It has said that it will read no more.
     pub(super) reads_no_more: bool,
 }
@@ -71,6 +73,7 @@ impl App {
             pauses_done: 0,
             urgent: Vec::new(),
             over: None,
+            closed_at: None,
             reads_no_more: false,
         }
     }
@@ -246,6 +249,7 @@ impl World<'_> {
                 return Ok(());
             }
             app.fate = Fate::Complete;
+            app.closed_at = Some(self.now);
             self.stacks[side].close(self.now, app.id);
             self.say(format_args!("{side}/{which} closes"));
         }

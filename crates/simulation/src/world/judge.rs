@@ -56,8 +56,9 @@ impl World<'_> {
 
     pub(super) fn facts_of(&self, side: usize, which: usize) -> Side<'_> {
         let app = self.apps[which][side].as_ref();
-        let info = app.filter(|app| app.fate == Fate::Busy).and_then(|app| self.stacks[side].info(app.id));
-        let open = info.filter(|info| !matches!(info.state, State::Closed | State::TimeWait));
+        let busy = app.filter(|app| app.fate == Fate::Busy);
+        let info = busy.and_then(|app| self.stacks[side].info(app.id));
+        let open = info.as_ref().filter(|info| !matches!(info.state, State::Closed | State::TimeWait));
         Side {
             fate: app.map(|app| app.fate),
             over: app.and_then(|app| match (&app.over, app.fate) {
@@ -68,6 +69,7 @@ impl World<'_> {
             configs: &self.configs[side],
             counters: self.stacks[side].counters(),
             drops: self.stacks[side].drops(),
+            closed_at: app.and_then(|app| app.closed_at),
             options: match side {
                 CLIENT => &self.scenario.connections[which].ends[CLIENT].options,
                 _ => &self.scenario.listener.options,
@@ -76,6 +78,8 @@ impl World<'_> {
             slept: self.slept(),
             reads_no_more: app.is_some_and(|app| app.reads_no_more && app.shut),
             undelivered: open.is_some_and(|info| info.send_queue > 0 || info.flight_size > 0),
+            misses_end: busy.is_some() && info.as_ref().is_none_or(|info| info.state == State::Closed),
+            misses_text: info.as_ref().is_some_and(|info| info.recv_queue > 0),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Account {
     acked_to: Option<SeqNum>,
     /// Behind each packet that carried something new and is not all acknowledged, and when it was sent first.
     first_sent: VecDeque<(SeqNum, Instant)>,
+    /// When something it has sent was acknowledged to it for the first time.
+    pub answered_at: Option<Instant>,
     /// Something it has sent is unanswered: since the last progress, or since it was sent.
     pub waits_since: Option<Instant>,
     /// The longest that an answer which came was waited for.
@@ -182,6 +184,7 @@ pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Op
     }
     account.longest_wait = account.longest_wait.max(account.waited(now));
     account.acked_to = Some(seen.ack);
+    account.answered_at.get_or_insert(now);
     while account.first_sent.pop_front_if(|(end, _)| end.before_or_eq(seen.ack)).is_some() {}
     account.progress_at = Some(now);
     account.sent_since_progress = 0;
