@@ -13,7 +13,7 @@ impl World<'_> {
     pub(super) fn forge_when_due(&mut self) {
         let packets = self.wire.packets;
         let due: Vec<&Attack> =
-            self.scenario.attacks.iter().filter(|attack| attack.after == packets).collect();
+            self.scenario.attacks.iter().filter(|attack| attack.after.max(1) == packets).collect();
         for attack in due {
             for nth in 0..attack.count {
                 match attack.kind.is_bounded() {
@@ -24,10 +24,13 @@ impl World<'_> {
         }
     }
 
-    /// Hands over what is forged of the numbers of this very moment.
+    /// Hands over what is forged of the numbers of this very moment. What no connection is in a state for waits until one is.
     pub(super) fn attack_within_bounds(&mut self) -> Result<(), Failure> {
         for (attack, nth) in std::mem::take(&mut self.wire.to_forge) {
-            let Some(packet) = self.bounded_forgery(&attack, nth) else { continue };
+            let Some(packet) = self.bounded_forgery(&attack, nth) else {
+                self.wire.to_forge.push((attack, nth));
+                continue;
+            };
             self.say(format_args!("forged for {}: {}", attack.to, wire::Summary(&packet)));
             if let Some((which, _)) = self.seen(1 - attack.to, &packet) {
                 ledger::arrives(&mut self.accounts[which], attack.to, self.now, None);

@@ -52,7 +52,7 @@ pub(super) struct Wire {
     said: u64,
     /// Some of all that each has sent, for who repeats it.
     pub(super) past: [Vec<Bytes>; 2],
-    /// What is to be forged at once.
+    /// What is to be forged as soon as it can be.
     pub(super) to_forge: Vec<(Attack, u32)>,
 }
 
