@@ -33,6 +33,8 @@ pub struct Side<'a> {
     pub counters: &'a Counters,
     /// Packets its stack has dropped.
     pub drops: &'a Drops,
+    /// When its application opened, or accepted, it.
+    pub begun_at: Option<Instant>,
     /// When its application, which has said and heard everything, let go of it.
     pub closed_at: Option<Instant>,
     /// Options its socket began with.
@@ -115,9 +117,11 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 5461 §4.1 and RFC 1122 §4.2.3.9: a soft error may end an attempt to open, but no connection",
         applies: |facts, side| {
             let end = &facts.sides[side];
-            let answered_at = end.account.answered_at;
-            let was_opening =
-                end.over.as_ref().is_some_and(|(over_at, _)| answered_at.is_none_or(|at| at >= *over_at));
+            // A Fast Open child may be over before it is accepted, and nobody has been told by then.
+            let accepted_at = end.begun_at.filter(|_| side == SERVER);
+            let was_opening = end.over.as_ref().is_some_and(|(over_at, _)| {
+                accepted_at == Some(*over_at) || end.account.answered_at.is_none_or(|at| at >= *over_at)
+            });
             facts.scenario.has_icmp() && is_unreachable(facts, side) && was_opening
         },
     },
@@ -314,7 +318,10 @@ fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
 /// An end that waits as if the connection were open has missed the reset, which nobody repeats; or there was one too many to be sent.
 fn may_be_reset(facts: &Facts<'_>, side: usize) -> bool {
     let is_missed = facts.sides[1 - side].account.harmed_at.is_some();
-    let is_dropped = |drops: &Drops| drops.get(DropReason::RateLimited) + drops.get(DropReason::HopLimit) > 0;
+    let is_dropped = |drops: &Drops| {
+        let reasons = [DropReason::RateLimited, DropReason::HopLimit, DropReason::Signature];
+        reasons.into_iter().any(|reason| drops.get(reason) > 0)
+    };
     facts.sides[side].fate != Some(Fate::Busy)
         || is_missed
         || facts.sides.iter().any(|side| is_dropped(side.drops))

@@ -1,8 +1,9 @@
 //! Everything that is drawn of a world, as a value.
 //!
-//! `draw` makes one of a seed; `settings` and `options` know what can be drawn of the engine's tables. What happens packet by packet (which
+//! `draw` makes one of a seed, and `added` adds what earlier draws did not have; `settings` and `options` know what can be drawn of the engine's tables. What happens packet by packet (which
 //! one is lost) is decided while the world is played, by [`Scenario::seed`].
 
+mod added;
 mod draw;
 mod options;
 mod settings;
@@ -66,6 +67,9 @@ pub struct Scenario {
     pub sleeps: Vec<(u64, u64)>,
     /// What an attacker sends.
     pub attacks: Vec<Attack>,
+    /// Both sides sign their segments (`TCP_MD5SIG`).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub signed: bool,
     /// Each host has a second stack, without fast paths, that is given the same and must do the same.
     #[serde(default)]
     pub differential: bool,
@@ -133,10 +137,7 @@ pub struct Connection {
 impl Connection {
     /// Bytes that an end has to say in all.
     pub fn says(&self, side: usize) -> u64 {
-        let written = self.ends[side].steps.iter().map(|step| match step {
-            Step::Write { len, .. } => u64::from(*len),
-            _ => 0,
-        });
+        let written = self.ends[side].steps.iter().map(Step::len);
         written.sum::<u64>() + if side == 0 { u64::from(self.first_bytes) } else { 0 }
     }
 }
@@ -184,6 +185,16 @@ pub enum Step {
     Close,
     /// Resets.
     Abort,
+}
+
+impl Step {
+    /// Bytes that it writes.
+    fn len(&self) -> u64 {
+        match self {
+            Step::Write { len, .. } => u64::from(*len),
+            _ => 0,
+        }
+    }
 }
 
 /// What the wire does until it is honest.
@@ -250,6 +261,17 @@ pub struct Attack {
 }
 
 impl Scenario {
+    /// A short name of exactly this world (FNV-1a of its JSON, folded).
+    ///
+    /// # Panics
+    /// Never: a scenario can be written as JSON.
+    pub fn hash(&self) -> String {
+        let json = serde_json::to_vec(self).expect("numbers, words and lists");
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash = json.iter().fold(0xcbf2_9ce4_8422_2325, step);
+        format!("{:08x}", (hash >> 32) as u32 ^ hash as u32)
+    }
+
     /// Whoever attacks sends only what must harm nobody, so that every byte and every end is judged.
     pub fn is_judged(&self) -> bool {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())

@@ -88,6 +88,9 @@ fn reductions(scenario: &Scenario) -> Vec<Scenario> {
     if scenario.start_ns != 0 {
         all.push(Scenario { start_ns: 0, ..scenario.clone() });
     }
+    if scenario.signed {
+        all.push(Scenario { signed: false, ..scenario.clone() });
+    }
     if scenario.v6 {
         all.push(Scenario { v6: false, ..scenario.clone() });
     }

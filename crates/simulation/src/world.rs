@@ -15,7 +15,7 @@ mod text;
 mod wire;
 
 use crate::random::Random;
-use crate::scenario::Scenario;
+use crate::scenario::{Opt, Scenario};
 use app::App;
 pub use app::Fate;
 use core::fmt;
@@ -23,7 +23,8 @@ use core::time::Duration;
 use host::Host;
 pub use ledger::Account;
 use proto::{
-    Capabilities, Config, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, fast_open::Network,
+    Capabilities, Config, ConnId, Instant, ListenOptions, ListenerId, Md5Key, RouteMetrics, SocketOptions,
+    fast_open::Network,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -76,6 +77,17 @@ pub fn play(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
     })?;
     let wire::Wire { fingerprint, packets, .. } = world.wire;
     Ok(Summary { fingerprint, packets, excused: world.excused, ..summary })
+}
+
+/// The options of a socket whose peers have this address.
+fn socket(scenario: &Scenario, options: &[Opt], peer: IpAddr) -> SocketOptions {
+    let mut socket = crate::scenario::socket(options);
+    if scenario.signed {
+        let prefix_len = if peer.is_ipv4() { 32 } else { 128 };
+        let secret = b"known to both".as_slice().into();
+        socket.md5_keys.insert(Md5Key { address: peer, prefix_len, of_domain: false, secret });
+    }
+    socket
 }
 
 struct World<'a> {
@@ -140,7 +152,7 @@ impl<'a> World<'a> {
             synack_hold: scenario.listener.synack_hold_us.map(Duration::from_micros),
             fast_open_no_cookie: scenario.listener.no_cookie,
             defer_accept: Duration::from_millis(scenario.listener.defer_accept_ms),
-            socket: crate::scenario::socket(&scenario.listener.options),
+            socket: socket(scenario, &scenario.listener.options, addresses[CLIENT]),
             ..ListenOptions::default()
         };
         let name = SocketAddr::new(addresses[SERVER], 80);

@@ -5,7 +5,7 @@ use super::{
     settings,
 };
 use crate::Random;
-use proto::{Config, WriteFlags};
+use proto::{Config, RouteMetrics, WriteFlags};
 
 /// Keeps what is drawn apart from what happens packet by packet.
 const DRAWN: u64 = 0x5851_f42d_4c95_7f2d;
@@ -31,7 +31,7 @@ impl Scenario {
         let connections =
             (0..1 + random.magnitude(3)).map(|_| connection(random, intensity)).collect::<Vec<_>>();
         let wire = wire(random, least_mtu);
-        Scenario {
+        let drawn = Scenario {
             seed,
             v6,
             start_ns: start(random),
@@ -40,12 +40,14 @@ impl Scenario {
             connections,
             wire,
             changes,
-            sleeps: several(random, 10, 2, |random| {
+            sleeps: in_order(several(random, 10, 2, |random| {
                 (random.magnitude(100_000), random.magnitude(10_000_000))
-            }),
+            })),
             attacks: if attacked { attacks(random) } else { Vec::new() },
+            signed: false,
             differential: false,
-        }
+        };
+        drawn.with_additions(intensity)
     }
 
     /// A world for stacks with fast paths and without, made of one that was drawn. In most of these worlds nobody asks for what closes the
@@ -73,11 +75,31 @@ impl Scenario {
         let mut config = base(host.linux);
         config.tcp_fastopen = 3;
         for (name, value) in &host.settings {
-            // What an older version of the table took may be refused by now.
+            // What an older version of the table took may be refused by now (`refused`).
             let _ = config.set(name, value);
         }
         config
     }
+
+    /// Settings and routes that the engine does not take, with its reasons: of a scenario that was saved with another version.
+    pub fn refused(&self) -> Vec<String> {
+        let sides = ["client", "server"].into_iter().zip(&self.hosts);
+        sides
+            .flat_map(|(side, host)| refused_by(host).into_iter().map(move |why| format!("{side}: {why}")))
+            .collect()
+    }
+}
+
+fn refused_by(host: &Host) -> Vec<String> {
+    let mut config = base(host.linux);
+    config.tcp_fastopen = 3;
+    let set = |(name, value): &(String, String)| {
+        config.set(name, value).err().map(|error| format!("{name} = {value}: {error}"))
+    };
+    let mut refused: Vec<String> = host.settings.iter().filter_map(set).collect();
+    let route = host.route.join(" ");
+    refused.extend(route.parse::<RouteMetrics>().err().map(|error| format!("{route}: {error}")));
+    refused
 }
 
 fn base(linux: bool) -> Config {
@@ -160,11 +182,17 @@ fn several<T>(random: &mut Random, percent: u64, most: u64, mut one: impl FnMut(
     (0..1 + random.below(most)).map(|_| one(random)).collect()
 }
 
+/// Times, or bytes, and what happens then.
+fn in_order(mut pairs: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    pairs.sort_by_key(|(at, _)| *at);
+    pairs
+}
+
 fn changes(random: &mut Random, intensity: Intensity, hosts: &[Host; 2]) -> Vec<Change> {
     if intensity == Intensity::Defaults {
         return Vec::new();
     }
-    several(random, 25, 4, |random| {
+    let mut changes = several(random, 25, 4, |random| {
         let side = random.below(2) as usize;
         let rows = Config::rows();
         let row = &rows[random.below(rows.len() as u64) as usize];
@@ -172,7 +200,9 @@ fn changes(random: &mut Random, intensity: Intensity, hosts: &[Host; 2]) -> Vec<
         let (name, value) = settings::one(random, &mut config, row)
             .unwrap_or_else(|| ("firstbyte.icmp_echo".into(), "0".into()));
         Change { at_ms: random.magnitude(60_000), side, name, value }
-    })
+    });
+    changes.sort_by_key(|change| change.at_ms);
+    changes
 }
 
 fn start(random: &mut Random) -> u64 {
@@ -219,10 +249,10 @@ fn connection(random: &mut Random, intensity: Intensity) -> Connection {
             options: if client { drawn_options(random, intensity) } else { Vec::new() },
             steps: steps(random, intensity, total, awaits, leaves),
             read_most: 1 + random.magnitude(60_000) as u32,
-            pauses: several(random, 25, 3, |random| {
+            pauses: in_order(several(random, 25, 3, |random| {
                 let most = random.pick(&[100, 5000, 100_000, 1_000_000]);
                 (random.magnitude(if client { down } else { up }), random.magnitude(most))
-            }),
+            })),
             shuts_last: client_shuts_last == client && random.chance(70),
             close_shuts: random.chance(50),
         }
@@ -339,3 +369,31 @@ const DESTRUCTIVE: [Forgery; 12] = [
     Forgery::Mutated,
     Forgery::Christmas,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_takes_all_that_is_drawn() {
+        for seed in 0..500 {
+            for (name, intensity) in Intensity::ALL {
+                let refused = Scenario::draw(seed, intensity, false).refused();
+                assert!(refused.is_empty(), "seed {seed}, {name}: {refused:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_engine_does_not_take_is_named() {
+        let mut scenario = Scenario::draw(0, Intensity::Defaults, false);
+        scenario.hosts[1].settings.push(("firstbyte.gone".to_owned(), "1".to_owned()));
+        scenario.hosts[0].route.push("speed 1".to_owned());
+        let refused = scenario.refused();
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        assert!(
+            refused[0].starts_with("client: speed 1: ")
+                && refused[1].starts_with("server: firstbyte.gone = 1: ")
+        );
+    }
+}

@@ -4,13 +4,13 @@
 
 use super::ledger::Account;
 use super::text::Text;
-use super::{CLIENT, Failure, SERVER, World, ledger};
+use super::{CLIENT, Failure, SERVER, World, ledger, socket};
 use crate::excuse::GIVEN_UP;
 use crate::scenario::Step;
 use core::time::Duration;
 use proto::{
-    CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, State, WriteError,
-    WriteFlags,
+    CloseReason, ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, State,
+    WriteError, WriteFlags,
 };
 use std::net::SocketAddr;
 
@@ -49,6 +49,7 @@ pub(crate) struct App {
     pub(super) urgent: Vec<u64>,
     /// When its connection was over, and how it stood then.
     pub(super) over: Option<(Instant, Account)>,
+    pub(super) begun_at: Instant,
     /// When it let go, having said and heard everything.
     pub(super) closed_at: Option<Instant>,
     /// It has said that it will read no more.
@@ -73,6 +74,7 @@ impl App {
             pauses_done: 0,
             urgent: Vec::new(),
             over: None,
+            begun_at: now,
             closed_at: None,
             reads_no_more: false,
         }
@@ -159,7 +161,7 @@ impl World<'_> {
                 data_less: plan.data_less,
                 fin: plan.fin,
                 syn_fin: plan.syn_fin,
-                socket: crate::scenario::socket(&plan.ends[CLIENT].options),
+                socket: socket(self.scenario, &plan.ends[CLIENT].options, self.addresses[SERVER]),
                 first_bytes,
                 ..ConnectOptions::default()
             };
@@ -238,7 +240,7 @@ impl World<'_> {
 
     fn act(&mut self, side: usize, which: usize, app: &mut App) -> Result<(), Failure> {
         self.read(side, which, app)?;
-        self.take_steps(side, which, app);
+        self.take_steps(side, which, app)?;
         self.read(side, which, app)?;
         if !app.is_over() && app.shut && app.eof {
             // Meanwhile the stack may have given up what was written: whoever reads on behind the end is told.
@@ -339,10 +341,13 @@ impl World<'_> {
         self.stacks[side].close(self.now, app.id);
     }
 
-    fn take_steps(&mut self, side: usize, which: usize, app: &mut App) {
+    fn take_steps(&mut self, side: usize, which: usize, app: &mut App) -> Result<(), Failure> {
         let end = &self.scenario.connections[which].ends[side];
         while !app.is_over() && self.now >= app.steps_from {
-            let Some(step) = end.steps.get(app.step) else { return self.finish(side, which, app) };
+            let Some(step) = end.steps.get(app.step) else {
+                self.finish(side, which, app);
+                break;
+            };
             let done = match step {
                 Step::Write { len, flags } => {
                     self.write(side, which, app, u64::from(*len), WriteFlags::from_bits_truncate(*flags))
@@ -366,7 +371,7 @@ impl World<'_> {
                     true
                 }
                 Step::Move => {
-                    self.move_connection(side, which, app);
+                    self.move_connection(side, which, app)?;
                     true
                 }
                 Step::ReadNoMore => {
@@ -388,11 +393,12 @@ impl World<'_> {
                 }
             };
             if !done {
-                return;
+                break;
             }
             app.step += 1;
             app.of_step = 0;
         }
+        Ok(())
     }
 
     /// Nothing more to say.
@@ -445,8 +451,8 @@ impl World<'_> {
         app.of_step >= len
     }
 
-    fn move_connection(&mut self, side: usize, which: usize, app: &mut App) {
-        let Some(saved) = self.stacks[side].save_connection(self.now, app.id) else { return };
+    fn move_connection(&mut self, side: usize, which: usize, app: &mut App) -> Result<(), Failure> {
+        let Some(saved) = self.stacks[side].save_connection(self.now, app.id) else { return Ok(()) };
         let options = self.stacks[side].options(app.id).unwrap_or_default();
         self.stacks[side].discard(self.now, app.id);
         self.by_id[side].remove(&app.id);
@@ -458,10 +464,15 @@ impl World<'_> {
                 (app.id, app.readable, app.writable) = (id, true, true);
                 self.by_id[side].insert(id, which);
             }
-            Err(error) => {
+            Err(error @ (ConnectError::TooMany | ConnectError::Rejected(_))) => {
                 self.say(format_args!("{side}/{which} could not move: {error:?}"));
                 app.fate = Fate::Left;
             }
+            Err(error) => {
+                let seen = format!("{side}/{which}: {error:?}");
+                return Err(Failure::new("a connection cannot be restored where it was", seen));
+            }
         }
+        Ok(())
     }
 }

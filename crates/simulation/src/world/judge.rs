@@ -69,6 +69,7 @@ impl World<'_> {
             configs: &self.configs[side],
             counters: self.stacks[side].counters(),
             drops: self.stacks[side].drops(),
+            begun_at: app.map(|app| app.begun_at),
             closed_at: app.and_then(|app| app.closed_at),
             options: match side {
                 CLIENT => &self.scenario.connections[which].ends[CLIENT].options,
