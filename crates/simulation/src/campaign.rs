@@ -233,6 +233,9 @@ mod tests {
                     let name = "net.ipv4.tcp_congestion_control".to_owned();
                     host.settings.push((name, format!("{congestion:?}").to_lowercase()));
                 }
+                for side in [0, 1] {
+                    assert_eq!(scenario.config(side).tcp_congestion_control, *congestion, "seed {seed}");
+                }
                 let summary = attempt(&scenario, false);
                 totals.add(
                     summary.unwrap_or_else(|failure| panic!("{congestion:?}, seed {seed}: {failure:?}")),

@@ -29,7 +29,11 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["worlds", "from", "replay"])]
     seed: Option<u64>,
     /// A scenario that was saved, with every packet.
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["worlds", "from", "intensity", "attacked_every", "differential", "threads", "failures"]
+    )]
     replay: Option<PathBuf>,
     /// defaults, one, few, many or all rows off their defaults; each in turn without it.
     #[arg(long, value_parser = parse_intensity)]
@@ -49,8 +53,8 @@ struct Arguments {
     /// Makes the first failure of each kind smaller, and prints it.
     #[arg(long)]
     shrink: bool,
-    /// Writes what is shrunk into this folder, for --replay.
-    #[arg(long, value_name = "FOLDER", requires = "shrink")]
+    /// Writes what is shrunk into this folder, for --replay; without --shrink, the world of --seed as it is.
+    #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
     /// Writes what has been played into this file, 10,000 worlds a line, and plays only what it does not have: a campaign can be ended and
     /// goes on. --failures counts for each line.
@@ -109,15 +113,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     if let Some(file) = &arguments.replay {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let scenario = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-        return Ok(show(&scenario));
+        return play_one(arguments, &scenario);
     }
     if let Some(seed) = arguments.seed {
-        let scenario = campaign.scenario(seed);
-        let held = show(&scenario);
-        if !held && arguments.shrink {
-            show_smaller(arguments, seed, &scenario)?;
-        }
-        return Ok(held);
+        return play_one(arguments, &campaign.scenario(seed));
     }
     if let Some(file) = &arguments.journal {
         return play_on(campaign, file);
@@ -137,6 +136,17 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     Ok(outcome.failures.is_empty() && !gone)
+}
+
+/// Plays one with every packet.
+fn play_one(arguments: &Arguments, scenario: &Scenario) -> Result<bool, String> {
+    let held = show(scenario);
+    match (&arguments.save, arguments.shrink) {
+        (_, true) if !held => show_smaller(arguments, scenario.seed, scenario)?,
+        (Some(folder), false) => save(folder, scenario.seed, &json(scenario)?)?,
+        _ => {}
+    }
+    Ok(held)
 }
 
 /// Takes the listed failures out of the outcome, and names them: how many there were, and whether one that is listed fails no more, or
@@ -187,6 +197,8 @@ fn show(scenario: &Scenario) -> bool {
         println!("{side}: {base}, MTU {}", host.mtu);
         host.settings.iter().for_each(|(name, value)| println!("    {name} = {value}"));
     }
+    println!("scenario {}", scenario.hash());
+    scenario.refused().iter().for_each(|refused| println!("REFUSED, and left out: {refused}"));
     match attempt(scenario, true) {
         Ok(summary) => {
             println!("held; {} packets, excused: {:?}", summary.packets, summary.excused);
@@ -201,18 +213,26 @@ fn show(scenario: &Scenario) -> bool {
 
 fn show_smaller(arguments: &Arguments, seed: u64, scenario: &Scenario) -> Result<(), String> {
     let Err(failure) = attempt(scenario, false) else { return Ok(()) };
-    let smaller = shrink(scenario, &failure.kind);
-    let text = serde_json::to_string_pretty(&smaller).map_err(|error| error.to_string())?;
+    let text = json(&shrink(scenario, &failure.kind))?;
     println!("\n--- seed {seed}, made smaller: {} ---", failure.kind);
     match &arguments.save {
-        Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-            let file = folder.join(format!("{seed}.json"));
-            std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
-            println!("saved: cargo xtask simulate --replay {}", file.display());
+        Some(folder) => save(folder, seed, &text),
+        None => {
+            println!("{text}");
+            Ok(())
         }
-        None => println!("{text}"),
     }
+}
+
+fn json(scenario: &Scenario) -> Result<String, String> {
+    serde_json::to_string_pretty(scenario).map_err(|error| error.to_string())
+}
+
+fn save(folder: &Path, seed: u64, text: &str) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let file = folder.join(format!("{seed}.json"));
+    std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    println!("saved: cargo xtask simulate --replay {}", file.display());
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use simulation::campaign::{Campaign, Outcome};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -15,8 +16,8 @@ pub(crate) struct Progress {
     shown_at: Instant,
     /// Worlds, and failures, of parts that are over.
     before: (u64, usize),
-    /// Failures of this part that have been shown.
-    shown: usize,
+    /// Failures of this part that have been shown: they come in any order, and are sorted at the end.
+    shown: BTreeSet<u64>,
     /// Worlds that are to be played.
     all: u64,
 }
@@ -25,16 +26,18 @@ impl Progress {
     /// Nothing yet of `all` worlds.
     pub(crate) fn new(all: u64) -> Progress {
         let now = Instant::now();
-        Progress { begun: now, shown_at: now, before: (0, 0), shown: 0, all }
+        Progress { begun: now, shown_at: now, before: (0, 0), shown: BTreeSet::new(), all }
     }
 
     /// What has become of this part so far.
     pub(crate) fn show(&mut self, campaign: &Campaign, outcome: &Outcome) {
-        for (seed, failure) in &outcome.failures[self.shown..] {
+        for (seed, failure) in &outcome.failures {
+            if !self.shown.insert(*seed) {
+                continue;
+            }
             let seen: String = failure.to_string().chars().take(SHOWN).collect();
             println!("FAILED {} {seed}: {seen}", campaign.intensity(*seed).name());
         }
-        self.shown = outcome.failures.len();
         let terminal = std::io::stderr().is_terminal();
         if !terminal && self.shown_at.elapsed() < LINE {
             return;
@@ -56,7 +59,7 @@ impl Progress {
         self.show(campaign, outcome);
         self.before.0 += outcome.worlds;
         self.before.1 += outcome.failures.len();
-        self.shown = 0;
+        self.shown.clear();
     }
 
     /// No line stays open on a terminal.
