@@ -1,5 +1,6 @@
 //! Every entry of the corpora, and mutations of each that a seed decides, through the target they belong to.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use targets::TARGETS;
@@ -73,4 +74,15 @@ fn every_target_has_a_corpus() {
     let mut names = TARGETS.map(|(name, _)| name);
     names.sort_unstable();
     assert_eq!(folders, names);
+}
+
+/// The fuzzer makes its inputs of those: a row that none names is not met.
+#[test]
+fn one_entry_names_every_setting() {
+    let entry = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/settings/all");
+    let text = fs::read_to_string(entry).expect("the entry");
+    let names: BTreeSet<_> =
+        text.lines().filter_map(|line| line.split_once(' ')).map(|(name, _)| name).collect();
+    let rows: BTreeSet<_> = proto::Config::rows().iter().map(|row| row.name).collect();
+    assert_eq!(rows.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new());
 }

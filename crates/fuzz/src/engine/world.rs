@@ -5,8 +5,8 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
-    Capabilities, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant, ListenOptions,
-    ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack,
+    Capabilities, CloseReason, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant,
+    ListenOptions, ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack,
 };
 use std::collections::VecDeque;
 
@@ -28,14 +28,22 @@ struct Flow {
     read: [u64; 2],
     /// Somebody gave it up, so that its streams may end early.
     is_given_up: bool,
+    /// Nothing more is written.
     is_shut: [bool; 2],
-    /// Something was read that was not written.
+    /// The end of the other's stream was read.
+    has_ended: [bool; 2],
+    /// Something was read that was not written, or an end of which nobody told.
     wrong: bool,
+    /// The connection is over, and neither for silence nor since somebody gave it up.
+    broken: Option<CloseReason>,
 }
 
 impl Flow {
     fn is_settled(&self) -> bool {
-        self.is_given_up || (self.read[0] == self.written[1] && self.read[1] == self.written[0])
+        let has_heard = |side: usize| {
+            self.read[side] == self.written[1 - side] && (self.has_ended[side] || !self.is_shut[1 - side])
+        };
+        self.is_given_up || has_heard(0) && has_heard(1)
     }
 }
 
@@ -152,7 +160,9 @@ impl World {
             read: [0; 2],
             is_given_up: false,
             is_shut: [false; 2],
+            has_ended: [false; 2],
             wrong: false,
+            broken: None,
         });
         self.drain();
     }
@@ -194,12 +204,25 @@ impl World {
         let Some(id) = self.end_of(side, at) else { return 0 };
         let mut text = vec![0; len];
         let read = match self.stacks[side].read(self.now, id, &mut text) {
+            Ok(0) => {
+                let flow = &mut self.flows[at];
+                flow.wrong |= !flow.is_given_up && !flow.is_shut[1 - side];
+                flow.has_ended[side] = true;
+                0
+            }
             Ok(read) => read,
             Err(ReadError::Blocked) => 0,
-            Err(_) => {
+            Err(ReadError::Closed(CloseReason::TimedOut)) => {
                 self.flows[at].is_given_up = true;
                 0
             }
+            Err(ReadError::Closed(reason)) => {
+                let flow = &mut self.flows[at];
+                flow.broken = flow.broken.or((!flow.is_given_up).then_some(reason));
+                flow.is_given_up = true;
+                0
+            }
+            Err(ReadError::NotFound) => 0,
         };
         let flow = &mut self.flows[at];
         flow.wrong |=
@@ -232,7 +255,7 @@ impl World {
         let number = choices.arbitrary::<u16>().unwrap_or(0);
         let option = match byte(choices) % 10 {
             0 => SocketOption::NoDelay(number & 1 == 0),
-            1 => SocketOption::Cork(false),
+            1 => SocketOption::Cork(number & 1 == 0),
             2 => SocketOption::QuickAck(number & 1 == 0),
             3 => SocketOption::MaxSegment(Some(number.max(88))),
             4 => SocketOption::SendBuffer(u32::from(number) + 4608),
@@ -416,6 +439,7 @@ impl World {
         for (flow, side) in self.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]) {
             assert!(!flow.wrong, "a stream was altered");
             assert!(flow.read[side] <= flow.written[1 - side], "a stream has more than was written");
+            assert_eq!(flow.broken, None, "a connection ended although nobody gave it up");
         }
     }
 
