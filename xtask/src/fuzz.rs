@@ -17,8 +17,9 @@ const SECONDS: &str = "60";
 const SECONDS_IN_TESTS: usize = 30;
 /// Targets at once, each on a core.
 const WORKERS: usize = 2;
-/// The longest input, bytes.
+/// The longest input, bytes: of the settings all of them, each in a line.
 const LENGTH_MAX: usize = 4096;
+const LENGTH_MAX_OF_SETTINGS: usize = 16_384;
 /// That one input may take: a long transfer in small segments takes 13 of an idle processor, with all that is instrumented.
 const INPUT_SECONDS: u32 = 120;
 /// Read by `fuzz/src/main.rs`.
@@ -142,7 +143,7 @@ fn fuzz(program: &Path, target: &str, seconds: &str, found: &Path) -> Result<(),
         .args([found, &Path::new(CORPUS).join(target)])
         .env(TARGET, target)
         .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-max_len={LENGTH_MAX}"))
+        .arg(format!("-max_len={}", longest(target)))
         .arg(format!("-artifact_prefix={}/", failures.display()))
         .arg(format!("-timeout={INPUT_SECONDS}"))
         .arg("-rss_limit_mb=2048")
@@ -163,6 +164,10 @@ fn fuzz(program: &Path, target: &str, seconds: &str, found: &Path) -> Result<(),
         failures.display(),
         log.display()
     ))
+}
+
+fn longest(target: &str) -> usize {
+    if target == "settings" { LENGTH_MAX_OF_SETTINGS } else { LENGTH_MAX }
 }
 
 /// Of a log, where a target fails.
