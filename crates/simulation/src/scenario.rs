@@ -277,6 +277,11 @@ impl Scenario {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())
     }
 
+    /// An end asks for a rate of its own.
+    pub fn is_paced(&self) -> bool {
+        self.has_option(|option| option.0 == "max_pacing_rate")
+    }
+
     /// An end takes only so little from its application at a time that all of it waits for more (`TCP_NOTSENT_LOWAT` beside `MSG_MORE` or
     /// `TCP_CORK`).
     pub fn trickles(&self) -> bool {

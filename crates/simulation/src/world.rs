@@ -231,6 +231,10 @@ impl<'a> World<'a> {
             let so_far = (self.wire.packets, self.wire.flying(), sent(&self.stacks));
             silent = if so_far == before { silent + 1 } else { 0 };
             before = so_far;
+            if silent > MOST_SILENT && self.waits_for_a_rate() {
+                self.too_long = true;
+                return Ok(());
+            }
             if silent > MOST_SILENT {
                 let now = self.now;
                 let timers = self.stacks.each_mut().map(|stack| stack.poll_timeout().map(|at| at.since(now)));
@@ -261,6 +265,16 @@ impl<'a> World<'a> {
             self.step()?;
         }
         Ok(())
+    }
+
+    /// Somebody has text to send, with none in flight, and asks for a rate of its own: at a byte a second it may wait for days, while keepalive
+    /// timers go off.
+    fn waits_for_a_rate(&self) -> bool {
+        let waits = |side: usize| {
+            let mut infos = self.by_id[side].keys().filter_map(|id| self.stacks[side].info(*id));
+            infos.any(|info| info.send_queue > 0 && info.flight_size == 0)
+        };
+        self.scenario.is_paced() && [CLIENT, SERVER].into_iter().any(waits)
     }
 
     /// Applications act as long as there is something for them to do.
