@@ -320,7 +320,7 @@ impl Controller for Congestion {
     fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
         chosen!(self, algorithm => algorithm.on_round_trip(sample))
     }
-    #[inline]
+    #[inline(always)]
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
         if let Congestion::Cubic(cubic) = self {
             cubic.on_ack_unlimited(now)

@@ -105,15 +105,13 @@ impl EcnState {
         self.marks -= Marks::CWR_DUE | Marks::REDUCED;
     }
 
-    /// The window was reduced for what is, or was until the last acknowledgement, in flight.
-    #[inline(always)]
-    pub(super) fn is_reduced(&self) -> bool {
-        self.marks.contains(Marks::REDUCED)
-    }
-
-    /// What is in flight up to `snd_una` was sent before the window was reduced: it is not reduced again for it (RFC 3168 §6.1.2).
-    pub(super) fn is_reduced_for(&self, snd_una: SeqNum) -> bool {
-        self.marks.contains(Marks::REDUCED) && snd_una.before(self.reduced_until)
+    /// What is in flight from `snd_una` on was sent before the window was reduced: it is not reduced again for it (RFC 3168 §6.1.2). A
+    /// reduction of two gigabytes ago seems to lie ahead, but beyond all that was sent.
+    pub(super) fn is_reduced_for(&self, snd_una: SeqNum, snd_max: SeqNum) -> bool {
+        let Self { marks, reduced_until } = self;
+        marks.contains(Marks::REDUCED)
+            && snd_una.before(*reduced_until)
+            && reduced_until.before_or_eq(snd_max)
     }
 
     /// The window may not grow by this acknowledgement: see `Connection::echo_forbids_growth`.
@@ -122,8 +120,7 @@ impl EcnState {
         self.marks.contains(Marks::ECHOED)
     }
 
-    /// What was in flight at the last reduction has been acknowledged. Determined anew with each acknowledgement: after two gigabytes the number
-    /// would look like the future.
+    /// What was in flight at the last reduction has been acknowledged.
     #[inline(always)]
     pub(super) fn forget_reduction(&mut self, snd_una: SeqNum) {
         if self.marks.contains(Marks::REDUCED) && !snd_una.before(self.reduced_until) {

@@ -59,7 +59,6 @@ impl Connection {
             && self.timeouts == 0
             && self.snd.nxt == self.snd.max
             && !self.snd.probe_due
-            && !self.ecn.is_reduced()
             && !self.reset_due
     }
 }

@@ -162,11 +162,15 @@ impl Stack {
     #[inline]
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         match self.connections.find(id.index, id.generation) {
-            Some(connection) if connection.has_nothing_to_read() && !buf.is_empty() => {
-                match connection.is_at_end()? {
-                    false => Err(ReadError::Blocked),
-                    true if connection.rcv.space.counts_payload() => Ok(0),
-                    true => self.read_some(now, id, buf),
+            Some(connection)
+                if connection.has_nothing_to_read()
+                    && connection.rcv.space.counts_payload()
+                    && !buf.is_empty() =>
+            {
+                if connection.is_at_end()? {
+                    Ok(0)
+                } else {
+                    Err(ReadError::Blocked)
                 }
             }
             _ => self.read_some(now, id, buf),

@@ -154,7 +154,7 @@ impl Connection {
         // RFC 4015 §3.2: nothing is restored where congestion was echoed, too (as Linux's `tcp_fastretrans_alert`).
         self.recovery.keep_windows();
         if before.in_flight == 0
-            || self.ecn.is_reduced_for(self.snd.una)
+            || self.ecn.is_reduced_for(self.snd.una, self.snd.max)
             || self.recovery.is_recovering()
             || self.recovery.is_reducing()
             || self.echo_is_late(cx)

@@ -421,7 +421,7 @@ impl Connection {
     /// own that does not arise in one; a lost probe is none (as in Linux).
     pub(super) fn recovery_begins(&mut self, cx: &Context, lost: &Lost) {
         self.congestion.on_recovery();
-        if cx.config.reduction_rules.ecn_by_prr() || !self.ecn.is_reduced_for(self.snd.una) {
+        if cx.config.reduction_rules.ecn_by_prr() || !self.ecn.is_reduced_for(self.snd.una, self.snd.max) {
             self.congestion.on_loss(lost);
             self.ecn.on_reduction(self.snd.max);
         }

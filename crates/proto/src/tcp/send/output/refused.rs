@@ -249,7 +249,8 @@ impl Connection {
             return;
         }
         let in_phases = cx.config.reduction_rules.ecn_by_prr();
-        if !in_phases && (self.snd.flight_size() == 0 || self.ecn.is_reduced_for(self.snd.una)) {
+        if !in_phases && (self.snd.flight_size() == 0 || self.ecn.is_reduced_for(self.snd.una, self.snd.max))
+        {
             return;
         }
         let window = self.reported_cwnd();
