@@ -26,7 +26,8 @@ const OPTION_ACTION: u8 = 0b1100_0000;
 
 /// From `next_header` at `start`: the upper-layer protocol and where its packet begins.
 pub(super) fn skip(packet: &[u8], mut next_header: u8, mut start: usize) -> Result<(u8, usize), IpError> {
-    for position in 0..=EXTENSION_HEADERS_MAX {
+    let mut position = 0;
+    loop {
         let kind = next_header;
         let refused = Err(IpError::ExtensionHeader(kind));
         if !matches!(kind, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AH | DESTINATION_OPTIONS) {
@@ -51,8 +52,8 @@ pub(super) fn skip(packet: &[u8], mut next_header: u8, mut start: usize) -> Resu
         }
         next_header = fixed[0];
         start += len;
+        position += 1;
     }
-    Err(IpError::ExtensionHeader(next_header))
 }
 
 /// Offset (13 bits) and M flag: both zero in an atomic fragment.

@@ -6,6 +6,7 @@
 //! bits mean that no router marked only one of them.
 
 use super::MAX_HEADER;
+use super::plain::{V4_LEN, V6_LEN};
 use crate::{Addr, Checksum, Flags, SeqNum, TCP_HEADER_LEN, protocol};
 use core::net::Ipv4Addr;
 
@@ -16,8 +17,6 @@ const WORDS: usize = MAX_HEADER / WORD;
 const FRONT: usize = 64;
 const FRONT_WORDS: usize = FRONT / WORD;
 type Word = [u8; WORD];
-const V4_LEN: usize = 20;
-const V6_LEN: usize = 40;
 
 /// What may not differ, bit by bit. IPv4 without options: all but total length, identification and checksum.
 const V4_FIXED: [Word; V4_LEN / WORD] = [[!0, !0, 0, 0], [0, 0, !0, !0], [!0, !0, 0, 0], [!0; 4], [!0; 4]];

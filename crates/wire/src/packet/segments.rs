@@ -1,4 +1,5 @@
 //! Software GSO: one large TCP packet to the packets a wire carries.
+use super::plain::V4_LEN;
 use super::{MAX_HEADER, TxPacket};
 use crate::{Checksum, Flags, IpHeader, SeqNum, TCP_HEADER_LEN, TcpHeader, protocol};
 use bytes::{Bytes, BytesMut};
@@ -110,9 +111,6 @@ impl<'a> Segments<'a> {
         Some(part)
     }
 }
-
-/// Of an IPv4 header; an IPv6 header is longer.
-const V4_LEN: usize = 20;
 
 /// The headers every segment gets. What differs between segments is written, and summed, for each; the rest once.
 #[derive(Debug)]
