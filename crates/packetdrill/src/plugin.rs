@@ -6,18 +6,12 @@ use crate::give_up;
 use posix::c::Process;
 use posix::sysctl::{SysctlTree, counter_files};
 use posix::tools::{NetworkCommand, RouteVerb};
-use posix::{Errno, Sockets, Stop, VirtualProcess};
-use proto::{Capabilities, Config, Counters, Instant, Stack};
+use posix::{Errno, Sockets, Stop, VirtualProcess, scripted};
+use proto::{Counters, Instant, Stack};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Descriptors begin where packetdrill's own do not reach.
-const FD_BASE: i32 = 1 << 16;
-/// The time when a script begins: far enough from zero for what was "long ago".
-const START: Duration = Duration::from_secs(1_000_000);
-/// The largest burst Linux hands to a device: 64 KiB without room for headers.
-const GSO_MAX_SIZE: usize = 65_215;
 /// Most time that passes while packetdrill waits for one packet.
 pub(crate) const PACKET_WAIT: Duration = Duration::from_secs(200);
 
@@ -39,12 +33,7 @@ struct Files {
 
 impl Plugin {
     pub(crate) fn new(flags: &Flags) -> Plugin {
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&flags.seed.to_le_bytes());
-        let capabilities = Capabilities { mtu: flags.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
-        let mut stack = Stack::new(Config::linux(), capabilities, seed);
-        stack.set_device_name("tun0");
-        stack.add_address(flags.local, if flags.local.is_ipv4() { 16 } else { 64 });
+        let stack = scripted::stack(flags.local, flags.mtu, flags.seed);
         let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let files = Files {
             tree: path("PD_SYSCTL_DIR").map(|root| SysctlTree::new(&root, &stack)),
@@ -53,7 +42,7 @@ impl Plugin {
             written: None,
             notes: Notes::prepare(),
         };
-        let process = VirtualProcess::new(Sockets::new(stack, FD_BASE), Instant::ZERO + START);
+        let process = VirtualProcess::new(Sockets::new(stack, scripted::FD_BASE), scripted::start());
         let plugin = Plugin { process, files: Mutex::new(files) };
         plugin.exchange_files();
         plugin

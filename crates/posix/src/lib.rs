@@ -20,6 +20,7 @@
 //! | `pipe` | `pipe` and `splice` |
 //! | `description` | the text a stack in real time is started with |
 //! | `sysctl` | settings from files, counters into files |
+//! | [`scripted`] | the host that packetdrill's scripts meet |
 //! | [`tools`] | what `ip` and `tc` ask of the network below, where scripts run them |
 //! | `errno` | error numbers |
 //! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` beside `system` |
@@ -43,6 +44,7 @@ mod readiness;
 mod ready;
 mod real_time;
 mod receive;
+pub mod scripted;
 mod send;
 mod socket;
 mod sockets;

@@ -34,20 +34,13 @@ pub use world::Passed;
 use crate::ast::{Action, Call, Direction, Event, Script, When};
 use crate::code::Variables;
 use crate::print::Seconds;
-use core::time::Duration;
 use files::OpenFile;
 use flow::Flow;
-use posix::Sockets;
-use proto::{Capabilities, Config, Counters, Instant, Stack};
+use posix::{Sockets, scripted};
+use proto::Counters;
 use std::collections::BTreeMap;
 use world::{Ended, World};
 
-/// The stack's time when a script begins: far enough from zero for what was "long ago".
-const START: Duration = Duration::from_secs(1_000_000);
-/// The largest burst Linux hands to a device: 64 KiB without room for headers.
-const GSO_MAX_SIZE: usize = 65_215;
-/// Descriptors of the stack: no script writes numbers like these for descriptors that are not open.
-const FD_BASE: i32 = 1 << 16;
 /// What packetdrill's `set_sysctls.py` leaves behind to undo what it did; here that ends with the run.
 const RESTORES: &str = "/tmp/sysctl_restore_${PPID}.sh";
 /// How long a call may wait of which the script does not say that it waits, microseconds.
@@ -138,17 +131,12 @@ struct Pending<'a> {
 
 impl<'a> Runner<'a> {
     fn new(setup: Setup) -> Runner<'a> {
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&setup.seed.to_le_bytes());
-        let capabilities = Capabilities { mtu: setup.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
-        let mut stack = Stack::new(Config::linux(), capabilities, seed);
-        stack.set_device_name("tun0");
+        let mut stack = scripted::stack(setup.local, setup.mtu, setup.seed);
         stack.fix_isn(setup.local_isn);
-        stack.add_address(setup.local, if setup.local.is_ipv4() { 16 } else { 64 });
         let counted = stack.counters().clone();
         Runner {
             next_peer_port: setup.first_peer_port,
-            world: World::new(Sockets::new(stack, FD_BASE), Instant::ZERO + START),
+            world: World::new(Sockets::new(stack, scripted::FD_BASE), scripted::start()),
             setup,
             flows: Vec::new(),
             under_test: 0,

@@ -3,10 +3,10 @@
 use super::{count, total, value};
 use crate::ast::{Call, Expr, Field};
 use crate::run::Runner;
-use crate::run::START;
 use crate::run::values::{field, fields_of, int, number, size};
 use crate::run::world::{Answer, Attempt, Told};
 use core::time::Duration;
+use posix::scripted::START;
 use posix::{Ancillary, QueuedError};
 
 /// What a script expects beside the bytes.
