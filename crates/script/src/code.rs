@@ -7,6 +7,7 @@
 
 mod evaluate;
 mod expression;
+mod function;
 mod statement;
 mod tokens;
 

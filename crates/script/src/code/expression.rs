@@ -1,7 +1,7 @@
 //! Expressions of snippets, with Python's precedence: from tokens to a tree. What one is worth is in `evaluate`.
 
 use super::Value;
-use super::evaluate::Function;
+use super::function::Function;
 use super::tokens::Token;
 
 /// What is chained is a list: a long sum is no deep tree.
