@@ -1,5 +1,6 @@
 //! The engine where there is no standard library: `bare/` is built for a target that has none, and run.
 
+use crate::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -9,11 +10,11 @@ const TARGET: &str = "x86_64-unknown-none";
 /// Builds the program and runs it, or says what is missing.
 pub(crate) fn run_in_tests() -> Result<(), String> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        println!("SKIPPED the engine without std: its program ends by a system call of Linux on x86-64");
+        skipped::say("the engine without std: its program ends by a system call of Linux on x86-64");
         return Ok(());
     }
     if !has_target()? && !install_target() {
-        println!("SKIPPED the engine without std: the target is missing: rustup target add {TARGET}");
+        skipped::say(&format!("the engine without std: the target is missing: rustup target add {TARGET}"));
         return Ok(());
     }
     let program = build()?;

@@ -3,6 +3,7 @@
 //! What is found on the way lies in `target/fuzz`, never in the repository; an entry worth keeping is minimised and added to
 //! `crates/fuzz/corpus` by hand.
 
+use crate::skipped;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
 /// Half a minute of all targets together, or a line that says what is missing.
 pub(crate) fn run_in_tests() -> Result<(), String> {
     if let Some(missing) = missing() {
-        println!("SKIPPED cargo xtask fuzz: {missing}");
+        skipped::say(&format!("cargo xtask fuzz: {missing}"));
         return Ok(());
     }
     let targets = targets()?;

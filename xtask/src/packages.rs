@@ -50,7 +50,7 @@ fn apt(arguments: &[&str]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`apt-get {}` failed", arguments.join(" "))) }
 }
 
-fn installed(program: &str) -> bool {
+pub(crate) fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(Into::into);
     std::env::split_paths(&path).chain(usual).any(|folder: std::path::PathBuf| folder.join(program).is_file())

@@ -36,7 +36,7 @@ fn firstbyte() -> Command {
     command
 }
 
-/// Runs it to its end. Every scenario of the lab takes half a minute of an idle machine; who takes three minutes hangs.
+/// Runs it to its end. Nothing takes more than seconds of an idle machine; who takes three minutes hangs.
 fn run(arguments: &[&str]) -> Output {
     let child =
         firstbyte().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
