@@ -99,11 +99,12 @@ fn test() -> Result<(), String> {
     times.step("api", || api::run(&[]))?;
     times.step("package", || package::run(&[]))?;
     times.step("deny", deny)?;
-    // The command that is shipped has no debug assertions: what only exists with them must not be missed there. The build that follows is
-    // checked with them.
-    let clippy =
-        ["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
-    times.step("clippy", || cargo(&clippy, &[]))?;
+    let clippy = [
+        &["clippy", "--workspace", "--all-targets", "--locked"],
+        &AS_SHIPPED[..],
+        &["--", "--deny", "warnings"],
+    ];
+    times.step("clippy", || cargo(&clippy.concat(), &[]))?;
     times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
     let mut suites = Vec::new();
     times.step("build tests", || suites::build().map(|built| suites = built))?;
@@ -116,9 +117,11 @@ fn test() -> Result<(), String> {
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
     // As clippy, whose checks of the dependencies it finds. rustdoc has debug assertions on in any profile, and of what they check the
     // simulation names a type that the engine does not have here.
-    let doc =
-        ["doc", "--release", "--workspace", "--exclude", "firstbyte-simulation", "--no-deps", "--locked"];
-    times.step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
+    let doc = [
+        &["doc", "--workspace", "--exclude", "firstbyte-simulation", "--no-deps", "--locked"],
+        &AS_SHIPPED[..],
+    ];
+    times.step("documentation", || cargo(&doc.concat(), &[("RUSTDOCFLAGS", "--deny warnings")]))?;
     times.step("main command", || built("firstbyte", &["lab", "fast-open"]))?;
     times.step("fuzz", fuzz::run_in_tests)?;
     times.step("budgets", || counted("budgets"))?;
@@ -145,6 +148,15 @@ fn deny() -> Result<(), String> {
     }
     cargo(&["deny", "--workspace", "--offline", "check", "advisories"], &[])
 }
+
+/// The command that is shipped has no debug assertions: what only exists with them must not be missed there. The build that follows is checked
+/// with them. What runs while it is built, procedural macros and build scripts, is the same in both.
+const AS_SHIPPED: [&str; 4] = [
+    "--config",
+    "profile.dev.debug-assertions=false",
+    "--config",
+    "profile.dev.build-override.debug-assertions=true",
+];
 
 /// What callgrind counts.
 fn counted(what: &str) -> Result<(), String> {
