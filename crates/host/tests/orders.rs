@@ -2,7 +2,7 @@
 //! (`cargo xtask threads`).
 //!
 //! In each order of events every thread ends: a wake-up that is lost, or a deadlock, is told by the checker.
-#![cfg(shuttle)]
+#![cfg(feature = "shuttle")]
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 extern crate firstbyte_host as host;

@@ -16,9 +16,9 @@
 
 mod bell;
 mod driver;
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 mod event;
-#[cfg(shuttle)]
+#[cfg(feature = "shuttle")]
 mod modelled;
 mod parker;
 mod ready;
@@ -31,16 +31,16 @@ use crate::errno::{Errno, Stop};
 use crate::files::open::Open;
 use crate::process::{Look, Process, Sides, Waits, Watch};
 use crate::sockets::Sockets;
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 use crate::system::{
     masked::{Masked, Unmasked},
     semaphore::{Semaphore, Waited},
 };
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 use event::Event;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
 use libc::c_int;
-#[cfg(shuttle)]
+#[cfg(feature = "shuttle")]
 use modelled::{Event, Semaphore};
 use parker::{Parked, Parker};
 use proto::{Instant, RxBatch, TxPacket};
@@ -48,7 +48,7 @@ use stay::Stay;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::task::Waker;
-#[cfg(shuttle)]
+#[cfg(feature = "shuttle")]
 use sync::model::{
     Waited,
     signals::{Masked, Unmasked},
@@ -235,7 +235,7 @@ impl<C: Clock> RealProcess<C> {
     }
 
     /// The driver goes to sleep until `planned`: what there is to do it knows, or is about to be told.
-    #[cfg(shuttle)]
+    #[cfg(feature = "shuttle")]
     fn assert_nothing_is_untold(&self, planned: Option<Instant>) {
         let mut inner = self.lock_by_driver();
         let stack = inner.sockets.stack_mut();

@@ -3,7 +3,7 @@
 
 pub(crate) mod kernel;
 pub(crate) mod masked;
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 pub(crate) mod semaphore;
 
 /// Runs `start` with every signal blocked, so that a thread it starts takes none: they are the application's.

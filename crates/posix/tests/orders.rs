@@ -3,7 +3,7 @@
 //!
 //! In each order of events every thread ends: a wake-up that is lost, or a deadlock, is told by the checker. That the driver does not go
 //! to sleep with work pending it asserts itself.
-#![cfg(shuttle)]
+#![cfg(feature = "shuttle")]
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 extern crate firstbyte_posix as posix;

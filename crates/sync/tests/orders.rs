@@ -1,5 +1,5 @@
 //! The checker finds what it is for: a lost wake-up, a deadlock, a handler between two steps.
-#![cfg(shuttle)]
+#![cfg(feature = "shuttle")]
 
 extern crate firstbyte_sync as sync;
 

@@ -149,7 +149,7 @@ impl<D: Device> Driver<D> {
 
     /// Until something is to be done. True: the device may have packets.
     fn sleep(&self, step: &Step, deadline: Option<Instant>) -> io::Result<bool> {
-        #[cfg(shuttle)]
+        #[cfg(feature = "shuttle")]
         self.process.assert_nothing_is_untold(deadline);
         let left = deadline.map(|deadline| deadline.since(self.process.clock().now()));
         let wanted = if step.is_blocked { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };

@@ -83,7 +83,7 @@ impl Wake for Parker {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use std::time::Instant;

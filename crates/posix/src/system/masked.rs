@@ -47,13 +47,13 @@ impl Drop for Masked {
 }
 
 /// Lets handlers run while a call sleeps; also when the sleep ends because the thread is cancelled.
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 #[derive(Debug)]
 pub(crate) struct Unmasked {
     is_masked_outside: bool,
 }
 
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 impl Unmasked {
     pub(crate) fn new() -> Unmasked {
         // Forgotten first: a handler's own calls are outermost ones.
@@ -62,7 +62,7 @@ impl Unmasked {
     }
 }
 
-#[cfg(not(shuttle))]
+#[cfg(not(feature = "shuttle"))]
 impl Drop for Unmasked {
     fn drop(&mut self) {
         if self.is_masked_outside {
