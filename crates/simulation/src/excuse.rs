@@ -315,9 +315,10 @@ fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
     GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
-/// An end that waits as if the connection were open has missed the reset, which nobody repeats; or there was one too many to be sent.
+/// An end that waits as if the connection were open has missed the reset, which nobody repeats; or it came before its turn, and the challenge
+/// (RFC 5961 §3.2) was lost; or there was one too many to be sent.
 fn may_be_reset(facts: &Facts<'_>, side: usize) -> bool {
-    let is_missed = facts.sides[1 - side].account.harmed_at.is_some();
+    let is_missed = facts.sides.iter().any(|side| side.account.harmed_at.is_some());
     let is_dropped = |drops: &Drops| {
         let reasons = [DropReason::RateLimited, DropReason::HopLimit, DropReason::Signature];
         reasons.into_iter().any(|reason| drops.get(reason) > 0)
