@@ -161,20 +161,16 @@ impl Stack {
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
     #[inline]
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
-        match self.connections.find(id.index, id.generation) {
-            Some(connection)
-                if connection.has_nothing_to_read()
-                    && connection.rcv.space.counts_payload()
-                    && !buf.is_empty() =>
-            {
-                if connection.is_at_end()? {
-                    Ok(0)
-                } else {
-                    Err(ReadError::Blocked)
+        let at_end = match self.connections.find(id.index, id.generation) {
+            Some(connection) if connection.has_nothing_to_read() && !buf.is_empty() => {
+                if !connection.is_at_end()? {
+                    return Err(ReadError::Blocked);
                 }
+                connection.rcv.space.counts_payload()
             }
-            _ => self.read_some(now, id, buf),
-        }
+            _ => false,
+        };
+        if at_end { Ok(0) } else { self.read_some(now, id, buf) }
     }
 
     #[inline(never)]

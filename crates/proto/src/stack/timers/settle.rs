@@ -104,11 +104,11 @@ impl Stack {
             cx.counters.time_wait += u64::from(!brief);
             cx.counters.time_wait_killed += u64::from(brief);
             let entry = time_wait_of(connection);
-            let (tuple, key) = (connection.tuple, connection.md5_key().cloned());
+            let key = if self.hooks.is_some() { connection.md5_key().cloned() } else { None };
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
             self.work.deadlines.note_other(now.plus_nanos(timeout));
             if let Some(hooks) = &mut self.hooks {
-                hooks.signing.keep_key(&self.time_wait, tuple, key);
+                hooks.signing.keep_key(&self.time_wait, entry.tuple, key);
             }
         }
         connection.mapped = false;
