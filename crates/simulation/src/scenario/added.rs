@@ -22,7 +22,7 @@ impl Scenario {
         }
         for host in &mut self.hosts {
             if random.chance(5) {
-                let congestion = random.pick(&CongestionControl::ALL);
+                let congestion = random.pick(CongestionControl::ALL);
                 host.route.push(format!("congctl {congestion:?}").to_lowercase());
             }
             if random.chance(1) {
