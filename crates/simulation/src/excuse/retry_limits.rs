@@ -164,7 +164,8 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
 }
 
 /// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what would be answered, or the peer has told of a
-/// closed window (it reads nothing) or had no room for what came, or it took its own window back, or the time is too short for a round trip.
+/// closed window (it reads nothing), had no room for what came or let go of what came out of order, or it took its own window back, or the time
+/// is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -184,6 +185,7 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let waited = at.since(account.waits_since.unwrap_or(from));
     harmed
         || has_no_room(peer.counters)
+        || peer.counters.ofo_pruned > 0
         || shrinks_window(end)
         || account.told_closed
         || !end.slept.is_zero()
