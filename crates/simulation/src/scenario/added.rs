@@ -29,18 +29,8 @@ impl Scenario {
                 host.route.push(random.pick(&["blackhole", "unreachable", "prohibit"]).to_owned());
             }
         }
-        self.signed = random.chance(3) && !self.searches_mtu();
+        self.signed = random.chance(3);
         self
-    }
-}
-
-impl Scenario {
-    /// A search for the MTU takes no account of signatures yet: it begins a signature's length too low, and the SMSS that is kept is another.
-    fn searches_mtu(&self) -> bool {
-        let names = self.hosts.iter().flat_map(|host| &host.settings).map(|(name, _)| name);
-        names
-            .chain(self.changes.iter().map(|change| &change.name))
-            .any(|name| name == "net.ipv4.tcp_mtu_probing")
     }
 }
 

@@ -43,9 +43,9 @@ impl Connection {
         } else {
             config.tcp_pacing_ca_ratio
         };
-        let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent) / 100;
+        let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent);
         let micros = (srtt.as_micros() as u64).max(1);
-        Some(window * 1_000_000 / micros)
+        Some(window * (1_000_000 / 100) / micros)
     }
 
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
