@@ -2,15 +2,17 @@
 //! held. Over budget is a failure: these are the costs that a hostile peer would like to see grow with their number.
 //!
 //! Each case runs in a process of its own under callgrind, which counts only what `measured` calls: packets in, and what they have sent. A packet
-//! is one that comes or one that goes. `--times` says how long they take here, which is worth something where nothing else runs.
+//! is one that comes or one that goes. What is played before takes far longer, and is not even instrumented: the process says when that is over
+//! (`paused`), and goes on when callgrind has begun. `--times` says how long they take here, which is worth something where nothing else runs.
 //! `sender` has the cases of selective acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
 
+mod paused;
 mod peer;
 mod receiver;
 mod sender;
 mod times;
 
-use crate::instructions::{count_inside, has_valgrind};
+use crate::instructions::has_valgrind;
 use crate::report::Failure;
 use crate::side_by_side::side_by_side;
 use bytes::Bytes;
@@ -24,12 +26,15 @@ pub struct Options {
     /// Only cases whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Plays this one case here, uncounted, instead (what callgrind is run on).
-    #[arg(long, requires = "segments")]
+    /// Plays this one case here, uncounted, instead, and says how many packets came and went (what callgrind is run on).
+    #[arg(long, requires = "segments", conflicts_with = "only")]
     case: Option<String>,
     /// Segments of that case.
-    #[arg(long)]
+    #[arg(long, requires = "case")]
     segments: Option<u32>,
+    /// Says when that case is prepared, and goes on at the next byte of the standard input.
+    #[arg(long, requires = "case")]
+    paused: bool,
     /// Times every case instead of counting: nanoseconds of a packet that comes, apart from those that it has sent.
     #[arg(long, conflicts_with = "case")]
     times: bool,
@@ -109,15 +114,18 @@ impl Case {
 
     /// Instructions per packet.
     fn count(&self, segments: u32) -> Result<u32, Failure> {
-        let packets = self.play(segments)?;
         let segments = segments.to_string();
-        let arguments = ["budgets", "--case", self.name, "--segments", &segments];
-        Ok(u32::try_from(count_inside("*budgets*measured*", &arguments)? / packets).unwrap_or(u32::MAX))
+        let arguments = ["budgets", "--case", self.name, "--segments", &segments, "--paused"];
+        let (instructions, packets) = paused::count_inside("*budgets*measured*", &arguments)?;
+        Ok(u32::try_from(instructions / packets).unwrap_or(u32::MAX))
     }
 
     /// Plays it; returns the packets that came and went while it was measured.
-    fn play(&self, segments: u32) -> Result<u64, Failure> {
+    fn play(&self, segments: u32, is_paused: bool) -> Result<u64, Failure> {
         let Play { mut stack, now, packets } = (self.prepare)((self.config)(), segments)?;
+        if is_paused {
+            paused::pause()?;
+        }
         let came = packets.len() as u64;
         Ok(came.max(1) + measured(&mut stack, now, packets))
     }
@@ -148,7 +156,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let (Some(name), Some(segments)) = (&options.case, options.segments) {
         let case = CASES.iter().find(|case| case.name == name);
         let case = case.ok_or_else(|| format!("no case '{name}'; `budgets` alone lists them"))?;
-        case.play(segments)?;
+        println!("{}", case.play(segments, options.paused)?);
         return Ok(());
     }
     let chosen = CASES.iter().filter(|case| case.name.contains(&options.only));

@@ -135,28 +135,12 @@ pub(crate) fn has_valgrind() -> bool {
 
 /// Instructions of this program with these arguments, as callgrind counts them.
 fn instructions_of(arguments: &[&str]) -> Result<u64, Failure> {
-    callgrind(&[], arguments)
+    callgrind_into(Path::new("/dev/null"), &[], arguments)
 }
 
-/// Instructions of this program inside functions whose names are like `pattern`.
-pub(crate) fn count_inside(pattern: &str, arguments: &[&str]) -> Result<u64, Failure> {
-    callgrind(&[&format!("--toggle-collect={pattern}")], arguments)
-}
-
-fn callgrind(options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
-    callgrind_into(Path::new("/dev/null"), options, arguments)
-}
-
-/// As [`callgrind`], and what it found by function, or by what the options say, goes into a file.
+/// What callgrind found by function, or by what the options say, goes into a file.
 fn callgrind_into(profile: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
-    let output = Command::new("valgrind")
-        .arg("--tool=callgrind")
-        .arg(format!("--callgrind-out-file={}", profile.display()))
-        .args(options)
-        .arg(std::env::current_exe()?)
-        .args(arguments)
-        .env("GLIBC_TUNABLES", GLIBC_TUNABLES)
-        .output()?;
+    let output = under_callgrind(profile, options, arguments)?.output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     collected(&said).filter(|_| ExitStatus::success(&output.status)).ok_or_else(|| {
         let last = said.lines().last().unwrap_or_default();
@@ -164,8 +148,21 @@ fn callgrind_into(profile: &Path, options: &[&str], arguments: &[&str]) -> Resul
     })
 }
 
+/// This program with these arguments, and callgrind with these options.
+pub(crate) fn under_callgrind(
+    profile: &Path,
+    options: &[&str],
+    arguments: &[&str],
+) -> Result<Command, Failure> {
+    let mut command = Command::new("valgrind");
+    command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", profile.display()));
+    command.args(options).arg(std::env::current_exe()?).args(arguments);
+    command.env("GLIBC_TUNABLES", GLIBC_TUNABLES);
+    Ok(command)
+}
+
 /// The number in callgrind's line `==123== Collected : 456`.
-fn collected(said: &str) -> Option<u64> {
+pub(crate) fn collected(said: &str) -> Option<u64> {
     let line = said.lines().find_map(|line| line.split_once("Collected : "))?;
     line.1.trim().parse().ok()
 }
