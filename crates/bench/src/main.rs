@@ -5,7 +5,9 @@ use bench::{budgets, hostile, instructions, meter, workload};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::SystemTime;
 
 /// Status for a workload or parameter that does not exist here.
 const UNSUPPORTED: u8 = 3;
@@ -15,8 +17,8 @@ const UNSUPPORTED: u8 = 3;
 struct Arguments {
     /// Time goes on by so many nanoseconds at each look at the clock, however long that takes: what is counted is the same in every run. Figures
     /// in seconds mean nothing then.
-    #[arg(long, global = true, value_name = "NANOS", default_value_t = 0)]
-    clock_step: u64,
+    #[arg(long, global = true, value_name = "NANOS")]
+    clock_step: Option<u64>,
     #[command(subcommand)]
     workload: Workload,
 }
@@ -48,9 +50,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    meter::step_clock(arguments.clock_step);
+    meter::step_clock(arguments.clock_step.unwrap_or(0));
     let own_program = matches!(arguments.workload, Workload::Idle(_) | Workload::Hostile(_));
-    if own_program && arguments.clock_step > 0 {
+    if own_program && arguments.clock_step.is_some() {
         return report(Err(
             "--clock-step: not for workloads that are programs of their own, idle and hostile".into(),
         ));
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
         Workload::Instructions(options) => return report(instructions::run(&options)),
         Workload::Budgets(options) => return report(budgets::run(&options)),
     };
-    report(outcome.map(|line| println!("{line}")))
+    report(outcome.and_then(|line| line.text()).map(|text| println!("{text}")))
 }
 
 fn report(outcome: Result<(), Failure>) -> ExitCode {
@@ -80,9 +82,32 @@ fn report(outcome: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Becomes a program beside this one that counts allocations: doing so here would burden every other workload.
+/// Becomes a program beside this one that counts allocations: doing so here would burden every other workload. No option stands before its word.
 fn become_program(name: &str) -> Outcome {
-    let program = std::env::current_exe()?.with_file_name(name);
+    let own = std::env::current_exe()?;
+    let program = own.with_file_name(name);
+    let build = format!("build it: cargo build {}-p firstbyte-bench --bins", profile_of(&own));
+    if !program.is_file() {
+        return Err(format!("{} is not there; {build}", program.display()).into());
+    }
+    if let Some(source) = changed_between(&program, &own) {
+        return Err(format!("{} is older than {source}; {build}", program.display()).into());
+    }
     let error = Command::new(&program).args(std::env::args_os().skip(2)).exec();
     Err(format!("{}: {error}", program.display()).into())
+}
+
+fn profile_of(program: &Path) -> &'static str {
+    if program.parent().is_some_and(|folder| folder.ends_with("release")) { "--release " } else { "" }
+}
+
+/// A source that was changed after the one program was built and before the other was. Cargo writes beside a program what it was built from;
+/// the programs' own times say little, since those of one build end one after the other.
+fn changed_between(older: &Path, newer: &Path) -> Option<String> {
+    let time = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+    let (older_at, newer_at) = (time(older)?, time(newer)?);
+    let sources = std::fs::read_to_string(older.with_extension("d")).ok()?;
+    let mut sources = sources.split_ascii_whitespace().skip(1);
+    let is_between = |at: SystemTime| older_at < at && at < newer_at;
+    sources.find(|source| time(Path::new(source)).is_some_and(is_between)).map(str::to_owned)
 }

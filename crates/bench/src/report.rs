@@ -47,11 +47,16 @@ impl Line {
         self.info.insert(key, value.to_string());
         self
     }
-}
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    /// As JSON.
+    ///
+    /// # Errors
+    /// A figure is no number, as where nothing was measured.
+    pub fn text(&self) -> Result<String, Failure> {
+        if let Some((key, _)) = self.m.iter().find(|(_, figure)| !figure.is_finite()) {
+            return Err(format!("too little was measured: `{key}` is no number").into());
+        }
+        serde_json::to_string(self).map_err(|error| error.to_string().into())
     }
 }
 

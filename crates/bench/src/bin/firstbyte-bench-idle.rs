@@ -16,9 +16,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().options, || ALLOCATOR.allocated()) {
-        Ok(line) => {
-            println!("{line}");
+    match run(&Arguments::parse().options, || ALLOCATOR.allocated()).and_then(|line| line.text()) {
+        Ok(text) => {
+            println!("{text}");
             ExitCode::SUCCESS
         }
         Err(failure) => {

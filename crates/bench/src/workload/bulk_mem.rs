@@ -21,10 +21,10 @@ pub struct Options {
     #[arg(long, default_value_t = 1500)]
     pub mtu: usize,
     /// Stop after this many seconds.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = super::seconds)]
     pub secs: f64,
     /// Stop after this many bytes.
-    #[arg(long, default_value_t = u64::MAX)]
+    #[arg(long, default_value_t = u64::MAX, value_parser = clap::value_parser!(u64).range(1..))]
     pub bytes: u64,
     /// Compute and verify checksums: 0 or 1.
     #[arg(long, default_value = "1", action = ArgAction::Set, value_parser = super::zero_or_one)]

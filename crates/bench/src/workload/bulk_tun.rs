@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1 << 20)]
     buf: u32,
     /// Seconds.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = super::seconds)]
     secs: f64,
 }
 

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Connections.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = super::one_or_more)]
     pub conns: usize,
     /// Bytes exchanged each way on every connection first; 0 = none.
     #[arg(long, default_value_t = 100)]

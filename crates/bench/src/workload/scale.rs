@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1000)]
     pub conns: usize,
     /// Seconds.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = super::seconds)]
     pub secs: f64,
     /// So many requests instead, after a tenth of them to warm up.
     #[arg(long, conflicts_with = "secs", value_parser = clap::value_parser!(u64).range(1..))]

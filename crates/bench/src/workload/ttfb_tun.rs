@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Mode::Plain)]
     mode: Mode,
     /// Exchanges, one at a time, after one that brings the cookie.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     n: u64,
     /// The path's round-trip time in ms: only told to the reader.
     #[arg(long)]

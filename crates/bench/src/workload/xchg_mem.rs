@@ -22,10 +22,10 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Mode::Plain)]
     pub mode: Mode,
     /// Exchanges in flight.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = super::one_or_more)]
     pub conc: usize,
     /// Exchanges measured; a tenth and 64 more warm up.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub n: u64,
     /// Bytes of a request.
     #[arg(long, default_value_t = 100)]

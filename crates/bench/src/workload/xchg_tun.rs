@@ -28,10 +28,10 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Mode::Plain)]
     mode: Mode,
     /// Exchanges in flight.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = super::one_or_more)]
     conc: usize,
-    /// Exchanges measured.
-    #[arg(long, default_value_t = 5000)]
+    /// Exchanges; as the server those from the first answer on are measured.
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..))]
     n: u64,
     /// Bytes of a request.
     #[arg(long, default_value_t = 100)]
@@ -52,6 +52,7 @@ pub enum Role {
 
 /// What was measured.
 struct Measured {
+    exchanges: u64,
     spent: Spent,
     packets: u64,
     tfo_share: f64,
@@ -72,8 +73,8 @@ pub fn run(options: &Options) -> Outcome {
     while now().since(begun) < AFTERMATH {
         end.step(&mut ())?;
     }
-    let Measured { spent, packets, tfo_share } = measured;
-    let n = options.n as f64;
+    let Measured { exchanges, spent, packets, tfo_share } = measured;
+    let n = exchanges as f64;
     let line = Line::new("xchg-tun")
         .param("link", "tun")
         .param("role", if options.role == Role::Server { "server" } else { "client" })
@@ -126,7 +127,7 @@ fn serve(end: &mut TunEnd, options: &Options) -> Result<Measured, Failure> {
     while now().since(begun) < AFTERMATH {
         end.step(&mut server)?;
     }
-    Ok(Measured { spent, packets, tfo_share })
+    Ok(Measured { exchanges: answered, spent, packets, tfo_share })
 }
 
 fn ask(end: &mut TunEnd, options: &Options) -> Result<Measured, Failure> {
@@ -155,7 +156,7 @@ fn ask(end: &mut TunEnd, options: &Options) -> Result<Measured, Failure> {
     if options.mode == Mode::Tfo && tfo_share < 1.0 {
         return Err(format!("only {tfo_share} of the exchanges were Fast Open").into());
     }
-    Ok(Measured { spent, packets: end.packets() - packets, tfo_share })
+    Ok(Measured { exchanges: options.n, spent, packets: end.packets() - packets, tfo_share })
 }
 
 fn give_up_after(begun: proto::Instant) -> Result<(), Failure> {
