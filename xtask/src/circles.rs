@@ -60,8 +60,12 @@ fn module_of(path: &Path) -> Module {
 
 /// Statements of what is no test: a `use` over several lines is one.
 fn code_of(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    code.split_inclusive(';')
+    before_tests(text).split_inclusive(';')
+}
+
+/// A file without its tests, which stand at its end. What else only tests have, a field or a function, stands among the code.
+pub(crate) fn before_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default()
 }
 
 /// Every path in a statement that begins with `crate` or `super`, written out.

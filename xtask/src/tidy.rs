@@ -1,6 +1,6 @@
 //! Rules of CONTRIBUTING.md that a program can check.
 
-use crate::circles::Imports;
+use crate::circles::{Imports, before_tests};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,8 @@ fn check_file(name: &str, text: &str, problems: &mut Vec<String>) {
         problems.push(format!("{name}: no module documentation (`//!`) at its top"));
     }
     check_docs(name, text, problems);
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let lines =
+        before_tests(text).lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
     let sans_io = SANS_IO.iter().any(|folder| name.starts_with(folder));
     let settings = ["config.rs", "config/tests.rs"].iter().any(|end| name.ends_with(end));
     let profiled = name.starts_with("crates/proto/src") && !settings;
@@ -146,4 +146,23 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_behind_what_only_tests_have_is_checked() {
+        let told = |between: &str| {
+            let mut problems = Vec::new();
+            let text = format!(
+                "//! A file.\nstruct A {{\n    #[cfg(test)]\n    b: u8,\n}}\n{between}fn now() {{ Instant::now() }}\n"
+            );
+            check_file("crates/wire/src/a.rs", &text, &mut problems);
+            problems.len()
+        };
+        assert_eq!(told(""), 1);
+        assert_eq!(told("#[cfg(test)]\nmod tests {}\n"), 0, "tests may");
+    }
 }
