@@ -38,7 +38,7 @@ fn a_cork_lets_only_whole_segments_go() {
     p.expect("PA 1001:1201 ack 1");
 }
 
-/// The same silence lets the window decay once, however many writes wait behind it.
+/// A silence lets the window decay once, however many writes wait behind it.
 #[test]
 fn silence_counts_once_for_what_waits_under_a_cork() {
     let (mut p, id) = established();
