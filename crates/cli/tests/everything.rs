@@ -1,5 +1,4 @@
 //! Every scenario of the lab, in virtual time: a program of its own, since nothing of it minds how long it takes, and it takes long.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::process::{Command, Stdio};
 
