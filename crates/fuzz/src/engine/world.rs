@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
     Capabilities, CloseReason, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant,
-    ListenOptions, ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack,
+    ListenOptions, ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack, State,
 };
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ struct Flow {
     has_ended: [bool; 2],
     /// Something was read that was not written, or an end of which nobody told.
     wrong: bool,
-    /// The connection is over, and neither for silence nor since somebody gave it up.
+    /// One end is over although the other is open, and neither for silence nor since somebody gave it up.
     broken: Option<CloseReason>,
 }
 
@@ -212,14 +212,8 @@ impl World {
             }
             Ok(read) => read,
             Err(ReadError::Blocked) => 0,
-            Err(ReadError::Closed(CloseReason::TimedOut)) => {
-                self.flows[at].is_given_up = true;
-                0
-            }
             Err(ReadError::Closed(reason)) => {
-                let flow = &mut self.flows[at];
-                flow.broken = flow.broken.or((!flow.is_given_up).then_some(reason));
-                flow.is_given_up = true;
+                self.ended(side, at, reason);
                 0
             }
             Err(ReadError::NotFound) => 0,
@@ -229,6 +223,17 @@ impl World {
             text[..read].iter().zip(flow.read[side]..).any(|(got, at)| *got != content(1 - side, at));
         flow.read[side] += read as u64;
         read
+    }
+
+    /// The connection is over at one end. A reset tells that the other has timed out, or gave up before anybody accepted it.
+    fn ended(&mut self, side: usize, at: usize, reason: CloseReason) {
+        let other = self.end_of(1 - side, at).and_then(|id| self.stacks[1 - side].state(id));
+        let other_is_open = other.is_some_and(|state| state != State::Closed);
+        let flow = &mut self.flows[at];
+        if reason != CloseReason::TimedOut && other_is_open && !flow.is_given_up {
+            flow.broken = Some(reason);
+        }
+        flow.is_given_up = true;
     }
 
     fn shut(&mut self, side: usize, at: usize) {
