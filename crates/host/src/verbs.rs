@@ -242,7 +242,7 @@ impl<C: Clock> Host<C> {
 
     /// As [`try_read_urgent`](Self::try_read_urgent), and waits for one that was told of and for one that was not.
     pub fn poll_read_urgent(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<u8, Error<UrgentError>>> {
-        self.consult(|shared, _, woken| match shared.read_urgent(id, true) {
+        self.consult(|shared, _, woken| match shared.await_urgent(id) {
             Err(Error::Stack(UrgentError::Blocked)) => {
                 shared.park(SocketId::Connection(id), URGENT, cx, woken);
                 Poll::Pending
@@ -436,6 +436,22 @@ impl Shared {
     fn read_urgent(&mut self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {
         let read = self.stack.read_urgent(id, take);
         read.map_err(|error| self.ended_or(error, error == UrgentError::NotFound))
+    }
+
+    /// As [`read_urgent`](Self::read_urgent), where one of which nobody has told is still to come, or never will.
+    fn await_urgent(&mut self, id: ConnId) -> Result<u8, Error<UrgentError>> {
+        let read = self.read_urgent(id, true);
+        let is_apart = self.stack.options(id).is_some_and(|options| options.urgent_apart);
+        if read != Err(Error::Stack(UrgentError::None)) || !is_apart {
+            return read;
+        }
+        Err(Error::Stack(match (self.stack.close_reason(id), self.stack.state(id)) {
+            (Some(reason), _) => UrgentError::Closed(reason),
+            (None, Some(State::CloseWait | State::Closing | State::LastAck | State::TimeWait)) => {
+                UrgentError::Closed(CloseReason::Finished)
+            }
+            (None, _) => UrgentError::Blocked,
+        }))
     }
 
     fn read_error(&self, error: ReadError) -> Error<ReadError> {

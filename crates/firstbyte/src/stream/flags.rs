@@ -65,14 +65,15 @@ impl TcpStream {
         self.connection.urgent_mark()
     }
 
-    /// The peer's last urgent byte (`MSG_OOB`), as soon as it has come, even before what was sent before it. Once.
+    /// The peer's last urgent byte (`MSG_OOB`), as soon as it has come, even before what was sent before it. Once: a second call waits for
+    /// the next one.
     ///
     /// # Cancel safety
     /// Safe.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput): the peer has told of none, it was read already, or it is
-    /// [in the stream](Self::set_oob_inline). Else as reads.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput): it is [in the stream](Self::set_oob_inline).
+    /// [`NotConnected`](io::ErrorKind::NotConnected): the peer has ended its direction, and there is none to come. Else as reads.
     pub async fn read_urgent(&self) -> io::Result<u8> {
         poll_fn(|cx| self.connection.poll_read_urgent(cx)).await
     }
@@ -80,7 +81,9 @@ impl TcpStream {
     /// As [`read_urgent`](Self::read_urgent), now.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) when it has not come yet; else as [`read_urgent`](Self::read_urgent).
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) when the peer has told of it and it has not come yet;
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) also when the peer has told of none, or it was read already; else as
+    /// [`read_urgent`](Self::read_urgent).
     pub fn try_read_urgent(&self) -> io::Result<u8> {
         self.connection.try_read_urgent()
     }

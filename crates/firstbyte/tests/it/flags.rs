@@ -2,7 +2,7 @@
 use crate::pair::{Pair, SERVER, bounded, let_others_run, patient};
 use firstbyte::{TcpListener, TcpStream, WriteFlags};
 use std::io::ErrorKind;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Lengths of what went over the wire from the client.
 fn texts(pair: &Pair) -> Vec<usize> {
@@ -53,6 +53,33 @@ async fn an_urgent_byte_overtakes_what_was_not_read() {
         client.write_with(b"more", WriteFlags::empty()).await.unwrap();
         assert_eq!(server.read(&mut buf).await.unwrap(), 4);
         assert_eq!(&buf[..4], b"more");
+    })
+    .await;
+}
+
+/// Also for one of which nobody has told yet, until there can be none.
+#[tokio::test]
+async fn an_urgent_byte_is_waited_for() {
+    bounded(async {
+        let pair = Pair::with(patient(), patient());
+        let (mut client, mut server) = pair.connected().await;
+        assert_eq!(server.read_urgent().await.unwrap_err().kind(), ErrorKind::InvalidInput, "in the stream");
+        server.set_oob_inline(false).unwrap();
+        for urgent in [b"!", b"?"] {
+            let send = async {
+                let_others_run().await;
+                client.write_with(urgent, WriteFlags::URGENT).await.unwrap();
+            };
+            let (read, ()) = tokio::join!(server.read_urgent(), send);
+            assert_eq!(read.unwrap(), urgent[0]);
+        }
+        let end = async {
+            let_others_run().await;
+            client.shutdown().await.unwrap();
+        };
+        let (read, ()) = tokio::join!(server.read_urgent(), end);
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::NotConnected);
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
     })
     .await;
 }
