@@ -139,7 +139,7 @@ impl Net {
         self.handle.host.configure(|stack, _| stack.add_address(addr, prefix_len));
     }
 
-    /// Removes a local address; its connections end when they next send.
+    /// Removes a local address: packets for it are no longer the stack's. Connections from it fail by their timers.
     pub fn remove_address(&self, addr: IpAddr) {
         self.handle.host.configure(|stack, _| stack.remove_address(addr));
     }
@@ -235,7 +235,8 @@ impl Net {
 
     /// As [`inspect`](Net::inspect), and tells the time, by which a [`ConnectionInfo`](crate::ConnectionInfo) is to be read.
     pub fn inspect_at<R>(&self, look: impl FnOnce(&Stack, Instant) -> R) -> R {
-        self.handle.host.configure(|stack, now| look(stack, now))
+        let clock = self.handle.host.clock();
+        self.inspect(|stack| look(stack, clock.now()))
     }
 
     /// What connections to every destination begin with, by prefix.

@@ -4,6 +4,7 @@ use crate::{Clock, RealClock};
 use proto::{ConnId, Instant, ListenerId, RxBatch, Stack, TxPacket};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 use sync::{Mutex, MutexGuard, PoisonError};
 
@@ -135,9 +136,13 @@ impl<C: Clock> Host<C> {
         self.lock().phase
     }
 
-    /// Looks into the stack: counters, snapshots, caches. Other callers wait meanwhile.
+    /// Looks into the stack: counters, snapshots, caches. Other callers wait meanwhile. A panic of `look` is the caller's alone.
     pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
-        look(&self.lock().stack)
+        let shared = self.lock();
+        // `look` cannot have changed what it sees.
+        let looked = catch_unwind(AssertUnwindSafe(|| look(&shared.stack)));
+        drop(shared);
+        looked.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Changes the stack itself (settings, addresses, keys, caches) and has the pump look after it.
