@@ -18,13 +18,16 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
-use tokio::sync::watch;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::{Notify, watch};
 
 /// What the driver and the handles share besides the host.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// When what is left is reset: the earliest that a shutdown has asked for.
     give_up_at: Mutex<Option<Instant>>,
+    /// Tells that no connection can be opened any more.
+    closing: Arc<Notify>,
     ended: watch::Sender<Option<Ended>>,
 }
 
@@ -43,13 +46,23 @@ pub(crate) enum Ended {
 
 impl Control {
     pub(crate) fn new() -> Control {
-        Control { give_up_at: Mutex::default(), ended: watch::channel(None).0 }
+        Control { give_up_at: Mutex::default(), closing: Arc::default(), ended: watch::channel(None).0 }
     }
 
     /// A shutdown gives up at this moment, or before if another one asked for that.
     pub(crate) fn give_up_at(&self, at: Instant) {
         let mut earliest = self.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
         *earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
+    }
+
+    /// The host is no longer running.
+    pub(crate) fn closes(&self) {
+        self.closing.notify_waiters();
+    }
+
+    /// Waits for the next [`closes`](Self::closes) from now on.
+    pub(crate) fn closing(&self) -> OwnedNotified {
+        Arc::clone(&self.closing).notified_owned()
     }
 
     /// Waits for the end of the driver.
@@ -66,11 +79,23 @@ impl Control {
 pub(crate) struct Driver<D: Device> {
     pump: Pump<D>,
     signal: Arc<Signal>,
-    control: Arc<Control>,
     timer: Timer,
     /// A duplicate of the device's descriptor: readiness belongs to the open file, not to the number.
     fd: Option<AsyncFd<OwnedFd>>,
+    /// The last field: whoever is told of the end may open the device again.
+    farewell: Farewell,
+}
+
+/// Tells how the driver ended, when it is dropped.
+struct Farewell {
+    control: Arc<Control>,
     outcome: Ended,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.control.ended.send_replace(Some(self.outcome.clone()));
+    }
 }
 
 /// Why the driver woke. A guard clears the readiness it stands for.
@@ -93,7 +118,9 @@ impl<D: Device> Driver<D> {
         device.set_notify(Arc::new(move || wake.set()));
         let fd = device.as_fd().map(|fd| fd.try_clone_to_owned()).transpose()?.map(watch_fd).transpose()?;
         let pump = Pump::new(host, device);
-        Ok(Driver { pump, signal, control, timer: Timer::new()?, fd, outcome: Ended::Dropped })
+        let timer = Timer::new()?;
+        let farewell = Farewell { control, outcome: Ended::Dropped };
+        Ok(Driver { pump, signal, timer, fd, farewell })
     }
 
     pub(crate) fn pump_mut(&mut self) -> &mut Pump<D> {
@@ -101,14 +128,14 @@ impl<D: Device> Driver<D> {
     }
 
     pub(crate) async fn run(mut self) {
-        self.outcome = match self.drive().await {
+        self.farewell.outcome = match self.drive().await {
             Ok(outcome) => outcome,
             Err(error) => Ended::Failed(Arc::new(error)),
         };
     }
 
     async fn drive(&mut self) -> io::Result<Ended> {
-        let Self { pump, signal, control, timer, fd, .. } = self;
+        let Self { pump, signal, timer, fd, farewell } = self;
         let host = pump.host().clone();
         let mut step = pump.step(fd.is_none())?;
         let mut closing_since = None;
@@ -118,7 +145,7 @@ impl<D: Device> Driver<D> {
             if step.phase != Phase::Running {
                 let now = host.clock().now();
                 let since = *closing_since.get_or_insert(now);
-                let asked = *control.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
+                let asked = *farewell.control.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = *give_up_at.insert(asked.unwrap_or(since + SHUTDOWN_TIMEOUT));
                 if host.is_delivered() && !step.has_more && !step.is_blocked {
                     return Ok(Ended::Delivered);
@@ -223,10 +250,10 @@ fn step_once<D: Device>(pump: &mut Pump<D>, woken: Woken<'_>) -> io::Result<Step
 impl<D: Device> Drop for Driver<D> {
     fn drop(&mut self) {
         self.pump.host().stop();
+        self.farewell.control.closes();
         // The last resets; a device that fails here has nobody left to tell.
         if !std::thread::panicking() {
             while self.pump.step(false).is_ok_and(|step| step.has_more) {}
         }
-        self.control.ended.send_replace(Some(self.outcome.clone()));
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::futures::OwnedNotified;
 
 pub use builder::NetBuilder;
 
@@ -94,6 +95,7 @@ impl Net {
         let host = &self.handle.host;
         self.handle.control.give_up_at(host.clock().now() + timeout);
         host.begin_shutdown();
+        self.handle.control.closes();
         self.closed().await
     }
 
@@ -247,6 +249,11 @@ impl Net {
 
     pub(crate) fn host(&self) -> &Host<RealClock> {
         &self.handle.host
+    }
+
+    /// Waits until no connection can be opened any more, from now on.
+    pub(crate) fn closing(&self) -> OwnedNotified {
+        self.handle.control.closing()
     }
 
     /// Largest IP packet of the device, bytes.

@@ -88,7 +88,8 @@ impl TcpStream {
     /// - a shutdown of the write side;
     /// - one packet's worth of bytes written;
     /// - a read. With bytes written but not flushed, they go at once; with none, the SYN goes without data after
-    ///   [`read_grace`](TcpSocket::read_grace), so that a protocol whose server speaks first does not wait for ever.
+    ///   [`read_grace`](TcpSocket::read_grace), so that a protocol whose server speaks first does not wait for ever;
+    /// - [`delivered`](Self::delivered) or [`try_read`](Self::try_read), after something was written.
     ///
     /// What keeps the connection from opening is reported by reads and writes. What is dropped before the first of
     /// these is never sent. As with [`connect_with`](Self::connect_with), the first bytes may be delivered twice.

@@ -59,14 +59,12 @@ impl Connection {
 
     /// Sends the SYN of a deferred stream with what was written so far.
     fn launch(&self, mut plan: MutexGuard<'_, Deferred>, fin: bool) -> io::Result<ConnId> {
-        let id = plan.launch(self.host(), fin)?;
-        let reader = plan.take_reader();
-        let id = *self.id.get_or_init(|| id);
+        let launched = plan.launch(self.host(), fin);
+        let launched = launched.map(|id| *self.id.get_or_init(|| id));
+        let readers = plan.readers();
         drop(plan);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-        Ok(id)
+        readers.wake_all();
+        launched
     }
 
     /// The connection to read from; opens a deferred one when waiting longer could mean waiting for ever.
@@ -74,7 +72,7 @@ impl Connection {
         match self.phase() {
             Phase::Open(id) => Poll::Ready(Ok(id)),
             Phase::Deferred(mut plan) => {
-                ready!(plan.poll_read_grace(cx))?;
+                ready!(plan.poll_read_grace(cx, &self.net))?;
                 Poll::Ready(self.launch(plan, false))
             }
         }
@@ -127,13 +125,9 @@ impl Connection {
     }
 
     pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.phase() {
-            Phase::Open(id) => self.host().try_read(id, buf).map_err(error::read),
-            Phase::Deferred(plan) => {
-                plan.ensure_possible()?;
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-        }
+        self.flush()?;
+        let &id = self.id.get().ok_or(io::ErrorKind::WouldBlock)?;
+        self.host().try_read(id, buf).map_err(error::read)
     }
 }
 
@@ -277,10 +271,25 @@ impl Connection {
         }
     }
 
-    pub(super) fn poll_delivered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Nobody is left to write. What a deferred stream holds goes with the next read, and its FIN with it.
+    pub(super) fn end_writing(&self) -> io::Result<()> {
         match self.phase() {
-            Phase::Open(id) => self.host().poll_delivered(cx, id).map_err(error::write),
-            Phase::Deferred(plan) => Poll::Ready(plan.ensure_possible()),
+            Phase::Deferred(mut plan) => {
+                plan.end_writing();
+                let readers = plan.readers();
+                drop(plan);
+                readers.wake_all();
+                Ok(())
+            }
+            Phase::Open(_) => self.shutdown(),
+        }
+    }
+
+    pub(super) fn poll_delivered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.flush()?;
+        match self.id.get() {
+            Some(&id) => self.host().poll_delivered(cx, id).map_err(error::write),
+            None => Poll::Ready(Ok(())),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! A connection that is not open yet because it does not know what to say.
-use crate::error;
+use crate::{Net, error};
 use bytes::{BufMut, BytesMut};
-use host::{Error, Host, RealClock};
+use host::{Error, Host, Phase, RealClock};
 use proto::{ConnId, ConnectError, ConnectOptions, SocketOptions};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tokio::time::Sleep;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::{Timeout, timeout};
 
 /// The plan: where to, how, and what was written so far.
 #[derive(Debug)]
@@ -20,8 +22,11 @@ pub(super) struct Deferred {
     /// One packet's worth: more cannot ride on a SYN.
     first_bytes_max: usize,
     read_grace: Duration,
-    grace_timer: Option<Pin<Box<Sleep>>>,
-    reader: Option<Waker>,
+    /// Ends early with the stack.
+    grace: Option<Pin<Box<Timeout<OwnedNotified>>>>,
+    readers: Arc<Readers>,
+    /// No more will be written.
+    has_ended: bool,
     failed: Option<Error<ConnectError>>,
 }
 
@@ -38,8 +43,9 @@ impl Deferred {
             options,
             first_bytes_max: mtu,
             read_grace,
-            grace_timer: None,
-            reader: None,
+            grace: None,
+            readers: Arc::default(),
+            has_ended: false,
             failed: None,
         }
     }
@@ -70,20 +76,30 @@ impl Deferred {
     }
 
     /// Ready when a reader has waited long enough for a writer.
-    pub(super) fn poll_read_grace(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_read_grace(&mut self, cx: &mut Context<'_>, net: &Net) -> Poll<io::Result<()>> {
         self.ensure_possible()?;
-        if !self.is_empty() || self.read_grace.is_zero() {
+        if !self.is_empty() || self.has_ended || self.read_grace.is_zero() {
             return Poll::Ready(Ok(()));
         }
-        self.reader = Some(cx.waker().clone());
-        let grace = self.read_grace;
-        let timer = self.grace_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace)));
-        timer.as_mut().poll(cx).map(Ok)
+        let time = self.read_grace;
+        let grace = self.grace.get_or_insert_with(|| Box::pin(timeout(time, net.closing())));
+        // After `closing`, which tells only of what comes later.
+        if net.host().phase() != Phase::Running {
+            return Poll::Ready(Ok(()));
+        }
+        self.readers.add(cx.waker());
+        let everybody = Waker::from(Arc::clone(&self.readers));
+        grace.as_mut().poll(&mut Context::from_waker(&everybody)).map(|_| Ok(()))
     }
 
-    /// The reader to wake once the connection is open.
-    pub(super) fn take_reader(&mut self) -> Option<Waker> {
-        self.reader.take()
+    /// No more will be written: readers need not wait for it.
+    pub(super) fn end_writing(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Those to wake once the connection is open, or cannot be.
+    pub(super) fn readers(&self) -> Arc<Readers> {
+        Arc::clone(&self.readers)
     }
 
     /// Opens the connection with the bytes written so far. The first failure is final.
@@ -92,14 +108,35 @@ impl Deferred {
         let mut options = self.options.clone();
         options.first_bytes = self.first_bytes.split().freeze();
         options.data_less |= options.first_bytes.is_empty();
-        options.fin |= fin;
+        options.fin |= fin || self.has_ended;
         let opened = host.connect(self.peer, options);
         opened.map_err(|failed| {
             self.failed = Some(failed);
-            if let Some(reader) = self.reader.take() {
-                reader.wake();
-            }
             error::connect(failed)
         })
+    }
+}
+
+/// The tasks that wait to read. As one waker, since the timer that they share knows only the last that asked.
+#[derive(Debug, Default)]
+pub(super) struct Readers(Mutex<Vec<Waker>>);
+
+impl Readers {
+    fn add(&self, waker: &Waker) {
+        let mut wakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        let wakers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Wake for Readers {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
     }
 }

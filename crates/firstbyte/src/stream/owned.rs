@@ -14,7 +14,7 @@ pub struct OwnedReadHalf {
 }
 
 /// The write half of [`TcpStream::into_split`]; the rest is behind `as_ref`. Dropping it shuts down the write side, unless it is
-/// [forgotten](Self::forget).
+/// [forgotten](Self::forget); that of a [deferred](TcpStream::connect_deferred) stream which has sent nothing yet, with the next read.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: TcpStream,
@@ -50,7 +50,7 @@ impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if self.shuts_down {
             // A connection that has ended needs no FIN.
-            let _ = self.stream.connection.shutdown();
+            let _ = self.stream.connection.end_writing();
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Streams whose first flush is their SYN.
-use crate::pair::{Pair, SERVER, Segment, bounded};
+use crate::pair::{Pair, SERVER, Segment, bounded, let_others_run, until};
 use firstbyte::{Outcome, TcpListener, TcpStream};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
 
 /// Echoes each connection until its end.
 fn echo(listener: TcpListener) {
@@ -164,4 +167,134 @@ async fn the_first_use_tells_why_it_cannot_open() {
         assert_eq!(refused.read(&mut [0]).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
     })
     .await;
+}
+
+/// The task that asked last is not the only one.
+#[tokio::test]
+async fn every_reader_is_woken_when_the_stream_opens() {
+    bounded(async {
+        let pair = with_cookie().await;
+        let socket = pair.client.socket().read_grace(FOREVER);
+        let stream = Arc::new(socket.connect_deferred(SERVER).await.unwrap());
+        let readers = [&stream, &stream].map(|stream| peeker(Arc::clone(stream)));
+        let_others_run().await;
+        stream.try_write(b"x").unwrap();
+        stream.push();
+        for reader in readers {
+            assert_eq!(reader.await.unwrap().unwrap(), b'x');
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_grace_ends_although_the_reader_that_asked_last_is_gone() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"220").await.unwrap();
+        });
+        let socket = pair.client.socket().read_grace(Duration::from_millis(50));
+        let stream = Arc::new(socket.connect_deferred(SERVER).await.unwrap());
+        let first = peeker(Arc::clone(&stream));
+        tokio::task::yield_now().await;
+        {
+            let mut last = std::pin::pin!(stream.readable());
+            std::future::poll_fn(|cx| Poll::Ready(assert!(last.as_mut().poll(cx).is_pending()))).await;
+        }
+        assert_eq!(first.await.unwrap().unwrap(), b'2');
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_wait_for_a_first_write() {
+    bounded(async {
+        let pair = Pair::new();
+        let socket = pair.client.socket().read_grace(FOREVER);
+        let reader = peeker(Arc::new(socket.connect_deferred(SERVER).await.unwrap()));
+        let_others_run().await;
+        pair.client.shutdown().await.unwrap();
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionAborted);
+        let socket = pair.client.socket().read_grace(FOREVER);
+        let late = peeker(Arc::new(socket.connect_deferred(SERVER).await.unwrap()));
+        assert_eq!(late.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionAborted);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_awaited_to_be_delivered_is_sent() {
+    bounded(async {
+        let pair = with_cookie().await;
+        let mut stream = TcpStream::connect_deferred(&pair.client, SERVER).await.unwrap();
+        stream.delivered().await.unwrap();
+        assert_eq!(pair.client.table_sizes().connections, 0);
+        stream.write_all(b"all").await.unwrap();
+        stream.delivered().await.unwrap();
+        assert_eq!(syn(&pair.take_log()).payload_len, 3);
+        assert_eq!(stream.info().unwrap().bytes_acked, 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_read_that_does_not_wait_sends_what_was_written() {
+    bounded(async {
+        let pair = with_cookie().await;
+        let mut stream = TcpStream::connect_deferred(&pair.client, SERVER).await.unwrap();
+        let mut answer = [0; 5];
+        assert_eq!(stream.try_read(&mut answer).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(pair.client.table_sizes().connections, 0);
+        stream.write_all(b"hello").await.unwrap();
+        until(|| stream.try_read(&mut answer).is_ok_and(|len| len == 5)).await;
+        assert_eq!(&answer, b"hello");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn halves_that_are_dropped_send_no_more_than_the_stream() {
+    bounded(async {
+        let pair = with_cookie().await;
+        let stream = TcpStream::connect_deferred(&pair.client, SERVER).await.unwrap();
+        let (read, mut write) = stream.into_split();
+        write.write_all(b"never").await.unwrap();
+        drop(write);
+        drop(read);
+        let_others_run().await;
+        assert_eq!(pair.take_log(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_read_after_the_write_half_was_dropped_sends_it_and_its_end() {
+    bounded(async {
+        let pair = with_cookie().await;
+        let socket = pair.client.socket().read_grace(FOREVER);
+        let (mut read, mut write) = socket.connect_deferred(SERVER).await.unwrap().into_split();
+        let reader = tokio::spawn(async move {
+            let mut answer = String::new();
+            read.read_to_string(&mut answer).await.map(|_| answer)
+        });
+        let_others_run().await;
+        write.write_all(b"all").await.unwrap();
+        drop(write);
+        assert_eq!(reader.await.unwrap().unwrap(), "all");
+    })
+    .await;
+}
+
+/// Longer than any test lasts.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// A task that waits for the first byte.
+fn peeker(stream: Arc<TcpStream>) -> JoinHandle<io::Result<u8>> {
+    tokio::spawn(async move {
+        let mut byte = [0];
+        stream.peek(&mut byte).await.map(|_| byte[0])
+    })
 }

@@ -1,7 +1,11 @@
 //! How connections, listeners and stacks end.
-use crate::pair::{Pair, SERVER, bounded, pattern, until};
+use crate::pair::{Pair, SERVER, SlowToClose, WIRE, bounded, pattern, until};
+use firstbyte::device::memory;
 use firstbyte::{Net, TcpListener, TcpStream};
 use std::io::ErrorKind;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -352,4 +356,30 @@ fn a_loop_that_accepts_on_after_the_end_lets_others_run() {
         ended.send(())
     });
     waiting.recv_timeout(Duration::from_secs(20)).expect("the server ends");
+}
+
+/// Else an interface that is opened again is busy. Two threads: on one the driver is gone before anybody else runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_returns_when_the_device_is_closed() {
+    bounded(async {
+        let (device, _other) = memory::pair(WIRE);
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let device = SlowToClose { device, is_closed: Arc::clone(&is_closed) };
+        let net = Net::builder().device(device).address("10.0.0.1/24").start().unwrap();
+        net.shutdown().await.unwrap();
+        assert!(is_closed.load(Ordering::SeqCst));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_panic_while_looking_into_the_stack_is_of_no_concern_to_others() {
+    let pair = Pair::new();
+    let net = &pair.client;
+    let looks: [fn(&Net); 2] =
+        [|net| net.inspect(|_| panic!("of the test")), |net| net.inspect_at(|_, _| panic!("of the test"))];
+    for look in looks {
+        std::panic::catch_unwind(AssertUnwindSafe(|| look(net))).unwrap_err();
+    }
+    assert_eq!(net.table_sizes().connections, 0);
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -172,6 +172,41 @@ pub(crate) async fn until(mut is_true: impl FnMut() -> bool) {
 /// Fails a test that hangs.
 pub(crate) async fn bounded<R>(test: impl Future<Output = R>) -> R {
     tokio::time::timeout(Duration::from_secs(20), test).await.expect("the test hangs")
+}
+
+/// A device that takes its time to close.
+pub(crate) struct SlowToClose {
+    pub(crate) device: MemoryDevice,
+    pub(crate) is_closed: Arc<AtomicBool>,
+}
+
+impl Device for SlowToClose {
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
+        self.device.recv(batch, max)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        self.device.send(batch)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn set_notify(&mut self, notify: Arc<dyn Fn() + Send + Sync>) {
+        Device::set_notify(&mut self.device, notify);
+    }
+}
+
+impl Drop for SlowToClose {
+    fn drop(&mut self) {
+        std::thread::sleep(Duration::from_millis(100));
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
 }
 
 pub(crate) fn server_addr() -> SocketAddr {
