@@ -2,7 +2,7 @@
 //!
 //! A [`Net`] is a running host of its own: addresses, TCP, and a device that its packets enter and leave by
 //! ([`device::tun`] for the kernel's side of the machine, [`device::memory`] for tests). [`TcpListener`] and
-//! [`TcpStream`] on it have the methods of tokio's, and what no kernel's sockets have:
+//! [`TcpStream`] on it have most of the methods of tokio's, and what no kernel's sockets have:
 //!
 //! - [`TcpStream::connect_with`]: the first bytes of the stream go with the SYN (TCP Fast Open, RFC 7413), and
 //!   [`outcome`](TcpStream::outcome) tells whether that worked.

@@ -77,7 +77,7 @@ impl TcpSocket {
         self
     }
 
-    /// See [`TcpStream::set_keepalive`].
+    /// See [`TcpStream::set_keepalive`]; a time out of range is brought into it.
     #[must_use]
     pub fn keepalive(mut self, time: Option<Duration>) -> Self {
         self.options.socket.keepalive = time.is_some();
@@ -92,7 +92,7 @@ impl TcpSocket {
         self
     }
 
-    /// Every option of the connection; those below are shorthands for some.
+    /// Every option of the connection, instead of those that were chosen before; the other methods are shorthands for some.
     #[must_use]
     pub fn socket_options(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
@@ -113,7 +113,7 @@ impl TcpSocket {
         self
     }
 
-    /// Clamp of the MSS, bytes (`TCP_MAXSEG`).
+    /// Clamp of the MSS, 88 to 32767 bytes (`TCP_MAXSEG`); a number out of range is brought into it.
     #[must_use]
     pub fn max_segment(mut self, bytes: u16) -> Self {
         self.options.socket.max_segment = Some(bytes);
