@@ -143,8 +143,10 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
                 self.record_sent(at, &packet);
                 continue;
             }
-            // Cut by the device, and only the first segments went out.
-            for segment in packet.segments().iter().take(sent_count) {
+            // Cut by the device, and perhaps only the first segments went out.
+            let segments = packet.segments();
+            let left: usize = one.iter().map(|rest| rest.segments().len()).sum();
+            for segment in segments.iter().take(segments.len().saturating_sub(left)) {
                 self.record(at, Direction::Outbound, segment, None);
             }
             one.drain(..).rev().for_each(|rest| batch.push_front(rest));

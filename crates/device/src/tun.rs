@@ -169,7 +169,7 @@ impl Tun {
     }
 
     /// As [`send_front`](Self::send_front), for a packet that the kernel does not finish: cut, and with its checksums, each segment is
-    /// copied once. When one would block, it and those behind it stay.
+    /// copied once. When one would block, or fails, it and those behind it stay.
     fn finish_front(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<bool> {
         let Some(packet) = batch.pop_front() else { return Ok(false) };
         let mut finished = std::mem::take(&mut self.finished);
@@ -191,7 +191,7 @@ impl Tun {
             sent += 1;
         };
         self.finished = finished;
-        if matches!(outcome, Ok(false)) {
+        if !matches!(outcome, Ok(true)) {
             packet
                 .segments()
                 .into_iter()
@@ -274,7 +274,6 @@ enum Written {
     WouldBlock,
 }
 
-/// A segment of `packet` that is complete.
 /// A TCP packet with CWR.
 fn has_cwr(packet: &TxPacket) -> bool {
     let TxChecksum::Partial { start, .. } = packet.checksum else { return false };
@@ -282,6 +281,7 @@ fn has_cwr(packet: &TxPacket) -> bool {
     flags & TCP_CWR != 0
 }
 
+/// A segment of `packet` that is complete.
 fn whole(packet: &TxPacket, segment: Bytes) -> TxPacket {
     let header_len = packet.header().len();
     let payload = (segment.len() > header_len).then(|| segment.slice(header_len..));

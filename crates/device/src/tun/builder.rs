@@ -98,10 +98,6 @@ impl Builder {
     pub fn open(&self) -> io::Result<Tun> {
         let (fd, name) = attach(&self.name, self.flags)?;
         let found = interface::find(&name).map_err(|error| TunError::from_io("find", &name, error))?;
-        if let Some(on) = self.persistent {
-            ioctl::set_persistent(fd.as_fd(), on)
-                .map_err(|error| TunError::from_io("make persistent", &name, error))?;
-        }
         let mtu = self.mtu.unwrap_or(found.mtu);
         if mtu != found.mtu {
             interface::set_mtu(found.index, mtu).map_err(|error| TunError::from_io(MTU, &name, error))?;
@@ -122,6 +118,11 @@ impl Builder {
         for (destination, prefix) in &self.routes {
             interface::add_route(found.index, *destination, *prefix)
                 .map_err(|error| TunError::from_io(ROUTE, &name, error))?;
+        }
+        // Last: what could not be set up does not stay.
+        if let Some(on) = self.persistent {
+            ioctl::set_persistent(fd.as_fd(), on)
+                .map_err(|error| TunError::from_io("make persistent", &name, error))?;
         }
         Ok(Tun::from_parts(fd, name, found.index, self.flags, mtu))
     }

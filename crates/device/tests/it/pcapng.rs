@@ -10,6 +10,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -213,6 +214,41 @@ fn packets_that_were_pushed_back_are_not_captured() {
     assert_eq!(a.send(&mut out).unwrap(), 1);
     assert_eq!(out.iter().map(|packet| packet.shared[0][0]).collect::<Vec<u8>>(), [2, 3], "in order");
     assert_eq!(read(a.writer().lock().unwrap().get_ref()).1.len(), 1);
+}
+
+/// A device that cuts bursts itself, and blocks after the first segment.
+struct Narrow;
+
+impl Device for Narrow {
+    fn capabilities(&self) -> Capabilities {
+        OFFLOADS
+    }
+
+    fn recv(&mut self, _: &mut RxBatch, _: usize) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        let Some(packet) = batch.pop_front() else { return Ok(0) };
+        let rest = packet.segments().into_iter().skip(1);
+        batch.extend(rest.map(|segment| TxPacket::new(&segment, Default::default())));
+        Ok(0)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn of_a_burst_that_was_sent_in_part_the_part_is_captured() {
+    let mut tap =
+        Capture::new(Narrow, "eth0", PcapngWriter::new(Vec::new()).unwrap(), Box::new(|| 0)).unwrap();
+    let mut out = VecDeque::from([Flow::v4().data(vec![7; 30], 10, false)]);
+    assert_eq!(tap.send(&mut out).unwrap(), 0);
+    assert_eq!(out.len(), 2);
+    let records = read(tap.writer().lock().unwrap().get_ref()).1;
+    assert_eq!(records.iter().map(|record| parse(&record.data).2.len()).collect::<Vec<_>>(), [10]);
 }
 
 #[test]

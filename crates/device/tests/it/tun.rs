@@ -443,3 +443,27 @@ fn an_interface_that_is_down_or_deleted_says_so() {
         assert!(gone.contains("the interface was deleted"), "{gone}");
     });
 }
+
+/// Without offload a burst is cut here: what an error leaves goes back to the stack.
+#[test]
+fn a_burst_that_fails_is_not_lost() {
+    testnet::in_namespace(|| {
+        let mut tun = addressed().offload(false).open().unwrap();
+        interface::set_down(tun.index()).unwrap();
+        let mut batch = VecDeque::from([Flow::v4().data(vec![7; 3000], 1400, true)]);
+        assert!(tun.send(&mut batch).unwrap_err().to_string().contains("the interface is down"));
+        let left: Vec<usize> = batch.iter().map(|packet| parse(&packet.to_bytes()).2.len()).collect();
+        assert_eq!(left, [1400, 1400, 200]);
+    });
+}
+
+#[test]
+fn what_could_not_be_set_up_does_not_stay() {
+    testnet::in_namespace(|| {
+        let error = addressed().mtu(20).persistent(true).open().err().expect("no such MTU");
+        assert!(error.to_string().contains("cannot set the MTU of tun0"), "{error}");
+        assert_eq!(interface::find("tun0").unwrap_err().raw_os_error(), Some(19), "ENODEV");
+        drop(addressed().persistent(true).open().unwrap());
+        interface::delete(interface::find("tun0").unwrap().index).unwrap();
+    });
+}
