@@ -64,6 +64,8 @@ pub(crate) struct Files {
     free_open: Vec<usize>,
     /// For one attempt of a call that waited: what its numbers stood for when it began. They may be closed by now, or be others'.
     standing: Vec<(i32, Open)>,
+    /// No more can be made.
+    has_ended: bool,
 }
 
 /// `RLIMIT_NOFILE`'s usual hard limit.
@@ -78,11 +80,15 @@ impl Files {
             open: Vec::new(),
             free_open: Vec::new(),
             standing: Vec::new(),
+            has_ended: false,
         }
     }
 
     /// Gives `file` the lowest free number.
     pub(crate) fn insert(&mut self, file: File, close_on_exec: bool) -> Result<i32, Errno> {
+        if self.has_ended {
+            return Err(Errno::ENETDOWN);
+        }
         let at = self.free_from(0).ok_or(Errno::EMFILE)?;
         let free = self.free_open.pop().unwrap_or_else(|| {
             self.open.push(None);
@@ -90,6 +96,11 @@ impl Files {
         });
         self.open[free] = Some(Shared { file, tells: Tells::default(), numbers: 1 });
         Ok(self.number(at, Descriptor { open: Open(free), close_on_exec }))
+    }
+
+    /// From now on none can be made.
+    pub(crate) fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Is there no number left?

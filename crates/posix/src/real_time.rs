@@ -209,7 +209,7 @@ impl<C: Clock> RealProcess<C> {
         if inner.phase == Phase::Running {
             inner.phase = Phase::Closing;
             let now = self.clock.now();
-            inner.sockets.close_all(now);
+            inner.sockets.end(now);
         }
         inner.release_everybody();
         inner.notified = true;
@@ -222,7 +222,7 @@ impl<C: Clock> RealProcess<C> {
         let mut inner = self.lock();
         let now = self.clock.now();
         if inner.phase == Phase::Running {
-            inner.sockets.close_all(now);
+            inner.sockets.end(now);
         }
         inner.phase = Phase::Stopped;
         inner.sockets.stack_mut().abort_undelivered(now);

@@ -174,6 +174,12 @@ impl Sockets {
         Ok(())
     }
 
+    /// As [`close_all`](Self::close_all), and no descriptor can be made any more.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.close_all(now);
+        self.files.end();
+    }
+
     /// Closes every descriptor, and what waiting calls hold.
     pub(crate) fn close_all(&mut self, now: Instant) {
         let open: Vec<i32> = self.files.numbers().collect();

@@ -128,6 +128,11 @@ fn a_call_ends_with_the_device_below_it() {
         drop(right);
         assert_eq!(waiting.join().unwrap(), Err(Errno::ENETDOWN));
     });
+    server.process().call(|sockets, _| {
+        assert_eq!(sockets.socket(libc::AF_INET, libc::SOCK_STREAM, 0), Err(Errno::ENETDOWN));
+        assert_eq!(sockets.epoll_create(false), Err(Errno::ENETDOWN));
+        assert_eq!(sockets.pipe(), Err(Errno::ENETDOWN));
+    });
     assert!(matches!(server.stop(TIMEOUT), Some(Ended::Failed(_))));
     assert!(server.stop(Duration::ZERO).is_none(), "once");
 }
