@@ -105,6 +105,7 @@ static int listen_on(int port) {
 
 int main(int argc, char **argv) {
   struct sigaction action = {0};
+  sigset_t ends, before;
   struct epoll_event event = {0}, events[EVENTS];
   int listener, epoll;
 
@@ -115,6 +116,11 @@ int main(int argc, char **argv) {
   action.sa_handler = end;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  /* They come while it waits, and only then: one that came just before the wait would not end it. */
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, &before);
   if (fb_start(argv[2]) != 0) {
     fprintf(stderr, "%s: %s\n", argv[0], fb_error());
     return 1;
@@ -128,7 +134,7 @@ int main(int argc, char **argv) {
   fflush(stdout);
 
   while (!ended) {
-    int at, count = fb_epoll_wait(epoll, events, EVENTS, -1);
+    int at, count = fb_epoll_pwait(epoll, events, EVENTS, -1, &before);
     if (count < 0 && errno != EINTR)
       fail("epoll_wait");
     for (at = 0; at < count; at++) {

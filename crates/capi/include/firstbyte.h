@@ -29,8 +29,9 @@
  * may wait for ever.
  *
  * FORK AND EXEC.  A child of fork() has no stack: its calls fail with EBADF and fb_socket() with ENETDOWN, the parent's go on, and it
- * may fb_start() one of its own on another device, and is safe as long as it uses none of the parent's descriptors. Programs started by exec
- * inherit nothing.
+ * may fb_start() one of its own on another device, and is safe as long as it uses none of the parent's descriptors. Its copy of the
+ * device's descriptor is closed before fork() returns in it, so that the parent may stop its stack and start one on the same device,
+ * whatever becomes of the child. Programs started by exec inherit nothing.
  *
  * END OF THE PROCESS.  exit() and the return of main close everything as the kernel would: what was written is delivered and a FIN
  * follows, unread data resets. That takes until the peers have acknowledged it, at most `linger` (5 s); what is left then is reset.
@@ -72,11 +73,13 @@ struct mmsghdr; /* whole in <sys/socket.h> with _GNU_SOURCE */
  *   set NAME VALUE            one setting by the name `sysctl` has for it, e.g. net.ipv4.tcp_fastopen 3; net.ipv4.tcp_fastopen_key too
  *   sysctl DIRECTORY          a tree of files in the form of /proc/sys/net, read again every second while the stack runs
  *   route PREFIX METRIC...    what connections to and from PREFIX begin with, in the words of `ip route`, e.g. default initcwnd 20
- *   cache FILE                remember paths (Fast Open cookies and failures, round trips): read now if it is there, replaced at the end
+ *   cache FILE                remember paths (Fast Open cookies and failures, round trips): read now if it is there, replaced at the end,
+ *                             which must be possible already now
  *   first-descriptor NUMBER   numbers below are the kernel's [512]
  *   linger SECONDS            how long the end of the process may wait for peers, 0 to 3600 [5]
  *
- * NULL takes the text from the environment variable FIRSTBYTE. Returns 0.
+ * NULL takes the text from the environment variable FIRSTBYTE. Returns 0; where a setting was taken only in part, or has no effect, fb_error()
+ * says so.
  *
  * EINVAL: not understood. EALREADY: there is a stack. ENOENT: no such setting. EPERM, EACCES: no right to the device. EBUSY: another
  * process has it. Others as the system gives them. fb_error() says in words what and what to do.
@@ -87,20 +90,24 @@ int fb_start(const char *description);
  * Ends the stack: closes every descriptor, waits at most `timeout_ms` (negative: `linger`) until what was written has been
  * acknowledged, and resets what is left. Calls that wait in other threads fail with ENETDOWN. Returns 0.
  *
- * ETIMEDOUT: something was reset. ENETDOWN: no stack runs. Others: the device had failed. The stack has ended in each case.
+ * ETIMEDOUT: something was reset. ENETDOWN: no stack runs. Others: the device had failed, or the file of `cache` could
+ * not be written. The stack has ended in each case.
  */
 int fb_stop(int timeout_ms);
 
-/* The last failure of the calls of this section in this thread, in words; "" if there was none. Holds until the next. */
+/* The last failure or warning of the calls of this section in this thread, in words; "" if there was none. Holds until the next. */
 const char *fb_error(void);
 
 /* The version of the library, e.g. "0.1.0". */
 const char *fb_version(void);
 
-/* Changes a setting while the stack runs. ENOENT: no such setting. EINVAL: not a value of it. EFAULT: null. ENETDOWN: no stack. */
+/*
+ * Changes a setting while the stack runs. Returns 0, also where the value was taken only in part or has no effect: fb_error() says so then.
+ * ENOENT: no such setting. EINVAL: not a value of it. EFAULT: null. ENETDOWN: no stack.
+ */
 int fb_set(const char *name, const char *value);
 
-/* Writes the value of a setting into `room` bytes as snprintf would, and returns its length. Errors as fb_set. */
+/* Writes the value of a setting, of each that fb_set takes, into `room` bytes as snprintf would, and returns its length. Errors as fb_set. */
 ssize_t fb_get(const char *name, char *value, size_t room);
 
 /* A counter by the name `nstat -z` shows, e.g. "TcpExtTCPFastOpenPassive". ENOENT: no such counter. EFAULT, ENETDOWN. */
@@ -275,11 +282,13 @@ static inline int fb_fcntl(int fd, int command, ...) {
 
 static inline int fb_ioctl(int fd, unsigned long request, ...) {
   va_list arguments;
-  void *argument;
-  /* Every request of a socket that is known here has a pointer. */
-  va_start(arguments, request);
-  argument = va_arg(arguments, void *);
-  va_end(arguments);
+  void *argument = NULL;
+  /* Every request that is known here has a pointer, but FIOCLEX and FIONCLEX, by their numbers: <sys/ioctl.h> need not be included. */
+  if (request != 0x5451 && request != 0x5450) {
+    va_start(arguments, request);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+  }
   return fb_ioctl_arg(fd, request, argument);
 }
 

@@ -3,7 +3,7 @@
 use libc::{c_char, c_int, size_t, ssize_t};
 use posix::c::life::{self, current};
 use posix::c::{returned, returned_int};
-use posix::{Errno, Refused};
+use posix::{Errno, Refused, Sockets};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::time::Duration;
@@ -20,7 +20,12 @@ thread_local! {
 pub unsafe extern "C" fn fb_start(description: *const c_char) -> c_int {
     // SAFETY: as the caller says.
     let text = unsafe { text(description) }.transpose();
-    answer(text.and_then(life::start).map(|()| 0))
+    answer(text.and_then(life::start).map(|warnings| {
+        if !warnings.is_empty() {
+            keep(&warnings.join("; "));
+        }
+        0
+    }))
 }
 
 /// Ends the stack.
@@ -29,7 +34,7 @@ pub extern "C" fn fb_stop(timeout_ms: c_int) -> c_int {
     answer(life::stop(u64::try_from(timeout_ms).map(Duration::from_millis).ok()).map(|()| 0))
 }
 
-/// What the last of these calls to fail in this thread has to say; never null.
+/// What the last of these calls to fail, or to warn, in this thread has to say; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_error() -> *const c_char {
     LAST_ERROR.with_borrow(|error| error.as_ptr())
@@ -45,9 +50,12 @@ pub unsafe extern "C" fn fb_set(name: *const c_char, value: *const c_char) -> c_
     let (name, value) = unsafe { (given(name), given(value)) };
     answer(name.and_then(|name| {
         let value = value?;
-        on_stack(|stack, now| stack.set(now, name, value))?
-            .map(|_| 0)
-            .map_err(|error| Refused::setting(name, error))
+        let set = on_stack(|sockets, now| sockets.set(now, name, value))?;
+        let warning = set.map_err(|error| Refused::setting(name, error))?;
+        if let Some(warning) = warning {
+            keep(&warning);
+        }
+        Ok(0)
     }))
 }
 
@@ -59,9 +67,8 @@ pub unsafe extern "C" fn fb_set(name: *const c_char, value: *const c_char) -> c_
 pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: size_t) -> ssize_t {
     // SAFETY: as the caller says.
     let found = unsafe { given(name) }.and_then(|name| {
-        let all = on_stack(|stack, _| stack.config().all())?;
-        let found = all.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value).ok_or(Refused::setting(name, proto::SettingError::Unknown))
+        let found = on_stack(|sockets, _| sockets.setting(name))?;
+        found.ok_or(Refused::setting(name, proto::SettingError::Unknown))
     });
     let text = found.and_then(|text| if value.is_null() && room > 0 { Err(no_string()) } else { Ok(text) });
     match text {
@@ -88,7 +95,7 @@ pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: s
 pub unsafe extern "C" fn fb_counter(name: *const c_char, value: *mut u64) -> c_int {
     // SAFETY: as the caller says.
     let found = unsafe { given(name) }.and_then(|name| {
-        let all = on_stack(|stack, _| stack.nstat())?;
+        let all = on_stack(|sockets, _| sockets.stack().nstat())?;
         let found = all.into_iter().find(|(known, _)| known == name);
         found.map(|(_, count)| count).ok_or_else(|| Refused {
             errno: Errno::ENOENT,
@@ -116,9 +123,9 @@ pub extern "C" fn fb_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-fn on_stack<R>(call: impl FnOnce(&mut proto::Stack, proto::Instant) -> R) -> Result<R, Refused> {
+fn on_stack<R>(call: impl FnOnce(&mut Sockets, proto::Instant) -> R) -> Result<R, Refused> {
     let process = current().ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
-    Ok(process.call(|sockets, now| call(sockets.stack_mut(), now)))
+    Ok(process.call(call))
 }
 
 /// A string that may be left out.
@@ -152,9 +159,13 @@ fn answer(result: Result<c_int, Refused>) -> c_int {
     returned_int(result.map_err(|refused| tell(&refused)))
 }
 
-/// Keeps the sentence for `fb_error`.
 fn tell(refused: &Refused) -> Errno {
-    let text = CString::new(refused.why.replace('\0', " ")).unwrap_or_default();
-    LAST_ERROR.with_borrow_mut(|last| *last = text);
+    keep(&refused.why);
     refused.errno
+}
+
+/// Keeps the sentence for `fb_error`.
+fn keep(sentence: &str) {
+    let text = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+    LAST_ERROR.with_borrow_mut(|last| *last = text);
 }

@@ -7,7 +7,7 @@
 use crate::errno::Errno;
 use crate::real_time::Running;
 use crate::sockets::Sockets;
-use crate::sysctl::SysctlTree;
+use crate::sysctl::{COOKIE_KEY, SysctlTree};
 use device::memory;
 use device::tun::{Tun, TunError};
 use host::paths::{self, LoadError};
@@ -17,7 +17,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Description {
     mtu: Option<usize>,
     offload: bool,
     config: Config,
+    /// What was said of settings that were taken only in part, or without effect.
+    warnings: Vec<String>,
     /// Settings that only a stack has.
     keys: Option<String>,
     /// The device's own, which has its name when the stack starts.
@@ -74,10 +76,14 @@ impl Refused {
         Refused { errno: Errno::EINVAL, why: why.to_string() }
     }
 
-    fn of(what: &str, error: &io::Error) -> Refused {
+    pub(crate) fn of(what: &str, error: &io::Error) -> Refused {
         let source = error.get_ref().and_then(|inner| inner.downcast_ref::<TunError>());
         let errno = source.map(TunError::raw_os_error).or(error.raw_os_error());
         Refused { errno: errno.map_or(Errno::EIO, Errno), why: format!("{what}{error}") }
+    }
+
+    pub(crate) fn of_cache(file: &Path, error: &io::Error) -> Refused {
+        Refused::of(&format!("cache: {}: ", file.display()), error)
     }
 }
 
@@ -135,6 +141,7 @@ impl Description {
             mtu: None,
             offload: true,
             config: Config::default(),
+            warnings: Vec::new(),
             keys: None,
             of_device: Vec::new(),
             routes: Vec::new(),
@@ -188,7 +195,14 @@ impl Description {
             self.of_device.push((name.to_owned(), value.to_owned()));
             return Ok(());
         }
-        self.config.set(name, value).map(drop).map_err(|error| Refused::setting(name, error))
+        let warning = self.config.set(name, value).map_err(|error| Refused::setting(name, error))?;
+        self.warnings.extend(warning);
+        Ok(())
+    }
+
+    /// What a person should know although nothing is refused: settings that were taken only in part, or without effect.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Opens the device and starts the stack.
@@ -253,22 +267,21 @@ impl Description {
         Ok(running)
     }
 
-    /// What the cache file remembers; nothing on the first run.
+    /// What the cache file remembers; nothing on the first run. It must be possible to replace it at the end.
     fn known_paths(&self) -> Result<Option<(Paths, Duration)>, Refused> {
         let Some(file) = &self.cache else { return Ok(None) };
-        match paths::load(file) {
-            Ok(known) => Ok(Some(known)),
-            Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(LoadError::Io(error)) => Err(Refused::of(&format!("cache: {}: ", file.display()), &error)),
+        let known = match paths::load(file) {
+            Ok(known) => Some(known),
+            Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound => None,
+            Err(LoadError::Io(error)) => return Err(Refused::of_cache(file, &error)),
             Err(LoadError::Content(error)) => {
-                Err(Refused::invalid(format!("cache: {}: {error}", file.display())))
+                return Err(Refused::invalid(format!("cache: {}: {error}", file.display())));
             }
-        }
+        };
+        paths::check_writable(file).map_err(|error| Refused::of_cache(file, &error))?;
+        Ok(known)
     }
 }
-
-/// The setting that is no row of the table.
-const COOKIE_KEY: &str = "net.ipv4.tcp_fastopen_key";
 
 fn prefix(text: &str) -> Result<(IpAddr, u8), Refused> {
     let wrong =

@@ -91,7 +91,20 @@ impl Changes {
 const SETTLED: Duration = Duration::from_millis(50);
 
 /// Settings that are no row of the engine's table, or several.
-const EXTRA: [&str; 2] = ["net.ipv4.tcp_fastopen_key", "net.ipv4.ip_local_port_range"];
+const EXTRA: [&str; 2] = [COOKIE_KEY, PORT_RANGE];
+pub(crate) const COOKIE_KEY: &str = "net.ipv4.tcp_fastopen_key";
+const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
+
+/// Linux's value of a setting that may be set, without effect (`WITHOUT_EFFECT` of the engine's table).
+fn without_effect(name: &str) -> Option<String> {
+    let value = match name {
+        "net.ipv4.tcp_adv_win_scale" => "1",
+        // SK_RMEM_MAX and SK_WMEM_MAX (include/net/sock.h), on 64 bits.
+        "net.core.rmem_default" | "net.core.wmem_default" => "212992",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
 
 impl Sockets {
     /// As [`Stack::set`]. What sockets have from settings when they are made stays with those that are there.
@@ -105,6 +118,22 @@ impl Sockets {
             self.keep_rto_bounds(now, before);
         }
         Ok(warning)
+    }
+
+    /// What [`set`](Self::set) has set, or could have; `None`: no such setting. What Linux has and does not use is as Linux begins with it.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        let stack = self.stack();
+        let config = stack.config();
+        match name {
+            COOKIE_KEY => Some(stack.fast_open_key().to_string()),
+            PORT_RANGE => Some(format!("{} {}", config.port_low, config.port_high)),
+            _ => config.get(name).or_else(|| self.setting_of_device(name)).or_else(|| without_effect(name)),
+        }
+    }
+
+    fn setting_of_device(&self, name: &str) -> Option<String> {
+        let of_device = self.stack().device_settings();
+        of_device.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     fn rto_bounds(&self) -> (Duration, Duration) {

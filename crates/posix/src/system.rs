@@ -1,6 +1,7 @@
 //! What is asked of the operating system while calls wait: its own descriptors, signals held back, a semaphore to sleep on.
 #![expect(unsafe_code, reason = "system calls and functions of libc")]
 
+pub(crate) mod inherited;
 pub(crate) mod kernel;
 pub(crate) mod masked;
 #[cfg(not(feature = "shuttle"))]

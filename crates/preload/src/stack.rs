@@ -47,8 +47,9 @@ pub(crate) fn started<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Er
     life::entered(|_| {
         ONCE.call_once(|| {
             let text = description().map(|text| text.to_string_lossy());
-            if let Err(refused) = life::start(text.as_deref()) {
-                eprintln!("libfirstbyte_preload: {}", refused.why);
+            let said = life::start(text.as_deref()).unwrap_or_else(|refused| vec![refused.why]);
+            for sentence in said {
+                eprintln!("libfirstbyte_preload: {sentence}");
             }
         });
         match life::current() {

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "check.h"
 
+enum { RTO_MAX_MS = 44 }; /* TCP_RTO_MAX_MS, which older headers of the system do not have */
+
 static void without_a_stack(void) {
   char byte;
   struct pollfd entry = {512, POLLIN, 0};
@@ -23,8 +25,9 @@ static void descriptions(void) {
   fails(fb_start("address 10.0.0.2/24; set net.ipv4.no_such 1"), ENOENT);
   unsetenv("FIRSTBYTE");
   fails(fb_start(NULL), EINVAL);
-  setenv("FIRSTBYTE", "device loopback; address 10.0.0.2/24; address fd00::2/64; profile linux", 1);
+  setenv("FIRSTBYTE", "device loopback; address 10.0.0.2/24; address fd00::2/64; profile linux; set net.core.rmem_default 1", 1);
   check(fb_start(NULL) == 0);
+  check(strstr(fb_error(), "net.core.rmem_default has no effect") != NULL);
   fails(fb_start(NULL), EALREADY);
 }
 
@@ -35,6 +38,11 @@ static void settings_and_counters(void) {
   check(fb_get("net.ipv4.tcp_fastopen", text, sizeof text) == 1 && strcmp(text, "3") == 0);
   check(fb_get("net.ipv4.tcp_congestion_control", text, 3) == 5 && strcmp(text, "cu") == 0);
   check(fb_get("net.ipv4.tcp_congestion_control", NULL, 0) == 5);
+  check(fb_get("net.ipv4.ip_local_port_range", text, sizeof text) == 11 && strcmp(text, "32768 60999") == 0);
+  check(fb_get("net.ipv4.tcp_fastopen_key", NULL, 0) == 35);
+  check(fb_get("net.ipv4.conf.lo.rp_filter", text, sizeof text) == 1 && strcmp(text, "0") == 0);
+  check(fb_set("net.ipv4.tcp_adv_win_scale", "1") == 0);
+  check(strstr(fb_error(), "net.ipv4.tcp_adv_win_scale has no effect") != NULL);
   fails(fb_set("net.ipv4.no_such", "1"), ENOENT);
   fails(fb_set("net.ipv4.tcp_syncookies", "lots"), EINVAL);
   fails(fb_set(NULL, "1"), EFAULT);
@@ -263,11 +271,39 @@ static void readiness(void) {
   check(fb_close(fd) == 0 && fb_close(epoll) == 0);
 }
 
+/* Paths are to be kept: where they cannot be is said at the start, or, if it has come to that since, at the end. */
+static void cache(void) {
+  char folder[] = "/tmp/firstbyte-errors-XXXXXX", description[200];
+  check(mkdtemp(folder) != NULL);
+  snprintf(description, sizeof description, "device loopback; address 10.0.0.2/24; cache %s/paths", folder);
+  check(fb_start(description) == 0 && fb_stop(0) == 0);
+  check(fb_start(description) == 0);
+  strcat(folder, "/paths");
+  check(unlink(folder) == 0);
+  *strrchr(folder, '/') = '\0';
+  check(rmdir(folder) == 0);
+  fails(fb_stop(0), ENOENT);
+  check(strstr(fb_error(), folder) != NULL);
+  fails(fb_start(description), ENOENT);
+  check(strstr(fb_error(), "cache: ") != NULL);
+}
+
+/* What a socket has had since it was made stays with it. */
+static void bounds_of_older_sockets(void) {
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0), before, after;
+  socklen_t len = sizeof before;
+  check(fb_getsockopt(fd, IPPROTO_TCP, RTO_MAX_MS, &before, &len) == 0);
+  check(fb_set("net.ipv4.tcp_rto_max_ms", "5000") == 0);
+  check(fb_getsockopt(fd, IPPROTO_TCP, RTO_MAX_MS, &after, &len) == 0 && after == before);
+  check(fb_close(fd) == 0);
+}
+
 int main(void) {
   handle(SIGPIPE, 0);
   without_a_stack();
   descriptions();
   settings_and_counters();
+  bounds_of_older_sockets();
   sockets();
   connecting();
   data();
@@ -280,5 +316,6 @@ int main(void) {
   readiness();
   check(fb_stop(1000) == 0);
   without_a_stack();
+  cache();
   return 0;
 }

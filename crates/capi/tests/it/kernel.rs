@@ -139,3 +139,10 @@ fn signed_connections_are_understood_by_the_kernel() {
         succeed(&mut command(program("tests/c/signed.c", Link::Shared)));
     });
 }
+
+#[test]
+fn a_device_outlives_neither_a_fork_nor_its_own_end() {
+    in_namespace(|| {
+        succeed(&mut command(program("tests/c/device.c", Link::Shared)));
+    });
+}

@@ -6,6 +6,7 @@
 use crate::description::{Description, Refused};
 use crate::errno::Errno;
 use crate::real_time::{Ended, RealProcess, Running};
+use crate::system::inherited;
 use crate::system::masked::Masked;
 use host::paths;
 use std::path::PathBuf;
@@ -65,9 +66,11 @@ pub fn is_borrowed() -> bool {
 /// Starts the stack of this process. Without a text, the environment has it (`FIRSTBYTE`). When the process ends in order, so does the
 /// stack.
 ///
+/// Returns what a person should know all the same ([`Description::warnings`]).
+///
 /// # Errors
 /// `EALREADY` if there is one; what is wrong with the text or its device.
-pub fn start(text: Option<&str>) -> Result<(), Refused> {
+pub fn start(text: Option<&str>) -> Result<Vec<String>, Refused> {
     let runs = || Refused { errno: Errno::EALREADY, why: "this process has a stack already".into() };
     let from_environment = text.is_none().then(|| std::env::var(ENVIRONMENT).ok()).flatten();
     let text = text.or(from_environment.as_deref()).ok_or_else(|| Refused {
@@ -79,8 +82,9 @@ pub fn start(text: Option<&str>) -> Result<(), Refused> {
         return Err(runs());
     }
     let running = description.start()?;
+    let warnings = description.warnings().to_vec();
     let started = Started { running, linger: description.linger, cache: description.cache };
-    install(started).map_err(|other| {
+    install(started).map(|()| warnings).map_err(|other| {
         // Two threads at once: the device is given back before the second one is told.
         other.running.stop(Duration::ZERO);
         runs()
@@ -90,33 +94,33 @@ pub fn start(text: Option<&str>) -> Result<(), Refused> {
 /// Ends the stack of this process, as [`Running::stop`] does; without `timeout`, as its description says. What it has learnt is kept.
 ///
 /// # Errors
-/// `ENETDOWN` if there is none, `ETIMEDOUT` if something had to be reset, that of its device if it had failed.
+/// `ENETDOWN` if there is none, `ETIMEDOUT` if something had to be reset, that of its device if it had failed, that of the file where
+/// what it has learnt could not be kept.
 pub fn stop(timeout: Option<Duration>) -> Result<(), Refused> {
-    // SAFETY: the pointer is null or of a leaked box.
-    let started = unsafe { CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).as_ref() };
-    let started = started.ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
+    let started = take().ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
     let ended = started.running.stop(timeout.unwrap_or(started.linger));
-    started.keep_paths();
+    let kept = started.keep_paths();
     match ended {
-        None | Some(Ended::Delivered) => Ok(()),
+        None | Some(Ended::Delivered) => kept,
         Some(Ended::TimedOut) => Err(Refused {
             errno: Errno::ETIMEDOUT,
             why: "not everything was delivered in time; what was left has been reset".into(),
         }),
-        Some(Ended::Failed(error)) => Err(Refused {
-            errno: error.raw_os_error().map_or(Errno::EIO, Errno),
-            why: format!("the device under the stack failed: {error}"),
-        }),
+        Some(Ended::Failed(error)) => Err(Refused::of("the device under the stack failed: ", &error)),
     }
 }
 
+/// The stack in use, which is so no longer.
+fn take() -> Option<&'static Started> {
+    // SAFETY: the pointer is null or of a leaked box.
+    unsafe { CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).as_ref() }
+}
+
 impl Started {
-    fn keep_paths(&self) {
-        let Some(file) = &self.cache else { return };
+    fn keep_paths(&self) -> Result<(), Refused> {
+        let Some(file) = &self.cache else { return Ok(()) };
         let paths = self.running.process().call(|sockets, now| sockets.stack().export_paths(now));
-        if let Err(error) = paths::save(file, &paths) {
-            eprintln!("libfirstbyte: {}: {error}", file.display());
-        }
+        paths::save(file, &paths).map_err(|error| Refused::of_cache(file, &error))
     }
 }
 
@@ -144,12 +148,17 @@ fn install(started: Started) -> Result<(), Started> {
 
 /// The process ends in order: what was written is still delivered.
 extern "C" fn at_exit() {
+    let Some(started) = take() else { return };
     // Nobody is left to be told what had to be reset.
-    let _ = stop(None);
+    let _ = started.running.stop(started.linger);
+    if let Err(refused) = started.keep_paths() {
+        eprintln!("libfirstbyte: {}", refused.why);
+    }
 }
 
-/// A child of fork has neither the thread of the stack nor a right to its device.
+/// A child of fork has neither the thread of the stack nor a right to its device, which the parent could not open again otherwise.
 extern "C" fn in_child() {
+    inherited::close();
     if !CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
         FORKED_FROM.store(OWNER.load(Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@ use super::{Event, RealProcess};
 use crate::errno::Errno;
 use crate::sockets::Sockets;
 use crate::sysctl::SysctlTree;
+use crate::system::inherited::Remembered;
 use device::Device;
 use host::{Clock, Phase, Pump, RealClock, Step};
 use libc::pollfd;
@@ -63,6 +64,7 @@ impl Running {
         let process = Arc::new(RealProcess::new(sockets, clock, ring));
         let timeout = Arc::new(Mutex::new(Duration::ZERO));
         let driver = Driver {
+            _remembered: device.as_fd().map(Remembered::new),
             pump: Pump::new(Arc::clone(&process), device),
             process: Arc::clone(&process),
             bell,
@@ -91,6 +93,8 @@ impl Running {
 }
 
 struct Driver<D> {
+    /// Before the pump, which has the device.
+    _remembered: Option<Remembered>,
     pump: Pump<D, RealProcess>,
     process: Arc<RealProcess>,
     bell: Arc<Event>,

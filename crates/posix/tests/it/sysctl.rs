@@ -70,3 +70,31 @@ fn counters_are_two_lines_a_group() {
         assert_eq!(values[at], "0");
     }
 }
+
+/// What can be set can be asked for.
+#[test]
+fn every_setting_can_be_read() {
+    let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    let mut stack = Stack::new(Config::linux(), ethernet, [1; 32]);
+    stack.set_device_name("tun7");
+    let mut sockets = Sockets::new(stack, 3);
+    let cases = [
+        ("net.ipv4.tcp_fastopen", "0x403", "1027"),
+        ("net.ipv4.tcp_fastopen_key", KEY, KEY),
+        ("net.ipv4.ip_local_port_range", "1000\t2000", "1000 2000"),
+        ("net.ipv4.conf.all.rp_filter", "2", "2"),
+        ("net.ipv4.conf.tun7.rp_filter", "1", "1"),
+        ("net.ipv4.tcp_adv_win_scale", "-2", "1"),
+        ("net.core.rmem_default", "1", "212992"),
+        ("net.core.wmem_default", "1", "212992"),
+    ];
+    for (name, value, shown) in cases {
+        sockets.set(Instant::ZERO, name, value).unwrap();
+        assert_eq!(sockets.setting(name).as_deref(), Some(shown), "{name}");
+    }
+    for unknown in ["net.ipv4.no_such", "net.ipv4.conf.tun8.rp_filter"] {
+        assert_eq!(sockets.setting(unknown), None);
+    }
+}
+
+const KEY: &str = "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4";
