@@ -22,8 +22,8 @@ const WRITE: Events = Events::WRITABLE.union(Events::CONNECTED).union(Events::CL
 const URGENT: Events = READ.union(Events::URGENT);
 /// What may end the wait for a handshake.
 const CONNECT: Events = Events::CONNECTED.union(Events::CLOSED);
-/// What may end the wait for the last acknowledgement.
-const DELIVER: Events = Events::SENT_ALL.union(Events::CLOSED);
+/// What may end the wait for the last acknowledgement, which the answer to a SYN with data is, too.
+const DELIVER: Events = Events::SENT_ALL.union(Events::CONNECTED).union(Events::CLOSED);
 /// What makes accepting worth another try.
 const ACCEPT: Events = Events::ACCEPTABLE.union(Events::CLOSED);
 
