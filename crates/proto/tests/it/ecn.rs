@@ -23,6 +23,19 @@ fn established(config: Config) -> (Peer, ConnId) {
     (p, id)
 }
 
+/// With SACK, and forty segments written.
+fn forty_segments(config: Config) -> (Peer, ConnId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    p.send("SEW 0 win 65535 <mss 1000,sackOK>");
+    p.expect("SAE 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 40_000));
+    (p, id)
+}
+
 /// Everything sent now: flags of ECN, ECN field.
 fn marks(p: &mut Peer) -> Vec<(Flags, Ecn)> {
     let mut all = Vec::new();
@@ -148,14 +161,7 @@ fn text_that_tells_of_a_reduction_is_acknowledged_at_once() {
 #[test]
 fn an_echo_forbids_an_undo() {
     for over in [false, true] {
-        let mut p = Peer::new(with_ecn(2).tcp_early_retrans(0));
-        let listener = p.listen();
-        p.send("SEW 0 win 65535 <mss 1000,sackOK>");
-        p.expect("SAE 0 ack 1");
-        p.now = p.now + Duration::from_millis(100);
-        p.send("A 1 ack 1 win 65535");
-        let id = p.accept(listener);
-        p.write(id, &pattern(1, 40_000));
+        let (mut p, id) = forty_segments(with_ecn(2).tcp_early_retrans(0));
         assert_eq!(marks(&mut p).len(), 10);
         p.now = p.now + Duration::from_millis(100);
         p.send("A 1 ack 1 <sack 1001:4001>");
@@ -238,14 +244,7 @@ fn an_echo_reduces_the_window_once_per_round_trip() {
 /// A loss that SACK tells is said with CWR like one that a router marks, and both in one round trip reduce once. What is retransmitted is not ECT.
 #[test]
 fn a_loss_found_by_sack_and_an_echo_reduce_once() {
-    let mut p = Peer::new(with_ecn(2));
-    let listener = p.listen();
-    p.send("SEW 0 win 65535 <mss 1000,sackOK>");
-    p.expect("SAE 0 ack 1");
-    p.now = p.now + Duration::from_millis(100);
-    p.send("A 1 ack 1 win 65535");
-    let id = p.accept(listener);
-    p.write(id, &pattern(1, 40_000));
+    let (mut p, id) = forty_segments(with_ecn(2));
     assert_eq!(marks(&mut p), [(NONE, Ecn::Ect0); 10]);
     p.now = p.now + Duration::from_millis(100);
     p.send("A 1 ack 1 win 65535 <sack 1001:4001>");

@@ -22,6 +22,16 @@ fn connect(pair: &mut Pair, socket: SocketOptions) -> ConnId {
     pair.connect(ConnectOptions { socket, fast_open: FastOpen::Auto, ..ConnectOptions::default() })
 }
 
+/// A listener and a signed connection to it: the client's end, and the server's.
+fn signed() -> (Pair, ListenerId, ConnId, ConnId) {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    (pair, listener, id, child)
+}
+
 /// Bytes both ways over a path that loses and reorders, from SYN to TIME-WAIT: every packet is signed, and rightly.
 fn exchange(seed: u64) {
     let mut random = Random(seed);
@@ -112,11 +122,7 @@ fn what_is_not_signed_as_due_is_not_answered() {
 /// A signature takes 20 bytes of every segment; a key that changes on one side ends what is understood until the other one's does.
 #[test]
 fn keys_change_under_a_connection() {
-    let mut pair = Pair::ours();
-    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
-    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
-    pair.run(200);
-    let child = pair.accept(listener).unwrap();
+    let (mut pair, _, id, child) = signed();
     // 1460, with timestamps given up for SACK.
     assert_eq!(pair.stacks[CLIENT].info(id).unwrap().snd_mss, 1440);
     let now = pair.now;
@@ -162,11 +168,7 @@ fn what_leaves_amid_a_write_is_signed_although_its_connection_ends() {
 /// A listener's reset of what it does not know is signed; one of ours that ends a connection, too.
 #[test]
 fn resets_are_signed() {
-    let mut pair = Pair::ours();
-    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
-    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
-    pair.run(200);
-    let child = pair.accept(listener).unwrap();
+    let (mut pair, listener, id, child) = signed();
     let now = pair.now;
     pair.stacks[CLIENT].abort(now, id);
     pair.run(200);
@@ -201,11 +203,7 @@ fn a_signature_that_nobody_expects_is_dropped() {
 /// A stack that takes up a signed connection need not have had a socket with a key before.
 #[test]
 fn a_signed_connection_goes_on_in_another_stack() {
-    let mut pair = Pair::ours();
-    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
-    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
-    pair.run(200);
-    let child = pair.accept(listener).unwrap();
+    let (mut pair, _, id, child) = signed();
     let now = pair.now;
     let saved = pair.stacks[SERVER].save_connection(now, child).unwrap();
     pair.stacks[SERVER] = Stack::new(Config::default(), ethernet(), [3; 32]);
@@ -223,11 +221,7 @@ fn a_signed_connection_goes_on_in_another_stack() {
 /// Nobody has a key for the tuple any more when it leaves.
 #[test]
 fn the_reset_that_ends_a_connection_is_signed_although_nobody_listens() {
-    let mut pair = Pair::ours();
-    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
-    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
-    pair.run(200);
-    let child = pair.accept(listener).unwrap();
+    let (mut pair, listener, id, child) = signed();
     let now = pair.now;
     pair.stacks[SERVER].close_listener(now, listener);
     pair.stacks[SERVER].close(now, child);
