@@ -9,7 +9,8 @@ use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};
 /// What is being merged: of each flow of a poll, the frames so far.
 #[derive(Default)]
 pub(super) struct Merger {
-    rows: Vec<Row>,
+    /// A flow is looked for in one of these only.
+    buckets: [Vec<Row>; BUCKETS],
     merged: u64,
 }
 
@@ -36,9 +37,12 @@ struct Layout {
     header_len: usize,
     text_len: usize,
     seq: u32,
+    /// By the ports, where Linux takes the card's hash of the flow.
+    bucket: usize,
 }
 
-/// Flows that are merged at the same time (`MAX_GRO_SKBS` of each bucket).
+/// Linux's `GRO_HASH_BUCKETS`, and the flows of one that are merged at the same time (`MAX_GRO_SKBS`).
+const BUCKETS: usize = 8;
 const ROWS_MAX: usize = 8;
 /// A packet's length has sixteen bits.
 const LENGTH_MAX: usize = 65_535;
@@ -57,28 +61,33 @@ impl Merger {
             self.flush(out);
             return out.push(frame.into_received());
         };
-        if let Some(index) = self.rows.iter().position(|row| row.is_of_flow(&frame.bytes, layout)) {
-            let row = &mut self.rows[index];
+        let rows = &mut self.buckets[layout.bucket];
+        if let Some(index) = rows.iter().position(|row| row.is_of_flow(&frame.bytes, layout)) {
+            let row = &mut rows[index];
             if row.takes(&frame.bytes, layout) {
                 self.merged += 1;
                 row.append(&frame.bytes, layout);
                 if row.is_full(layout) {
-                    out.push(self.rows.remove(index).into_packet());
+                    out.push(rows.remove(index).into_packet());
                 }
                 return;
             }
-            out.push(self.rows.remove(index).into_packet());
+            out.push(rows.remove(index).into_packet());
         }
         let is_plain = frame.bytes[layout.ip_len + 13] == ACK && layout.text_len > 0;
-        if !is_plain || self.rows.len() >= ROWS_MAX {
+        if !is_plain {
             return out.push(frame.into_received());
         }
-        self.rows.push(Row::begin(frame, layout));
+        if rows.len() == ROWS_MAX {
+            // The oldest makes room (`gro_flush_oldest`).
+            out.push(rows.remove(0).into_packet());
+        }
+        rows.push(Row::begin(frame, layout));
     }
 
     /// A poll is over: everything goes on.
     pub(super) fn flush(&mut self, out: &mut Merged) {
-        out.extend(self.rows.drain(..).map(Row::into_packet));
+        out.extend(self.buckets.iter_mut().flat_map(|rows| rows.drain(..)).map(Row::into_packet));
     }
 }
 
@@ -105,6 +114,7 @@ impl Layout {
             header_len,
             text_len,
             seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
+            bucket: usize::from(tcp[1] ^ tcp[3]) % BUCKETS,
         })
     }
 
@@ -183,8 +193,12 @@ mod tests {
     use wire::{Addr, Flags, SeqNum, protocol};
 
     fn frame(seq: u32, len: usize, flags: Flags) -> Traveller {
+        frame_of(5000, seq, len, flags)
+    }
+
+    fn frame_of(port: u16, seq: u32, len: usize, flags: Flags) -> Traveller {
         let addr = |last| Addr::from(core::net::IpAddr::from([192, 0, 2, last]));
-        let mut tcp = TcpHeader::new(80, 5000);
+        let mut tcp = TcpHeader::new(80, port);
         (tcp.seq, tcp.flags, tcp.window) = (SeqNum(seq), flags, 1000);
         let ip = IpHeader::new(addr(1), addr(2), protocol::TCP);
         Traveller::new(PacketId(1), wire::build_tcp_packet(&ip, &tcp, &vec![7; len]))
@@ -228,6 +242,21 @@ mod tests {
         assert!(flushed(&mut merger).is_empty());
         assert_eq!(lengths(&taken(&mut merger, frame(0, 0, Flags::ACK))), [(0, 0)]);
         assert_eq!(lengths(&taken(&mut merger, frame(0, 0, Flags::SYN))), [(0, 0)]);
+    }
+
+    /// 64 flows whose ports differ, then as many again: each bucket holds eight, so that all are merged. A ninth flow of a bucket sends the
+    /// oldest of it on.
+    #[test]
+    fn sixty_four_flows_are_merged_at_once_and_a_full_bucket_sends_its_oldest_on() {
+        let mut merger = Merger::default();
+        for number in 0..2 {
+            for port in 0..64 {
+                assert!(taken(&mut merger, frame_of(port, number * 1000, 1000, Flags::ACK)).is_empty());
+            }
+        }
+        let out = taken(&mut merger, frame_of(64, 0, 1000, Flags::ACK));
+        assert_eq!(lengths(&out), [(2000, 1000)], "port 0 is of that bucket, too");
+        assert_eq!((flushed(&mut merger).len(), merger.merged()), (64, 64));
     }
 
     #[test]
