@@ -3,7 +3,7 @@
 use crate::peer::*;
 use core::time::Duration;
 use proto::*;
-use wire::{Icmp, IcmpError, IpHeader};
+use wire::{Ecn, Icmp, IcmpError, IpHeader};
 
 /// An error about `packet`, from the peer's address.
 pub(crate) fn error_about(p: &mut Peer, packet: &[u8], error: IcmpError) {
@@ -285,6 +285,29 @@ fn echo_requests_are_answered_within_the_limit() {
     assert!((10..30).contains(&answered), "{answered}");
     config.set("firstbyte.icmp_echo", "0").unwrap();
     assert!(echo(&mut Peer::new(config), b"").is_none());
+}
+
+/// Linux's `icmp_reply` and `icmpv6_echo_reply`, watched by `ping -Q`: the byte comes back as it came, with a mark of congestion too.
+#[test]
+fn an_echo_reply_has_the_traffic_class_of_its_request() {
+    for mut p in [Peer::ours(), Peer::ours().v6()] {
+        for (dscp, ecn) in [
+            (0, Ecn::NotEct),
+            (10, Ecn::NotEct),
+            (10, Ecn::Ect1),
+            (10, Ecn::Ect0),
+            (10, Ecn::Ce),
+            (63, Ecn::Ce),
+        ] {
+            let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), wire::protocol::ICMP);
+            let ip = IpHeader { dscp, ecn, ..ip };
+            let request =
+                wire::build_icmp_packet(&ip, &Icmp::EchoRequest { ident: 7, seq: 9, data: b"ping" });
+            p.stack.handle_packet(p.now, RxPacket::new(request));
+            let (reply, _) = IpHeader::parse(&p.take_packet().unwrap()).unwrap();
+            assert_eq!((reply.dscp, reply.ecn), (dscp, ecn));
+        }
+    }
 }
 
 /// What ICMP told of the path is forgotten while the window is less than a larger segment, and nothing is in flight: that one goes all the same.

@@ -359,7 +359,7 @@ fn echoes_come_and_are_expected() {
     holds(
         "+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 7\n+.1 < icmp type_8 code_0 id 9\n+0 > icmp type_0 id 9",
     );
-    holds("+0 < [tos 0x04] icmp echo_request\n+0 > [tos 0x0,ttl 64] icmp echo_reply");
+    holds("+0 < [tos 0x04] icmp echo_request\n+0 > [tos 0x4,ttl 64] icmp echo_reply");
     fails("+0 < icmp echo_request\n+0 > [tos 0x04] icmp echo_reply", "> [tos 0x0] icmp echo_reply");
     fails("+0 < icmp echo_request\n+0 > [ttl 3] icmp echo_reply", "> [ttl 64] icmp echo_reply");
     fails("+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 8", "the ICMP message at 0.01 s differs");

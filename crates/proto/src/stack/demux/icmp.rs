@@ -79,7 +79,10 @@ impl Stack {
         let mut body = vec![0; reply.emit_len()];
         reply.emit(request.dst, request.src, &mut body);
         let hop_limit = self.shared.config.hop_limit();
-        let ip = IpHeader { hop_limit, ..IpHeader::new(request.dst, request.src, request.protocol) };
+        // All eight bits are the request's, ECN's too (RFC 1349 §5.1, Linux).
+        let (dscp, ecn) = (request.dscp, request.ecn);
+        let ip =
+            IpHeader { hop_limit, dscp, ecn, ..IpHeader::new(request.dst, request.src, request.protocol) };
         let mut header = [0; 40];
         ip.emit(body.len(), &mut header);
         match self.replies.push() {
