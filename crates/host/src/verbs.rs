@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 use core::task::{Context, Poll};
 use proto::{
     AcceptError, CloseReason, ConnId, ConnectError, ConnectOptions, ConnectionInfo, EarlyData, Events,
-    ListenError, ListenOptions, ListenerId, ListenerInfo, OptionError, Outcome, ReadError, SocketId,
+    Instant, ListenError, ListenOptions, ListenerId, ListenerInfo, OptionError, Outcome, ReadError, SocketId,
     SocketOption, SocketOptions, State, UrgentError, WriteError, WriteFlags,
 };
 use std::io::IoSlice;
@@ -56,7 +56,7 @@ impl<C: Clock> Host<C> {
     ) -> Poll<Result<(ConnId, SocketAddr), Error<AcceptError>>> {
         self.consult(|shared, now, woken| match shared.accept(now, id) {
             Err(Error::Stack(AcceptError::Blocked)) => {
-                shared.park(SocketId::Listener(id), ACCEPT, cx, woken);
+                shared.park(now, SocketId::Listener(id), ACCEPT, cx, woken);
                 Poll::Pending
             }
             done => Poll::Ready(done),
@@ -102,7 +102,7 @@ impl<C: Clock> Host<C> {
     /// # Errors
     /// Why the connection ended instead.
     pub fn poll_connected(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<(), Error<CloseReason>>> {
-        self.consult(|shared, _, woken| {
+        self.consult(|shared, now, woken| {
             shared.ensure_running()?;
             match shared.stack.close_reason(id) {
                 None | Some(CloseReason::Finished) => {}
@@ -110,7 +110,7 @@ impl<C: Clock> Host<C> {
             }
             match shared.stack.state(id) {
                 Some(State::SynSent) => {
-                    shared.park(SocketId::Connection(id), CONNECT, cx, woken);
+                    shared.park(now, SocketId::Connection(id), CONNECT, cx, woken);
                     Poll::Pending
                 }
                 Some(_) => Poll::Ready(Ok(())),
@@ -150,7 +150,7 @@ impl<C: Clock> Host<C> {
 
     /// Waits until everything written (and a FIN, if queued) has been acknowledged, or the connection ended.
     pub fn poll_delivered(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<(), Error<WriteError>>> {
-        self.consult(|shared, _, woken| {
+        self.consult(|shared, now, woken| {
             if let Some(reason) = shared.stack.close_reason(id)
                 && reason != CloseReason::Finished
             {
@@ -159,7 +159,7 @@ impl<C: Clock> Host<C> {
             match shared.stack.is_delivered(id) {
                 None => Poll::Ready(Err(shared.write_error(WriteError::NotFound))),
                 Some(false) => {
-                    shared.park(SocketId::Connection(id), DELIVER, cx, woken);
+                    shared.park(now, SocketId::Connection(id), DELIVER, cx, woken);
                     Poll::Pending
                 }
                 Some(true) => Poll::Ready(Ok(())),
@@ -242,9 +242,9 @@ impl<C: Clock> Host<C> {
 
     /// As [`try_read_urgent`](Self::try_read_urgent), and waits for one that was told of and for one that was not.
     pub fn poll_read_urgent(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<u8, Error<UrgentError>>> {
-        self.consult(|shared, _, woken| match shared.await_urgent(id) {
+        self.consult(|shared, now, woken| match shared.await_urgent(id) {
             Err(Error::Stack(UrgentError::Blocked)) => {
-                shared.park(SocketId::Connection(id), URGENT, cx, woken);
+                shared.park(now, SocketId::Connection(id), URGENT, cx, woken);
                 Poll::Pending
             }
             done => Poll::Ready(done),
@@ -260,11 +260,11 @@ impl<C: Clock> Host<C> {
         &self,
         cx: &mut Context<'_>,
         id: ConnId,
-        read: impl FnOnce(&mut Shared, proto::Instant) -> Result<R, ReadError>,
+        read: impl FnOnce(&mut Shared, Instant) -> Result<R, ReadError>,
     ) -> Poll<Result<R, Error<ReadError>>> {
         self.consult(|shared, now, woken| match read(shared, now) {
             Err(ReadError::Blocked) => {
-                shared.park(SocketId::Connection(id), READ, cx, woken);
+                shared.park(now, SocketId::Connection(id), READ, cx, woken);
                 Poll::Pending
             }
             done => Poll::Ready(done.map_err(|error| shared.read_error(error))),
@@ -363,11 +363,11 @@ impl<C: Clock> Host<C> {
         &self,
         cx: &mut Context<'_>,
         id: ConnId,
-        write: impl FnOnce(&mut Shared, proto::Instant) -> Result<R, WriteError>,
+        write: impl FnOnce(&mut Shared, Instant) -> Result<R, WriteError>,
     ) -> Poll<Result<R, Error<WriteError>>> {
         self.consult(|shared, now, woken| match write(shared, now) {
             Err(WriteError::Blocked) => {
-                shared.park(SocketId::Connection(id), WRITE, cx, woken);
+                shared.park(now, SocketId::Connection(id), WRITE, cx, woken);
                 Poll::Pending
             }
             done => Poll::Ready(done.map_err(|error| shared.write_error(error))),
@@ -418,19 +418,22 @@ impl<C: Clock> Host<C> {
 }
 
 impl Shared {
-    fn accept(
-        &mut self,
-        now: proto::Instant,
-        id: ListenerId,
-    ) -> Result<(ConnId, SocketAddr), Error<AcceptError>> {
+    fn accept(&mut self, now: Instant, id: ListenerId) -> Result<(ConnId, SocketAddr), Error<AcceptError>> {
         self.ensure_running()?;
         let (connection, peer) = self.stack.accept(now, id).map_err(Error::Stack)?;
         self.connections.insert(connection);
         Ok((connection, peer))
     }
 
-    fn park(&mut self, socket: SocketId, interest: Events, cx: &Context<'_>, woken: &mut Woken) {
-        self.waiters.register(socket, interest, cx.waker(), woken);
+    fn park(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        interest: Events,
+        cx: &Context<'_>,
+        woken: &mut Woken,
+    ) {
+        self.waiters.register(now, socket, interest, cx.waker(), woken);
     }
 
     fn read_urgent(&mut self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {

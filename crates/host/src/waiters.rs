@@ -1,16 +1,21 @@
 //! Who waits for what: wakers by socket and by the events that make trying again worthwhile.
 //!
-//! A waiter is registered under the lock that just said "would block", and is taken out when it is woken, so
-//! nothing is lost and an idle registry holds only what really waits. Several tasks may wait on one socket
+//! A waiter is registered under the lock that just said "would block", and is taken out when that
+//! happens, so nothing is lost and an idle registry holds only what really waits. Several tasks may wait on one socket
 //! (two halves of a split stream, many acceptors); all whose interest matches are woken.
-use proto::{Events, SocketId};
+use core::time::Duration;
+use proto::{Events, Instant, SocketId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::task::Waker;
 
-/// The most waiters of one socket. One more displaces the oldest, which is woken and registers anew if it still
-/// cares: wakers of futures that were dropped cannot pile up.
-pub(crate) const WAITERS_MAX: usize = 1024;
+/// From so many waiters of one socket on, all are asked: woken, to register anew if they still care. Who was asked and did not is
+/// forgotten the next time, so that wakers of futures that were dropped cannot pile up.
+const ASKED_FROM: usize = 1024;
+
+/// The least time between two rounds of asking. Without it more than [`ASKED_FROM`] waiters that do care, and come back as slowly as
+/// a runtime with much to do polls them, would ask one another for ever.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// Wakers collected under the lock, to be woken after it is released.
 pub(crate) type Woken = SmallVec<[Waker; 4]>;
@@ -19,25 +24,43 @@ pub(crate) type Woken = SmallVec<[Waker; 4]>;
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     sockets: HashMap<SocketId, SmallVec<[Waiter; 2]>>,
+    /// When waiters of any socket were asked last.
+    asked_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     interest: Events,
     waker: Waker,
+    /// It was woken, and has not come back.
+    asked: bool,
 }
 
 impl Waiters {
     /// Wakes `waker` at the next event of `socket` that `interest` contains. Registering twice is once.
-    pub(crate) fn register(&mut self, socket: SocketId, interest: Events, waker: &Waker, woken: &mut Woken) {
+    pub(crate) fn register(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        interest: Events,
+        waker: &Waker,
+        woken: &mut Woken,
+    ) {
         let waiters = self.sockets.entry(socket).or_default();
-        if waiters.iter().any(|w| w.interest == interest && w.waker.will_wake(waker)) {
+        let is_same = |w: &&mut Waiter| w.interest == interest && w.waker.will_wake(waker);
+        if let Some(waiter) = waiters.iter_mut().find(is_same) {
+            waiter.asked = false;
             return;
         }
-        if waiters.len() >= WAITERS_MAX {
-            woken.push(waiters.remove(0).waker);
+        if waiters.len() >= ASKED_FROM && self.asked_at.is_none_or(|at| now.since(at) >= ASKED_EVERY) {
+            self.asked_at = Some(now);
+            waiters.retain(|waiter| !waiter.asked);
+            for waiter in waiters.iter_mut() {
+                waiter.asked = true;
+                woken.push(waiter.waker.clone());
+            }
         }
-        waiters.push(Waiter { interest, waker: waker.clone() });
+        waiters.push(Waiter { interest, waker: waker.clone(), asked: false });
     }
 
     /// Takes out everyone who waits for one of `events`.

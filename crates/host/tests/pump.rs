@@ -188,15 +188,55 @@ fn every_task_that_waits_is_woken() {
 fn wakers_of_dropped_futures_do_not_pile_up() {
     let mut pair = Pair::new();
     let (_, server) = pair.connected();
-    let (oldest, count) = waker();
-    assert!(pair.server.host.poll_readable(&mut Context::from_waker(&oldest), server).is_pending());
-    let others: Vec<_> = (0..2000).map(|_| waker()).collect();
-    for (waker, _) in &others {
-        assert!(pair.server.host.poll_readable(&mut Context::from_waker(waker), server).is_pending());
+    let readable = |waker: &Waker| pair.server.host.poll_readable(&mut Context::from_waker(waker), server);
+    let (live, count) = waker();
+    let mut asked = 0;
+    let mut dropped = Vec::new();
+    // Each of a hundred seconds has a thousand futures that are dropped.
+    for _ in 0..100 {
+        assert!(readable(&live).is_pending());
+        for _ in 0..1000 {
+            let (waker, count) = waker();
+            assert!(readable(&waker).is_pending());
+            dropped.push(count);
+        }
+        asked += count.take();
+        pair.clock.advance(Duration::from_secs(1));
     }
-    assert_eq!(count.take(), 1);
-    let held = others.iter().filter(|(_, count)| Arc::strong_count(count) > 2).count();
-    assert_eq!(held, 1024);
+    let held = dropped.iter().filter(|count| Arc::strong_count(count) > 1).count();
+    // The live one comes back in time, each second.
+    assert_eq!((held, asked), (2000, 99));
+}
+
+/// However many really wait: they do not wake one another for ever, and all are told of what they wait for.
+#[test]
+fn thousands_may_accept_from_one_listener() {
+    let mut pair = Pair::new();
+    let listener = pair.server.listen(ListenOptions::default());
+    let acceptors: Vec<_> = (0..3000).map(|_| waker()).collect();
+    // As a runtime polls them, from its queue: all at the start, then whoever was woken.
+    let mut queue: VecDeque<usize> = (0..acceptors.len()).collect();
+    let (mut polls, mut accepted) = (Vec::new(), 0);
+    for _ in 0..4 {
+        let mut polled = 0;
+        while let Some(next) = queue.pop_front() {
+            polled += 1;
+            assert!(polled < 100_000, "they wake one another for ever");
+            let mut cx = Context::from_waker(&acceptors[next].0);
+            while pair.server.host.poll_accept(&mut cx, listener).is_ready() {
+                accepted += 1;
+            }
+            queue.extend((0..acceptors.len()).filter(|&other| acceptors[other].1.take() > 0));
+        }
+        polls.push(polled);
+        pair.clock.advance(Duration::from_millis(500));
+        pair.client.connect(ConnectOptions::default());
+        pair.settle();
+        queue.extend((0..acceptors.len()).filter(|&other| acceptors[other].1.take() > 0));
+        assert_eq!(queue.len(), acceptors.len());
+    }
+    // Once a second the first 1,024 are asked.
+    assert_eq!((polls, accepted), (vec![4024, 3000, 4024, 3000], 3));
 }
 
 #[test]
