@@ -371,8 +371,9 @@ fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
         Some("cwnd") => LimitedBy::Congestion,
         Some("rwnd") => LimitedBy::Receiver,
         Some("sndbuf") => LimitedBy::SendBuffer,
+        Some("device") => LimitedBy::Device,
         Some("app") => LimitedBy::Application,
-        _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf or app".into()),
+        _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf, device or app".into()),
     })
 }
 

@@ -89,6 +89,7 @@ fn limit(by: LimitedBy) -> &'static str {
         LimitedBy::SendBuffer => "sndbuf",
         LimitedBy::Congestion => "cwnd",
         LimitedBy::Receiver => "rwnd",
+        LimitedBy::Device => "device",
     }
 }
 

@@ -112,5 +112,6 @@ fn limit(by: LimitedBy) -> &'static str {
         LimitedBy::SendBuffer => "the send buffer",
         LimitedBy::Congestion => "cwnd",
         LimitedBy::Receiver => "the receiver (window full)",
+        LimitedBy::Device => "queues below the stack",
     }
 }

@@ -10,6 +10,38 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
+/// A connection of which enough waits in a card of its own host: Linux's `tcp_chrono` books that as busy and as neither of its limits, and the
+/// application wrote enough. The windows are looked at first, as Linux does; a small segment that Nagle's algorithm keeps is the application's.
+#[test]
+fn queues_below_the_stack_are_told_from_the_application() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.write(id, &pattern(1, 12_000));
+    assert!(p.stack.poll_transmit(p.now).is_some());
+    p.stack.hold_back(p.now, id, true);
+    p.expect_nothing();
+    let device = |p: &Peer| p.stack.info(id).unwrap().limits.device_limited(p.now).as_millis();
+    assert_eq!(times(&p, id).0, LimitedBy::Device);
+    pass(&mut p, 10);
+    assert_eq!((times(&p, id), device(&p)), ((LimitedBy::Device, [10, 0, 0, 0, 0]), 10));
+    p.stack.hold_back(p.now, id, false);
+    p.expect_range(1001..10001);
+    assert_eq!(times(&p, id).0, LimitedBy::Congestion);
+    p.stack.hold_back(p.now, id, true);
+    pass(&mut p, 20);
+    assert_eq!((times(&p, id), device(&p)), ((LimitedBy::Congestion, [30, 0, 0, 20, 0]), 10));
+    p.stack.hold_back(p.now, id, false);
+    p.send("A 1 ack 10001 win 65535");
+    p.expect_range(10001..12001);
+    p.write(id, &pattern(12_001, 500));
+    p.expect("PA 12001:12501 ack 1");
+    p.stack.hold_back(p.now, id, true);
+    p.write(id, &pattern(12_501, 500));
+    p.expect_nothing();
+    assert_eq!(times(&p, id).0, LimitedBy::Application);
+}
+
 /// Kind now, then busy, receiver, send buffer, congestion window, application, in ms.
 fn times(p: &Peer, id: ConnId) -> (LimitedBy, [u128; 5]) {
     let limits = p.stack.info(id).unwrap().limits;

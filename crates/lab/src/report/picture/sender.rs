@@ -10,12 +10,13 @@ use core::net::SocketAddr;
 use proto::{Instant, LimitedBy, TraceEvent, Traced};
 
 /// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
-const WAITS: [(LimitedBy, &str, &str); 6] = [
+const WAITS: [(LimitedBy, &str, &str); 7] = [
     (LimitedBy::Idle, "idle", "idle: all is acknowledged"),
     (LimitedBy::Application, "app", "app: all the program wrote is sent"),
     (LimitedBy::SendBuffer, "sndbuf", "sndbuf: the send buffer is full"),
     (LimitedBy::Receiver, "rwnd", "rwnd: the receiver's window"),
     (LimitedBy::Congestion, "cwnd", "cwnd: the congestion window"),
+    (LimitedBy::Device, "device", "device: queues of its own host"),
     (LimitedBy::Handshake, "opening", "opening: the handshake"),
 ];
 

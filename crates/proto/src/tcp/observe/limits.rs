@@ -24,10 +24,12 @@ pub enum LimitedBy {
     Congestion,
     /// The window the peer offers.
     Receiver,
+    /// Queues of the host below the stack, in which enough of the connection waits ([`Stack::hold_back`](crate::Stack::hold_back)).
+    Device,
 }
 
-/// Kinds that are timed one by one: send buffer, congestion window, receiver.
-const TIMED: usize = 3;
+/// Kinds that are timed one by one: send buffer, congestion window, receiver, queues below.
+const TIMED: usize = 4;
 
 fn timed(by: LimitedBy) -> Option<usize> {
     match by {
@@ -35,6 +37,7 @@ fn timed(by: LimitedBy) -> Option<usize> {
         LimitedBy::SendBuffer => Some(0),
         LimitedBy::Congestion => Some(1),
         LimitedBy::Receiver => Some(2),
+        LimitedBy::Device => Some(3),
     }
 }
 
@@ -108,10 +111,16 @@ impl SenderLimits {
         self.time_of(LimitedBy::Congestion, now)
     }
 
-    /// Time since the handshake in which none of the three did: the application could have sent more.
+    /// Time in which queues of the host below held data back. Linux, where those are its small queues, counts it as busy and no more.
+    pub fn device_limited(&self, now: Instant) -> Duration {
+        self.time_of(LimitedBy::Device, now)
+    }
+
+    /// Time since the handshake in which none of these did: the application could have sent more.
     pub fn app_limited(&self, now: Instant) -> Duration {
         let open = self.established_at.map_or(Duration::ZERO, |at| now.since(at));
-        open.saturating_sub(self.rwnd_limited(now) + self.sndbuf_limited(now) + self.cwnd_limited(now))
+        let sending = self.cwnd_limited(now) + self.device_limited(now);
+        open.saturating_sub(self.rwnd_limited(now) + self.sndbuf_limited(now) + sending)
     }
 
     fn time_of(&self, by: LimitedBy, now: Instant) -> Duration {

@@ -78,10 +78,14 @@ impl Connection {
         }
         let segment = u32::from(self.segment_max());
         let next = if unsent == 0 { segment } else { unsent.min(segment) };
+        let small = if unsent < segment { unsent } else { 0 };
+        let waits = if unsent == 0 { self.recovery.resending_waits() } else { self.small_may_go(small) };
         if self.timers.is_set(Timer::Pace) || self.congestion_window().saturating_sub(self.pipe()) < next {
             LimitedBy::Congestion
         } else if self.snd.wnd.saturating_sub(self.snd.flight_size()) < next {
             LimitedBy::Receiver
+        } else if waits && self.is_held_back() {
+            LimitedBy::Device
         } else if unsent == 0 {
             LimitedBy::SendBuffer
         } else {

@@ -29,16 +29,21 @@ impl Connection {
 
     /// Is the gate open? If not, its timer is set.
     pub(in crate::tcp) fn pacing_allows(&mut self, cx: &Context) -> bool {
-        let pacer = self.special.as_ref().map(|special| &special.pacer);
-        if pacer.is_some_and(|pacer| pacer.is_held) && self.snd.flight_size() > 0 {
+        if self.is_held_back() {
             return false;
         }
+        let pacer = self.special.as_ref().map(|special| &special.pacer);
         let Some(at) = pacer.and_then(|pacer| pacer.closed_until(cx.now)) else { return true };
         if self.pacing_rate(&cx.config).is_none() {
             return true;
         }
         self.timers.set(Timer::Pace, at);
         false
+    }
+
+    /// Is the gate closed because of what waits below the stack?
+    pub(in crate::tcp) fn is_held_back(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.pacer.is_held) && self.snd.flight_size() > 0
     }
 
     /// Closes the gate for as long as something is in flight, or opens it again.
