@@ -154,7 +154,7 @@ async fn serve(
     let log = Arc::new(Log::new(args.json, args.quiet));
     let (stop, stopped) = watch::channel(false);
     let (alive, all_gone) = mpsc::channel(1);
-    let task = Task { log: log.clone(), stopped, _alive: alive };
+    let task = Task { log: log.clone(), stopped, crowded: watch::channel(false).1, _alive: alive };
     let mut places = Vec::new();
     for own in &running.addresses {
         let http = listen(&running.net, &args, SocketAddr::new(own.addr, args.port)).await?;
@@ -234,6 +234,8 @@ struct Task {
     log: Arc<Log>,
     /// True once no new requests are wanted.
     stopped: watch::Receiver<bool>,
+    /// True while every place of its listener is taken.
+    crowded: watch::Receiver<bool>,
     /// Dropped with the task.
     _alive: mpsc::Sender<()>,
 }
@@ -243,6 +245,14 @@ impl Task {
     async fn stopped(&mut self) {
         // An error means that the server is gone already.
         let _ = self.stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Waits until every place is taken.
+    async fn crowded(&mut self) {
+        if self.crowded.wait_for(|crowded| *crowded).await.is_err() {
+            // Nobody is accepted any more.
+            std::future::pending().await
+        }
     }
 }
 
@@ -254,10 +264,12 @@ async fn accept<F: Future<Output = ()> + 'static + Send>(
     each: impl Fn(TcpStream, SocketAddr, Task) -> F,
 ) {
     let places = Arc::new(Semaphore::new(most as usize));
+    let crowd = watch::Sender::new(false);
+    task.crowded = crowd.subscribe();
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = accept_one(&listener, &places) => accepted,
+            accepted = accept_one(&listener, &places, &crowd) => accepted,
             () = task.stopped() => return,
         };
         // Only a stack that has ended refuses; `until_stopped` says why.
@@ -275,8 +287,11 @@ async fn accept<F: Future<Output = ()> + 'static + Send>(
 async fn accept_one(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
+    crowd: &watch::Sender<bool>,
 ) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
+    crowd.send_replace(places.available_permits() == 0);
     let place = places.clone().acquire_owned().await.ok()?;
+    crowd.send_replace(false);
     let (stream, peer) = listener.accept().await.ok()?;
     Some((place, stream, peer))
 }

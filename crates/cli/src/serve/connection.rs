@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// What handles HTTP connections.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl HttpServer {
         }
         tokio::select! {
             biased;
-            () = finish(&mut stream) => {}
+            () = finish(&mut stream, task.clone()) => {}
             // The stack delivers the rest.
             () = task.stopped() => {}
         }
@@ -90,18 +90,32 @@ impl HttpServer {
 }
 
 /// Sends the FIN, and waits for the peer's and for all acknowledgements. What the peer still sends is taken and forgotten:
-/// dropping the stream with it unread would reset the connection, and the reply might be lost with it.
-async fn finish(stream: &mut TcpStream) {
+/// dropping the stream with it unread would reset the connection, and the reply might be lost with it. A peer that has received all and does
+/// not close keeps its place only as long as nobody else needs it, as with nginx, which closes those that linger first when it has no
+/// connections left.
+async fn finish(stream: &mut TcpStream, mut task: Task) {
     if stream.shutdown().await.is_err() {
         return;
     }
+    let stream = &*stream;
     let drained = async {
         let mut rest = [0; 4096];
-        while stream.read(&mut rest).await.is_ok_and(|len| len > 0) {}
+        while stream.readable().await.is_ok() && stream.try_read(&mut rest).is_ok_and(|len| len > 0) {}
         stream.delivered().await
     };
-    // Either way the connection is let go of now.
-    let _ = tokio::time::timeout(LINGER, drained).await;
+    let given_up = async {
+        stream.delivered().await?;
+        task.crowded().await;
+        Ok(())
+    };
+    let ended = async {
+        tokio::select! {
+            ended = drained => ended,
+            ended = given_up => ended,
+        }
+    };
+    // Any way the connection is let go of now.
+    let _ = tokio::time::timeout(LINGER, ended).await;
 }
 
 /// A stream that remembers whether what was read last may be a replay.

@@ -205,6 +205,22 @@ fn no_more_connections_are_served_at_once_than_said() {
     });
 }
 
+/// Who has the whole reply and does not close keeps his place only as long as nobody else needs it.
+#[test]
+fn a_client_that_does_not_close_makes_room_for_the_next() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--max-connections", "1"]);
+        let mut lingering = connect();
+        ask(&mut lingering, PLAIN);
+        assert!(rest(&mut lingering).starts_with("HTTP/1.1 200 "));
+        let mut second = connect();
+        second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        ask(&mut second, PLAIN);
+        assert!(rest(&mut second).starts_with("HTTP/1.1 200 "));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
 /// Whoever reaches it may change routes: neither the socket nor its folder is for others.
 #[test]
 fn only_its_user_reaches_the_control_socket() {
