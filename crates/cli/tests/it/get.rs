@@ -1,8 +1,9 @@
 //! `firstbyte get` against servers on the kernel's TCP, and against our own.
-use crate::{Server, run, stderr, stdout};
+use crate::{Server, firstbyte, run, stderr, stdout};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Stdio;
 
 /// The kernel's end of the device that `get` makes.
 const KERNEL: &str = "10.78.0.1:8080";
@@ -267,5 +268,31 @@ fn a_trace_tells_what_happens_inside() {
         for part in [" state SynSent -> Established", " out [S] seq ", " in  [S.] seq ", " srtt "] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    });
+}
+
+/// What an interrupted visit learnt of its path is kept: the next one begins with the cookie.
+#[test]
+fn an_interrupted_visit_leaves_its_cookie() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
+        let cache = std::env::temp_dir().join(format!("firstbyte-interrupted-{}", std::process::id()));
+        let path = cache.to_str().unwrap();
+        let listener = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
+        let url = format!("http://{KERNEL}/");
+        let mut visitor =
+            firstbyte().args(["get", &url, "--cache", path]).stderr(Stdio::piped()).spawn().unwrap();
+        // It waits for a reply.
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+        let pid = rustix::process::Pid::from_child(&visitor);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert_eq!(crate::wait(&mut visitor), Some(1));
+        let kept = std::fs::read_to_string(&cache).unwrap();
+        assert!(kept.contains(" cookie ") && kept.contains(" rtt "), "{kept}");
+        drop((stream, listener));
+        kernel_server("hello");
+        assert_eq!(outcomes(&report(&[&url, "--cache", path])), ["accepted"]);
+        std::fs::remove_file(cache).unwrap();
     });
 }
