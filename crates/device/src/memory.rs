@@ -56,7 +56,8 @@ pub fn loopback(capabilities: Capabilities) -> MemoryDevice {
     MemoryDevice { own: Arc::clone(&end), peer: end, stats: Stats::default() }
 }
 
-/// One end of a [`pair`].
+/// One end of a [`pair`]. What [`set_notify`](Device::set_notify) sets is called when packets have come, when there is room again after a
+/// send that left packets, and when the other end is dropped. It runs in the other end's thread with no lock held, and must not block.
 pub struct MemoryDevice {
     own: Arc<End>,
     peer: Arc<End>,
@@ -91,13 +92,6 @@ impl MemoryDevice {
     pub fn with_backlog(self, packets: u32) -> MemoryDevice {
         self.own.backlog.store(packets, Relaxed);
         self
-    }
-
-    /// Sets what is called when packets have come, when there is room again after a send that left packets, and when the
-    /// other end is dropped. It runs in the other end's thread with no lock held, and must not block. It replaces the one set
-    /// before.
-    pub fn set_notify(&self, notify: Box<dyn Fn() + Send + Sync>) {
-        *lock(&self.own.notify) = Some(Arc::from(notify));
     }
 
     /// Packets that wait to be received here.

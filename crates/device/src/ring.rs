@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 /// Packets up to this length are worth a copy.
 pub const SMALL: usize = 512;
-/// Bytes of a block of copies.
-const BLOCK: usize = 16 * 1024;
 
 /// So many of the buffers lent last are looked at first: one of them that is free again is still in the caches.
 const RECENT: usize = 4;
@@ -15,8 +13,6 @@ const RECENT: usize = 4;
 pub struct Ring {
     /// Oldest first.
     lent: VecDeque<Bytes>,
-    /// The rest of a block for copies; its bytes mean nothing.
-    block: BytesMut,
     buffer_len: usize,
     most: usize,
 }
@@ -24,7 +20,7 @@ pub struct Ring {
 impl Ring {
     /// An empty ring of buffers of `buffer_len` bytes, which keeps at most `most` of them.
     pub fn new(buffer_len: usize, most: usize) -> Ring {
-        Ring { lent: VecDeque::new(), block: BytesMut::new(), buffer_len, most }
+        Ring { lent: VecDeque::new(), buffer_len, most }
     }
 
     /// A buffer to receive into; its bytes mean nothing. A full ring leaves its oldest buffer to whoever still holds it.
@@ -50,28 +46,9 @@ impl Ring {
         whole
     }
 
-    /// A copy of something small, close to others in one block: it does not pin a buffer.
-    pub fn copy(&mut self, packet: &[u8]) -> Bytes {
-        if self.block.len() < packet.len() {
-            self.next_block(packet.len());
-        }
-        let mut copy = self.block.split_to(packet.len());
-        copy.copy_from_slice(packet);
-        copy.freeze()
-    }
-
-    #[cold]
-    fn next_block(&mut self, least: usize) {
-        self.block.clear();
-        // The same memory again if all packets in it are forgotten.
-        self.block.reserve(BLOCK.max(least));
-        self.block.resize(BLOCK.max(least), 0);
-    }
-
     /// Frees what the ring keeps.
     pub fn clear(&mut self) {
         self.lent.clear();
-        self.block = BytesMut::new();
     }
 }
 
@@ -90,14 +67,6 @@ mod tests {
         drop(packet);
         let again = ring.take();
         assert_eq!((again.as_ptr(), again.len()), (address, 100));
-    }
-
-    #[test]
-    fn copies_share_a_block_and_outlive_it() {
-        let mut ring = Ring::new(10, 2);
-        let copies: Vec<Bytes> = (0..100).map(|n| ring.copy(&[n; SMALL])).collect();
-        assert_eq!(copies[1].as_ptr(), copies[0].as_ptr().wrapping_add(SMALL));
-        assert!(copies.iter().enumerate().all(|(n, copy)| *copy == vec![n as u8; SMALL]));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 extern crate firstbyte_host as host;
 
+use device::Device;
 use device::memory::{self, MemoryDevice};
 use host::{Clock, Error, Host, Phase, Pump, RealClock, Signal};
 use proto::{
@@ -64,12 +65,12 @@ struct Side {
     driver: thread::JoinHandle<()>,
 }
 
-fn side(address: &str, device: MemoryDevice) -> Side {
+fn side(address: &str, mut device: MemoryDevice) -> Side {
     let mut stack = Stack::new(Config::default(), WIRE, [7; 32]);
     stack.add_address(address.parse().unwrap(), 24);
     let signal = Arc::new(Signal::default());
     let (of_device, of_host) = (Arc::clone(&signal), Arc::clone(&signal));
-    device.set_notify(Box::new(move || of_device.set()));
+    device.set_notify(Arc::new(move || of_device.set()));
     let host = Arc::new(Host::new(stack, RealClock::new(), move || of_host.set()));
     let mut pump = Pump::new(Arc::clone(&host), device);
     let driver = thread::spawn(move || {

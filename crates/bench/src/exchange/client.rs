@@ -3,9 +3,12 @@
 use super::{Application, Inbox, Mode, REQUEST_BYTE, RESPONSE_BYTE};
 use crate::ids::ConnMap;
 use crate::report::Failure;
+use bytes::BytesMut;
 use core::net::SocketAddr;
-use device::ring::Ring;
 use proto::{ConnId, ConnectOptions, Events, FastOpen, Instant, Outcome, SocketId, SocketOptions, Stack};
+
+/// Bytes of a block of requests.
+const BLOCK: usize = 16 * 1024;
 
 /// What an exchange is.
 #[derive(Clone, Debug)]
@@ -26,7 +29,8 @@ pub struct Plan {
 pub struct Client {
     plan: Plan,
     request: Vec<u8>,
-    outgoing: Ring,
+    /// The rest of a block, out of which requests are cut: none costs an allocation of its own.
+    outgoing: BytesMut,
     inbox: Inbox,
     running: ConnMap<Progress>,
     started: u64,
@@ -49,7 +53,7 @@ impl Client {
         Client {
             request: vec![REQUEST_BYTE; plan.request_len],
             plan,
-            outgoing: Ring::new(0, 0),
+            outgoing: BytesMut::new(),
             inbox: Inbox::new(RESPONSE_BYTE),
             running: ConnMap::default(),
             started: 0,
@@ -99,10 +103,14 @@ impl Client {
     }
 
     fn open(&mut self, stack: &mut Stack, now: Instant) -> Result<(), Failure> {
+        if self.outgoing.capacity() < self.request.len() {
+            self.outgoing.reserve(BLOCK.max(self.request.len()));
+        }
+        self.outgoing.extend_from_slice(&self.request);
         let server = self.plan.servers[(self.started % self.plan.servers.len() as u64) as usize];
         let options = ConnectOptions {
             fast_open: if self.plan.mode == Mode::Tfo { FastOpen::Auto } else { FastOpen::Off },
-            first_bytes: self.outgoing.copy(&self.request),
+            first_bytes: self.outgoing.split().freeze(),
             fin: self.plan.fin_in_syn,
             syn_fin: self.plan.fin_in_syn,
             socket: SocketOptions { nodelay: true, ..SocketOptions::default() },

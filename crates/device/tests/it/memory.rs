@@ -47,7 +47,7 @@ fn a_full_queue_pushes_back_and_calls_when_there_is_room() {
     let (mut a, mut b) = memory::pair_with(PLAIN, PLAIN, 2);
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
-    a.set_notify(Box::new(move || {
+    a.set_notify(Arc::new(move || {
         counter.fetch_add(1, Ordering::Relaxed);
     }));
     let mut out: VecDeque<TxPacket> = (1..=5).map(|n| Flow::v4().data(vec![n], 0, false)).collect();
@@ -84,10 +84,10 @@ fn with_a_backlog_what_comes_on_top_is_dropped() {
 
 #[test]
 fn arriving_packets_call_the_receiver() {
-    let (mut a, b) = memory::pair(PLAIN);
+    let (mut a, mut b) = memory::pair(PLAIN);
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
-    b.set_notify(Box::new(move || {
+    b.set_notify(Arc::new(move || {
         counter.fetch_add(1, Ordering::Relaxed);
     }));
     a.send(&mut VecDeque::new()).unwrap();
@@ -160,7 +160,7 @@ fn a_dropped_end_is_an_error_after_its_last_packet() {
 fn two_threads_lose_nothing_and_no_wake_up() {
     const COUNT: u32 = 20_000;
     let (mut a, mut b) = memory::pair_with(PLAIN, PLAIN, 7);
-    let unpark = |thread: std::thread::Thread| Box::new(move || thread.unpark());
+    let unpark = |thread: std::thread::Thread| Arc::new(move || thread.unpark());
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             b.set_notify(unpark(std::thread::current()));

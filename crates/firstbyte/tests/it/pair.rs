@@ -198,7 +198,7 @@ impl Device for SlowToClose {
     }
 
     fn set_notify(&mut self, notify: Arc<dyn Fn() + Send + Sync>) {
-        Device::set_notify(&mut self.device, notify);
+        self.device.set_notify(notify);
     }
 }
 
