@@ -5,7 +5,7 @@
 //! | `connection`, `state`, `timers`, `plain` | the parts put together, what each state allows, when it is woken, whether the fast paths are open |
 //! | `open` | `handshake`, `negotiation`, what all begin with (`fresh`, `beginning`), what became of Fast Open (`fast_open_client`) |
 //! | `input` | a segment arrives: the checks in the order of RFC 9293 §3.10.7 |
-//! | `recv` | `receiver` over `receive_buffer` and `reassembly`; the window (`window_space`, `packets`), `autotune`, `ack_delay`, `prune` |
+//! | `recv` | `receiver` over `receive_buffer` and `reassembly`; the window (`window_space`, `packets`), `autotune`, `receiver_rtt`, `ack_delay`, `prune` |
 //! | `send` | `write`, `send_queue`, which segment goes now (`output`), how large (`segment_size`, `mtu_search`, `burst`), when (`nagle`, `pacer`), for how long (`keepalive`, `retry_limits`) |
 //! | `recovery` | what is lost |
 //! | `congestion` | how much may be in flight; `send/rate` and `send/window_use` tell it what happens |

@@ -9,4 +9,5 @@ pub(in crate::tcp) mod prune;
 pub(in crate::tcp) mod reassembly;
 pub(crate) mod receive_buffer;
 pub(crate) mod receiver;
+pub(in crate::tcp) mod receiver_rtt;
 pub(crate) mod window_space;

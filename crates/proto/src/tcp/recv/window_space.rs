@@ -152,7 +152,7 @@ impl Space {
     /// Round trip, and most bytes that were read in one, where packets count.
     pub(in crate::tcp) fn measured(&self) -> Option<(Option<Duration>, Option<u32>)> {
         let packets = self.packets()?;
-        Some((packets.rounds.rtt(), Some(packets.rounds.space())))
+        Some((packets.rounds.rtt.get(), Some(packets.rounds.space())))
     }
 
     /// What SACK reports, where packets count.

@@ -24,9 +24,7 @@ impl Receiver {
     /// `accepted` bytes have become readable. `echo`: TSecr of a full-sized segment, and its age.
     #[inline(always)]
     pub(crate) fn note_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
-        let nothing_new = |tuner: &Tuner| {
-            self.nxt.before(tuner.until) && echo.is_none_or(|(tsecr, _)| tsecr == tuner.last_tsecr)
-        };
+        let nothing_new = |tuner: &Tuner| tuner.rtt.learns_nothing(self.nxt, echo.map(|(tsecr, _)| tsecr));
         if !self.tuner.as_deref().is_some_and(nothing_new) {
             self.sample_round(now, accepted, echo);
         }
@@ -34,18 +32,18 @@ impl Receiver {
 
     fn sample_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
         let (nxt, copied) = (self.nxt, self.copied());
-        let edge = nxt + self.adv.since(self.last_ack_sent);
+        let advertised = self.adv.since(self.last_ack_sent);
         let prompt = self.buffer.len() as u32 == accepted;
-        let tuner = self.tuner.get_or_insert_with(|| Box::new(Tuner::new(now, copied, edge)));
-        tuner.sample_window(now, nxt, edge);
-        if let Some((tsecr, age)) = echo {
-            tuner.sample_echo(tsecr, age, prompt);
+        let tuner = self.tuner.get_or_insert_with(|| Box::new(Tuner::new(now, copied)));
+        tuner.rtt.sample_window(now, nxt, advertised);
+        if let Some(echo) = echo {
+            tuner.rtt.sample_echo(echo, true, prompt);
         }
     }
 
     /// The application has read. Once in a round trip the buffer is fitted to what it took.
     pub(crate) fn fit_buffer(&mut self, now: Instant, config: &Config) {
-        let is_due = |tuner: &Tuner| tuner.rtt > 0 && now.nanos_since(tuner.since) >= tuner.rtt;
+        let is_due = |tuner: &Tuner| tuner.rtt.has_passed(tuner.since, now);
         if !self.tuner.as_deref().is_some_and(is_due) {
             return;
         }

@@ -104,10 +104,11 @@ impl Connection {
 
     /// An echo of ours has come back: a sample of the round trip as the receiver sees it.
     fn sample_packet(&mut self, cx: &Context, segment: &Segment) {
-        let Some((tsecr, age)) = self.echo_age(cx, segment.header.options.timestamps) else { return };
+        let Some(echo) = self.echo_age(cx, segment.header.options.timestamps) else { return };
         let (full, rcv_nxt) = (self.rcv.is_full_sized(segment.len()), self.rcv.nxt);
         if let Some(packets) = self.rcv.space.packets_mut() {
-            packets.rounds.sample_echo((tsecr, Some(age)), full, rcv_nxt);
+            let prompt = rcv_nxt == packets.rounds.copied();
+            packets.rounds.rtt.sample_echo(echo, full, prompt);
         }
     }
 
@@ -306,7 +307,7 @@ impl Connection {
         self.measure_packet(segment, packet, cx);
         let (rcv_nxt, advertised) = (self.rcv.nxt, self.rcv.advertised());
         if let Some(packets) = self.rcv.space.packets_mut() {
-            packets.rounds.sample_window(cx.now, rcv_nxt, advertised);
+            packets.rounds.rtt.sample_window(cx.now, rcv_nxt, advertised);
         }
         let came = Came {
             before: self.rcv.last_data_at,
@@ -444,7 +445,7 @@ impl Connection {
         let srtt = self.rtt.srtt();
         let (rcv_nxt, config, sack) = (self.rcv.nxt, &cx.config, self.agreed.sack);
         let Some(packets) = self.rcv.space.packets_mut() else { return };
-        let rtt = packets.rounds.rtt().unwrap_or_default();
+        let rtt = packets.rounds.rtt.get().unwrap_or_default();
         let compression = &mut packets.compression;
         let full = compression.waiting >= config.tcp_comp_sack_nr;
         if sack && !full && compression.rcv_nxt != rcv_nxt {

@@ -1,9 +1,9 @@
 //! How the buffer grows: with what the application takes in a round trip as the receiver sees it (Linux's `tcp_rcv_space_adjust`,
-//! `tcp_rcvbuf_grow`, `tcp_rcv_rtt_measure`).
+//! `tcp_rcvbuf_grow`).
 
 use super::PacketSpace;
+use crate::tcp::recv::receiver_rtt::ReceiverRtt;
 use crate::{Config, Instant};
-use core::time::Duration;
 use wire::SeqNum;
 
 /// What is known of a receiver's rounds.
@@ -16,13 +16,7 @@ pub(crate) struct Rounds {
     since: Instant,
     /// Number of the next byte the application reads.
     copied: SeqNum,
-    /// Eight times the round trip, µs; 0: unknown.
-    rtt_8: u32,
-    /// The window that opened at `began` is used up with this; `None`: none is measured.
-    until: SeqNum,
-    began: Option<Instant>,
-    /// Echo of the last sample.
-    last_tsecr: u32,
+    pub(crate) rtt: ReceiverRtt,
 }
 
 /// What bounds the growth.
@@ -55,11 +49,6 @@ impl Rounds {
         self.space
     }
 
-    /// The round trip; `None`: unknown.
-    pub(crate) fn rtt(&self) -> Option<Duration> {
-        (self.rtt_8 > 0).then(|| Duration::from_micros((self.rtt_8 >> 3).into()))
-    }
-
     pub(crate) fn copied(&self) -> SeqNum {
         self.copied
     }
@@ -71,45 +60,13 @@ impl Rounds {
     pub(super) fn bound(&mut self, clamp: u32) {
         self.space = self.space.min(clamp);
     }
-
-    /// By the window: only the least counts, for the peer may pause. `advertised`: where the window last advertised ends, from `rcv_nxt` on.
-    pub(crate) fn sample_window(&mut self, now: Instant, rcv_nxt: SeqNum, advertised: u32) {
-        if let Some(began) = self.began {
-            if rcv_nxt.before(self.until) {
-                return;
-            }
-            let sample = bounded(now.since(began)).max(1) << 3;
-            if self.rtt_8 == 0 || sample < self.rtt_8 {
-                self.rtt_8 = sample;
-            }
-        }
-        (self.until, self.began) = (rcv_nxt + advertised, Some(now));
-    }
-
-    /// By a timestamp that is echoed for the first time; `full`: with a full-sized segment. `age`: of the echo.
-    pub(crate) fn sample_echo(&mut self, (tsecr, age): (u32, Option<Duration>), full: bool, rcv_nxt: SeqNum) {
-        if tsecr == core::mem::replace(&mut self.last_tsecr, tsecr) || !full {
-            return;
-        }
-        let Some(sample) = age.map(bounded).filter(|sample| *sample > 0) else { return };
-        if self.rtt_8 == 0 || sample << 3 < self.rtt_8 {
-            self.rtt_8 = sample << 3;
-        } else if rcv_nxt == self.copied {
-            self.rtt_8 = self.rtt_8 - (self.rtt_8 >> 3) + sample;
-        }
-    }
-}
-
-/// Microseconds of a round trip, as many as eight times that can be counted.
-fn bounded(rtt: Duration) -> u32 {
-    rtt.as_micros().min(u128::from(u32::MAX >> 3)) as u32
 }
 
 impl PacketSpace {
     /// The application has taken something. Once in a round trip the buffer is fitted to what it took.
     pub(super) fn adjust(&mut self, growth: &Growth) {
         let rounds = &mut self.rounds;
-        if rounds.rtt_8 == 0 || self.stamp.since(rounds.since).as_micros() < u128::from(rounds.rtt_8 >> 3) {
+        if !rounds.rtt.has_passed(rounds.since, self.stamp) {
             return;
         }
         let taken = rounds.copied.since(rounds.first).cast_signed();
@@ -128,7 +85,7 @@ impl PacketSpace {
             return;
         }
         let window = u64::from(taken) << 1;
-        let rtt = u64::from(self.rounds.rtt_8 >> 3);
+        let rtt = u64::from(self.rounds.rtt.micros());
         let more = if rtt < growth.low_rtt.into() {
             window * rtt / u64::from(growth.low_rtt)
         } else {
@@ -142,23 +99,5 @@ impl PacketSpace {
             self.rcvbuf = memory;
             self.clamp = self.payload_of(memory.into()) as u32;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An hour, whose eightfold has no room in a count of microseconds.
-    #[test]
-    fn a_round_trip_may_take_very_long() {
-        let mut rounds = Rounds::default();
-        for tsecr in 1..4 {
-            rounds.sample_echo((tsecr, Some(Duration::from_secs(3600))), true, SeqNum(0));
-        }
-        assert_eq!(rounds.rtt(), Some(Duration::from_micros(u64::from(u32::MAX >> 3))));
-        rounds.sample_window(Instant::ZERO, SeqNum(0), 1);
-        rounds.sample_window(Instant::ZERO + Duration::from_secs(537), SeqNum(1), 1);
-        assert!(rounds.rtt() > Some(Duration::from_secs(500)), "not what is left of it");
     }
 }
