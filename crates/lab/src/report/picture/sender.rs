@@ -16,8 +16,8 @@ const WAITS: [(LimitedBy, &str, &str); 7] = [
     (LimitedBy::SendBuffer, "sndbuf", "sndbuf: the send buffer is full"),
     (LimitedBy::Receiver, "rwnd", "rwnd: the receiver's window"),
     (LimitedBy::Congestion, "cwnd", "cwnd: the congestion window"),
-    (LimitedBy::Device, "device", "device: queues of its own host"),
     (LimitedBy::Handshake, "opening", "opening: the handshake"),
+    (LimitedBy::Device, "device", "device: queues of its own host"),
 ];
 
 /// Of the end that sent more: of all connections if they follow each other, and otherwise of the one that moved most.
@@ -93,11 +93,15 @@ fn round_trips(senders: &[Sender<'_>]) -> Graph {
 }
 
 fn waits(senders: &[Sender<'_>]) -> Graph {
-    let mut graph = Graph::of_names("What the sender waited for", WAITS.map(|(_, name, _)| name.to_owned()));
+    let is_held = senders.iter().any(|sender| !sender.waits(LimitedBy::Device, 0.0).is_empty());
+    // Few hosts have a card.
+    let rows = if is_held { &WAITS[..] } else { &WAITS[..WAITS.len() - 1] };
+    let names = rows.iter().map(|(_, name, _)| (*name).to_owned());
+    let mut graph = Graph::of_names("What the sender waited for", names);
     // One series for each reason, so that each has a colour and a name in the legend.
-    for (row, (reason, _, words)) in WAITS.into_iter().enumerate().rev() {
-        let points = joined(senders.iter().map(|sender| sender.waits(reason, row as f64)), -1.0);
-        graph = graph.with(Series::new(words, Style::Spans, Tone::nth(row), points));
+    for (row, (reason, _, words)) in rows.iter().enumerate().rev() {
+        let points = joined(senders.iter().map(|sender| sender.waits(*reason, row as f64)), -1.0);
+        graph = graph.with(Series::new(*words, Style::Spans, Tone::nth(row), points));
     }
     graph
 }

@@ -88,6 +88,29 @@ fn what_waits_in_a_card_is_drawn() {
     assert_eq!((tops[0], Some(tops[1])), (2.0, outcome.findings()[0].value), "ring, discipline");
 }
 
+/// A row of what a sender waited for tells of its host's queues where they held it back, and an experiment can ask for the share.
+#[test]
+fn queues_of_its_own_host_hold_a_sender_back() {
+    let rows = |limit: &str| {
+        let text = format!(
+            "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[client]\nprofile = \"linux\"\n\
+             steps = [\"connect\", \"write 100\", \"read 2MB\", \"close\"]\n\
+             [server]\nprofile = \"linux\"\nsteps = [\"read 100\", \"write 2MB\", \"close\"]\n\
+             device = {{ rate = \"100mbit\"{limit} }}\n\
+             [[expect]]\nwhat = \"held back\"\nthat = \"limited(device)\"\nat_least = \"30 %\"\n"
+        );
+        let outcome = crate::experiment::Experiment::parse(&text).unwrap().run().unwrap();
+        let graphs = &document("own", "How?", &outcome).runs[0].graphs;
+        let graph = graphs.iter().find(|graph| graph.title == "What the sender waited for").unwrap();
+        let ::picture::Axis::Names(names) = &graph.y else { panic!("rows have names") };
+        (names.join(" "), outcome.findings()[0].value)
+    };
+    assert_eq!(rows(""), ("idle app sndbuf rwnd cwnd opening".to_owned(), Some(0.0)));
+    let (names, share) = rows(", tcp_limit_output_bytes = \"32KiB\"");
+    assert_eq!(names, "idle app sndbuf rwnd cwnd opening device");
+    assert!(share > Some(0.3), "{share:?}");
+}
+
 /// Bytes that the receiver is known to hold are in flight no more, or a loss would look like a larger window.
 #[test]
 fn what_sack_told_of_is_not_in_flight() {
