@@ -1,8 +1,8 @@
 //! Who waits for what: wakers by socket and by the events that make trying again worthwhile.
 //!
-//! A waiter is registered under the lock that just said "would block", and is taken out when that
-//! happens, so nothing is lost and an idle registry holds only what really waits. Several tasks may wait on one socket
-//! (two halves of a split stream, many acceptors); all whose interest matches are woken.
+//! A waiter is registered under the lock that just said "would block", and is taken out when one of its events comes, so nothing is lost and
+//! an idle registry holds only what really waits. Several tasks may wait on one socket (two halves of a split stream, many acceptors); all
+//! whose interest matches are woken.
 use core::time::Duration;
 use proto::{Events, Instant, SocketId};
 use smallvec::SmallVec;
