@@ -1,7 +1,7 @@
 //! Things on a path that look into packets: they drop, rewrite and copy.
 //!
 //! Each box is a value with state; it sees every packet of its path in both directions and says what goes on.
-//! Boxes for Fast Open's troubles: [`DropSynData`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
+//! Boxes for Fast Open's troubles: [`DropSynData`], [`DropSynDataOf`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
 //! those of data: [`LoseAt`], [`BlackHole`], [`SynProxy`], [`Firewall`], [`AckThinner`].
 
 mod drops;
@@ -12,7 +12,7 @@ mod oversize;
 mod rewrites;
 mod thinning;
 
-pub use drops::{DropNthSynAck, DropSynData};
+pub use drops::{DropNthSynAck, DropSynData, DropSynDataOf};
 pub use firewall::Firewall;
 pub use moments::{LoseAt, Share};
 pub use nat::AlternatingNat;

@@ -61,6 +61,7 @@ mod ways;
 pub use app::{App, Idle};
 pub(crate) use card::nanos;
 pub use card::{CardPlan, CardStats};
+pub(crate) use headers::flow_hash;
 pub use host::{HostPlan, Profile};
 pub use passage::Passage;
 pub use path::Route;

@@ -75,6 +75,9 @@ pub(super) struct PathPart {
     pub(super) qdisc: Option<String>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) loss: Option<Share>,
+    /// Share of connections whose SYNs with data are lost on the way to the server.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) syn_data_loss: Option<Share>,
     /// Packets that are lost, counted from 1.
     pub(super) lose: Option<Vec<u64>>,
     /// `client` or `server`.

@@ -4,8 +4,8 @@ use super::explained;
 use super::file::{Bonding, BoxName, PathPart, Towards};
 use super::quantities::Time;
 use crate::middlebox::{
-    AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Firewall,
-    Middlebox, StripFastOpen, SynProxy,
+    AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, DropSynDataOf, Duplicate,
+    Firewall, Middlebox, StripFastOpen, SynProxy,
 };
 use crate::network::Route;
 use core::net::{IpAddr, Ipv4Addr};
@@ -84,6 +84,10 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
     } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
         return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
     }
+    if let Some(share) = path.syn_data_loss {
+        let firewall = DropSynDataOf::new(Probability::percent(share.0));
+        route = route.boxed(Box::new(firewall)).wire(plain(0), plain(0));
+    }
     if let Some(name) = path.middlebox {
         route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
     }
@@ -152,6 +156,7 @@ pub(super) fn over(own: &PathPart, base: &PathPart) -> PathPart {
         queue: own.queue.or(base.queue),
         qdisc: own.qdisc.clone().or_else(|| base.qdisc.clone()),
         loss: own.loss.or(base.loss),
+        syn_data_loss: own.syn_data_loss.or(base.syn_data_loss),
         lose: own.lose.clone().or_else(|| base.lose.clone()),
         towards: own.towards.or(base.towards),
         middlebox: own.middlebox.or(base.middlebox),

@@ -23,6 +23,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "alternating-nat",
     "server-pool",
     "syn-data-dropped",
+    "break-even",
     "long-request",
     "fast-open-queue",
     "first-byte-of-https",

@@ -1,10 +1,12 @@
 //! Boxes that lose packets.
 
 use super::{Direction, Middlebox, Passed, pass};
+use crate::network::flow_hash;
 use crate::segment::Segment;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use proto::Instant;
+use qdisc::Probability;
 use std::collections::BTreeMap;
 
 /// Loses every SYN that carries data, as firewalls do that hold SYN data for an attack. Plain SYNs and cookie requests pass.
@@ -20,6 +22,33 @@ impl Middlebox for DropSynData {
         match Segment::parse(&packet) {
             Some(segment) if segment.is_syn() && !segment.payload.is_empty() => Passed::new(),
             _ => pass(packet),
+        }
+    }
+}
+
+/// Loses the SYNs with data of a share of connections, as where one of several equal paths has such a firewall: addresses and ports say
+/// which path a connection takes.
+#[derive(Clone, Copy, Debug)]
+pub struct DropSynDataOf {
+    share: Probability,
+}
+
+impl DropSynDataOf {
+    /// The share of connections.
+    pub fn new(share: Probability) -> DropSynDataOf {
+        DropSynDataOf { share }
+    }
+}
+
+impl Middlebox for DropSynDataOf {
+    fn name(&self) -> &str {
+        DropSynData.name()
+    }
+
+    fn handle_packet(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Passed {
+        match f64::from(flow_hash(&packet)) < self.share.fraction() * 2f64.powi(32) {
+            true => DropSynData.handle_packet(now, direction, packet),
+            false => pass(packet),
         }
     }
 }

@@ -26,6 +26,27 @@ fn only_syns_with_data_are_dropped() {
     assert_eq!(handle(&mut firewall, Direction::Backward, &reply), [reply]);
 }
 
+/// A connection is of the share or is not, however often its SYN comes.
+#[test]
+fn syns_with_data_of_a_share_of_connections_are_dropped() {
+    let of = |percent: f64| DropSynDataOf::new(qdisc::Probability::percent(percent));
+    let dropped = |percent: f64| {
+        let mut firewall = of(percent);
+        let is_dropped = |port: u16| {
+            let mut syn = from_client(Flags::SYN, 0, 0, 1);
+            syn.tcp.src_port = port;
+            let twice = [(); 2].map(|()| forward(&mut firewall, &syn).is_empty());
+            assert_eq!(twice[0], twice[1]);
+            twice[0]
+        };
+        (10_000..11_000).map(is_dropped).filter(|is_dropped| *is_dropped).count()
+    };
+    assert_eq!((dropped(0.0), dropped(100.0)), (0, 1000));
+    assert!((250..350).contains(&dropped(30.0)), "{}", dropped(30.0));
+    let plain = from_client(Flags::SYN, 0, 0, 0);
+    assert_eq!(forward(&mut of(100.0), &plain), [plain]);
+}
+
 #[test]
 fn the_option_is_stripped_and_the_data_stays() {
     let syn = from_client(Flags::SYN, 0, 0, 27);

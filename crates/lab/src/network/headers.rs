@@ -29,15 +29,19 @@ fn hash(bytes: &[u8]) -> u32 {
     hash.wrapping_mul(0x2c1b_3c6d)
 }
 
+/// A hash of addresses, and of the ports that follow them in a packet without extension headers.
+pub(crate) fn flow_hash(packet: &[u8]) -> u32 {
+    let place = match version(packet) {
+        Some(4) => 12..24,
+        Some(6) => 8..44,
+        _ => return 0,
+    };
+    hash(packet.get(place).unwrap_or_default())
+}
+
 impl Packet for Traveller {
-    /// Addresses, and the ports that follow them in a packet without extension headers.
     fn flow_hash(&self) -> u32 {
-        let place = match version(&self.bytes) {
-            Some(4) => 12..24,
-            Some(6) => 8..44,
-            _ => return 0,
-        };
-        hash(self.bytes.get(place).unwrap_or_default())
+        flow_hash(&self.bytes)
     }
 
     fn ecn(&self) -> Ecn {
