@@ -55,6 +55,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "ports",
     "acknowledged",
     "bufferbloat",
+    "large-packets",
     "crowd",
     "byte-queue-limits",
     "small-queues",
