@@ -2,6 +2,7 @@
 
 use super::routes::Routes;
 use core::str::FromStr;
+use core::time::Duration;
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub(super) enum Act {
     Loss { percent: f64 },
     /// `count` SYNs come from addresses that nobody has.
     SpoofSyns { count: u32 },
+    /// `count` small packets come, one in every `interval`, from beside the path, into the queue that the file speaks of.
+    Probe { count: u32, interval: Duration },
     /// A setting of an end changes.
     Set { client: bool, name: String, value: String },
     /// A route of an end changes.
@@ -24,7 +27,10 @@ pub(super) enum Act {
     NewKey,
 }
 
-const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, route client|server ROUTE, forget paths, new key";
+/// Of one event.
+const PROBES_MAX: u32 = 1_000_000;
+
+const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, probe N every TIME, set client|server NAME VALUE, route client|server ROUTE, forget paths, new key";
 
 impl FromStr for Act {
     type Err = String;
@@ -41,6 +47,10 @@ impl FromStr for Act {
             }
             ["loss", share] => Act::Loss { percent: super::units::percent(share)? },
             ["spoof", count, "SYNs"] => Act::SpoofSyns { count: count.parse().map_err(|_| wrong())? },
+            ["probe", count, "every", time] => Act::Probe {
+                count: count.parse().ok().filter(|count| *count <= PROBES_MAX).ok_or_else(wrong)?,
+                interval: super::units::duration(time)?,
+            },
             ["set", end @ ("client" | "server"), name, value] => {
                 Act::Set { client: *end == "client", name: (*name).into(), value: (*value).into() }
             }

@@ -1,7 +1,9 @@
 //! The form of an experiment's file.
 
+use super::event::Act;
 use super::quantities::{Rate, Share, Size, Time, optional, required};
 use crate::apps::Step;
+use core::time::Duration;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -259,7 +261,24 @@ pub(super) struct EventPart {
     #[serde(deserialize_with = "required")]
     pub(super) at: Time,
     #[serde(rename = "do", deserialize_with = "required")]
-    pub(super) act: super::event::Act,
+    pub(super) act: Act,
+}
+
+impl EventPart {
+    /// When it happens; probes come again and again.
+    pub(super) fn moments(&self) -> impl Iterator<Item = Duration> {
+        let (count, interval) = match self.act {
+            Act::Probe { count, interval } => (count, interval),
+            _ => (1, Duration::ZERO),
+        };
+        let Time(first) = self.at;
+        (0..count).map(move |number| first.saturating_add(interval.saturating_mul(number)))
+    }
+
+    /// When it happens for the last time.
+    pub(super) fn last_at(&self) -> Duration {
+        self.moments().last().unwrap_or(self.at.0)
+    }
 }
 
 /// Something that is expected.

@@ -1,16 +1,16 @@
 //! What can be measured of a run: from its packets, its counters, and what its programs saw.
 
-use super::play::{Played, Variant};
+use super::play::{PROBE, Played, Variant};
 use super::{device, path, seen};
 use crate::apps::Told;
-use crate::capture::QueueSample;
+use crate::capture::{PacketId, Place, QueueSample};
 use crate::exchange::{Exchange, exchanges_of};
 use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Each measure, what it takes after the run, and what it is.
-pub(super) const MEASURES: [(&str, &str, &str); 30] = [
+pub(super) const MEASURES: [(&str, &str, &str); 31] = [
     ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
     ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
@@ -48,6 +48,7 @@ pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ),
     ("queue", "", "most packets that waited at once, on the way that `towards` names"),
     ("wait", "PERCENTILE", "time in the queue and the transmitter on that way, e.g. wait(fifo, 95)"),
+    ("probe", "PERCENTILE", "as `wait`, of the packets of `probe N every TIME` alone"),
     ("drops", "", "packets lost by queues"),
     ("martians", "", "lines that the server's log_martians wrote"),
     ("link", "N", "packets towards the client on the N-th link of a bond"),
@@ -97,7 +98,7 @@ pub(super) fn check_looked_at(variant: &Variant<'_>, name: &str, arguments: &[St
 /// What a measure is shown in where no file says in what; plain numbers have no unit.
 pub(super) fn unit_of(name: &str, arguments: &[String]) -> &'static str {
     match name {
-        "time" | "first byte" | "mark" | "failed after" | "wait" => "ms",
+        "time" | "first byte" | "mark" | "failed after" | "wait" | "probe" => "ms",
         "goodput" => "MB/s",
         "syn data" | "syn-ack data" | "resent" | "acknowledged" | "read" | "cwnd" => "B",
         "device" => arguments.last().map_or("", |counter| device::unit_of(counter)),
@@ -182,7 +183,11 @@ impl<'a> Measured<'a> {
             }
             "limited" => self.limited(first)?,
             "queue" => self.longest_queue(),
-            "wait" => self.wait(first)?,
+            "wait" => self.wait(first, |_| true)?,
+            "probe" => {
+                let probes = self.probes();
+                self.wait(first, |packet| probes.contains(&packet))?
+            }
             "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
             "martians" => self.played.martians as f64,
             "link" => {
@@ -297,11 +302,18 @@ impl<'a> Measured<'a> {
         lengths.fold(0.0, f64::max)
     }
 
-    fn wait(&self, percentile: Option<&str>) -> Result<f64, String> {
+    fn probes(&self) -> HashSet<PacketId> {
+        let seen = self.played.capture.observations().iter();
+        let probes = seen.filter(|one| matches!(one.place, Place::Injected { by: PROBE }));
+        probes.map(|one| one.packet).collect()
+    }
+
+    /// Of the packets that are `meant`.
+    fn wait(&self, percentile: Option<&str>, meant: impl Fn(PacketId) -> bool) -> Result<f64, String> {
         let share = self::percentile(percentile)?;
         let waits = self.samples().filter_map(|sample| match sample {
-            QueueSample::Waited { nanos, .. } => Some(*nanos),
-            QueueSample::Length { .. } => None,
+            QueueSample::Waited { nanos, packet, .. } if meant(*packet) => Some(*nanos),
+            QueueSample::Waited { .. } | QueueSample::Length { .. } => None,
         });
         let mut waits: Vec<u64> = waits.collect();
         waits.sort_unstable();
@@ -379,7 +391,7 @@ fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
 
 fn percentile(text: Option<&str>) -> Result<f64, String> {
     let share = text.and_then(|text| text.parse().ok()).filter(|share| (0.0..=100.0).contains(share));
-    share.ok_or_else(|| "wait needs a percentile from 0 to 100, e.g. 95".into())
+    share.ok_or_else(|| "it needs a percentile from 0 to 100, e.g. 95".into())
 }
 
 fn state(text: Option<&str>) -> Result<State, String> {

@@ -22,8 +22,12 @@ use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
 /// Most hosts that do the client's steps.
 const CLIENTS_MAX: u64 = 100_000;
+/// Who sends probes.
+pub(super) const PROBE: &str = "probe";
 /// Of SYNs from nobody (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
+/// Bytes of a probe with its headers.
+const PROBE_LEN: usize = 200;
 /// Most ports a server listens at.
 const PORTS_MAX: u64 = 1000;
 /// Most servers behind one address.
@@ -112,6 +116,9 @@ impl<'a> Variant<'a> {
         }
         self.events.iter().try_for_each(|event| match event.act {
             _ if event.at.0 > self.limit => Err(format!("an event at {:?}, {}", event.at.0, over())),
+            Act::Probe { .. } if event.last_at() > self.limit => {
+                Err(format!("the last probe would come at {:?}, {}", event.last_at(), over()))
+            }
             Act::Link { number, .. } => self.path.check_link(number),
             _ => Ok(()),
         })
@@ -210,11 +217,17 @@ impl<'a> Variant<'a> {
     }
 
     /// Starts the clients one after the other, and lets happen what the file says.
-    fn run(&self, network: &mut Network, hosts: &Hosts, peers: &[SocketAddr]) -> Result<(), String> {
+    pub(super) fn run(
+        &self,
+        network: &mut Network,
+        hosts: &Hosts,
+        peers: &[SocketAddr],
+    ) -> Result<(), String> {
         let start = |(number, client)| (self.starts_after(number), Happening::Start(client));
         let starts = (0..).zip(&hosts.clients).map(start);
-        let events = (1..).zip(&self.events);
-        let events = events.map(|(number, event)| (event.at.0, Happening::Event(number, &event.act)));
+        let events = (1..).zip(&self.events).flat_map(|(number, event)| {
+            event.moments().map(move |at| (at, Happening::Event(number, &event.act)))
+        });
         let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();
         // Stable: of one moment the clients come first.
         plan.sort_by_key(|(at, _)| *at);
@@ -252,6 +265,10 @@ impl<'a> Variant<'a> {
                 // By any path that leads there.
                 let path = hosts.paths.iter().find(|path| path.server == *server);
                 path.into_iter().for_each(|path| spoof(network, path.id, *count));
+            }),
+            Act::Probe { .. } => hosts.paths.iter().for_each(|path| {
+                let way = self.path.narrow_way();
+                network.inject(PROBE, path.id, way, a_probe(way));
             }),
             Act::Set { client, name, value } => {
                 hosts.of(*client).iter().try_for_each(|host| set_one(network, *host, name, value))?;
@@ -403,6 +420,24 @@ fn socket(end: &EndPart) -> SocketOptions {
 
 fn spoof(network: &mut Network, path: PathId, count: u32) {
     (0..count).for_each(|number| network.inject("nobody", path, Direction::Forward, spoofed(number)));
+}
+
+/// A datagram as a call or a game sends it, from beside the path to the first client, or to the server; nobody answers.
+fn a_probe(way: Direction) -> bytes::Bytes {
+    const PORT: u16 = 9; // discard
+    let to = match way {
+        Direction::Backward => IpAddr::V4(address_of_client(0)),
+        Direction::Forward => SERVER.ip(),
+    };
+    let ip = IpHeader::new(Addr::from(IpAddr::V4(NOBODY)), Addr::from(to), protocol::UDP);
+    let mut packet = vec![0; PROBE_LEN];
+    let header = ip.emit_len();
+    ip.emit(PROBE_LEN - header, &mut packet);
+    let udp_len = (PROBE_LEN - header) as u16;
+    // No checksum (RFC 768).
+    let udp = [PORT, PORT, udp_len, 0].map(u16::to_be_bytes);
+    packet[header..header + 8].copy_from_slice(udp.as_flattened());
+    packet.into()
 }
 
 /// The n-th SYN from an address that nobody answers at.

@@ -55,6 +55,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "ports",
     "acknowledged",
     "bufferbloat",
+    "beside-a-download",
     "large-packets",
     "crowd",
     "byte-queue-limits",

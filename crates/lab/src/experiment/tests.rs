@@ -403,6 +403,9 @@ fn an_event_at_an_end_is_one_at_every_host_of_it() {
 fn what_would_happen_after_the_end_is_refused() {
     let told = |to: &str| Experiment::parse(&format!("{FILE}{to}")).unwrap_err();
     let short = "[[run]]\nname = \"a\"\nfor = \"1s\"\n";
+    let late =
+        told(&format!("{short}event = [{{ at = \"500ms\", do = \"probe 1000000 every 9999999s\" }}]\n"));
+    assert!(late.contains("the last probe would come at"), "{late}");
     let late = told(&format!("{short}event = [{{ at = \"5s\", do = \"path up\" }}]\n"));
     assert_eq!(late, "run `a`: an event at 5s, but the run is over after 1s: change `for`");
     for stagger in ["1s", "15000000000000000000s"] {
