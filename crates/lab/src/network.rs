@@ -112,6 +112,9 @@ pub struct Network {
     room: RxBatch,
     /// Memory for what happens in cards.
     events: Vec<CardEvent>,
+    /// How often a host or a path was dealt with because something of it was due.
+    #[cfg(test)]
+    pub(crate) turns: usize,
 }
 
 impl Network {
@@ -130,6 +133,8 @@ impl Network {
             frames: Frames::new(true),
             room: RxBatch::default(),
             events: Vec::new(),
+            #[cfg(test)]
+            turns: 0,
         }
     }
 
@@ -386,6 +391,10 @@ impl Network {
                 }
             }
             from = party.next();
+            #[cfg(test)]
+            {
+                self.turns += 1;
+            }
         }
     }
 

@@ -116,23 +116,30 @@ fn an_experiment_comes_out_the_same_each_time() {
     assert!(bytes(3) != bytes(4));
 }
 
-/// Hosts that do not disturb each other: what is kept and done for each is the same, however many there are.
+/// Hosts that do not disturb each other: each has the same packets, and tells as much, however many there are; and hosts and paths are
+/// dealt with no more often for each of them.
 #[test]
-fn what_a_crowd_costs_is_in_proportion_to_its_hosts() {
-    let packets_each = |clients: usize| {
+fn turns_and_records_of_a_crowd_are_in_proportion_to_its_hosts() {
+    let of = |clients: usize| {
         let crowd = format!("[client]\nclients = {clients}\nstagger = \"2ms\"");
         let text = FILE.replace("rtt =", "router = \"10ms\"\nrtt =").replace("[client]", &crowd);
         let experiment = Experiment::parse(&text).unwrap();
-        let played = experiment.play_all().unwrap().remove(0);
-        let done = played.told[0].iter().filter(|told| told.done_at.is_some()).count();
-        let connections = crate::exchange::exchanges_of(&played.capture, &played.clients);
+        let variant = Variant::of(&experiment.file, &experiment.runs[0]);
+        let (mut network, hosts, peers) = variant.build([true; 2]).unwrap();
+        variant.run(&mut network, &hosts, &peers).unwrap();
+        let capture = network.take_capture();
+        let connections = crate::exchange::exchanges_of(&capture, &hosts.clients);
         let own: Vec<usize> = connections.iter().map(|one| one.packets()).collect();
-        assert_eq!((done, own.len()), (clients, clients));
+        assert_eq!(own.len(), clients);
         assert!(own.iter().all(|packets| *packets == own[0]), "each has its own packets: {own:?}");
-        assert_eq!(own[0] * clients * 2, played.capture.observations().len(), "seen at both ends, once");
-        own[0]
+        assert_eq!(own[0] * clients * 2, capture.observations().len(), "seen at both ends, once");
+        (own[0], capture.traced().len(), network.turns)
     };
-    assert_eq!(packets_each(50), packets_each(1000));
+    let [few, many] = [of(50), of(1000)];
+    assert_eq!(few.0, many.0);
+    assert_eq!(few.1 * 20, many.1, "what the stacks tell");
+    // Packets of several hosts that come to the router at the same moment take one turn together.
+    assert!(many.2 <= few.2 * 20, "turns: {} of 50 clients, {} of 1000", few.2, many.2);
 }
 
 /// More curves than a graph takes are counted on it.
