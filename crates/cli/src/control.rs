@@ -40,8 +40,8 @@ fn settings(stack: &Stack) -> Vec<(String, String)> {
     all.chain(more.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-/// What a stack answers.
-fn answer(request: &Request, net: &Net) -> Result<String, String> {
+/// What a stack answers that began at `begun`.
+fn answer(request: &Request, net: &Net, begun: Instant) -> Result<String, String> {
     match request {
         Request::Ss(listing) => Ok(list(listing, net)),
         Request::RouteShow { json } => Ok(routes(net, *json)),
@@ -53,8 +53,8 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
             Some(_) => Ok(String::new()),
             None => Err(format!("there is no route to {network}; `firstbyte route show --stack` lists them")),
         },
-        Request::Sample => serde_json::to_string(&sample::of(net)).map_err(|error| error.to_string()),
-        Request::Counters => Ok(counters(net)),
+        Request::Sample => serde_json::to_string(&sample::of(net, begun)).map_err(|error| error.to_string()),
+        Request::Counters => Ok(counters(net, begun)),
         Request::Settings => {
             let settings = net.inspect(settings);
             Ok(settings.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect())
@@ -83,15 +83,19 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
             }
             Ok(String::new())
         }
-        Request::Trace { on } => Ok(trace(net, *on)),
+        Request::Trace { on } => Ok(trace(net, *on, begun)),
     }
 }
 
-/// What was traced since the last request. Times are those of the stack's own clock.
-fn trace(net: &Net, on: bool) -> String {
+/// What was traced since the last request. Times are since the stack began.
+fn trace(net: &Net, on: bool, begun: Instant) -> String {
     net.set_trace(if on { TraceMask::all() } else { TraceMask::empty() });
     let (events, lost) = net.take_trace();
-    let mut text: String = events.iter().map(|event| format!("{event}\n")).collect();
+    let mut text = String::new();
+    for mut event in events {
+        event.at = Instant::ZERO + event.at.since(begun);
+        text += &format!("{event}\n");
+    }
     if lost > 0 {
         text += &format!("{lost} events found no room\n");
     }
@@ -99,10 +103,10 @@ fn trace(net: &Net, on: bool) -> String {
 }
 
 /// With the group in front, as nstat(8) shows them.
-fn counters(net: &Net) -> String {
+fn counters(net: &Net, begun: Instant) -> String {
     let (counters, now) = net.inspect_at(|stack, now| (stack.counters().clone(), now));
     let lines = counters.all().map(|(name, value)| format!("{} {value}\n", grouped(name)));
-    let seconds = now.since(Instant::ZERO).as_secs_f64();
+    let seconds = now.since(begun).as_secs_f64();
     std::iter::once(format!("seconds {seconds}\n")).chain(lines).collect()
 }
 

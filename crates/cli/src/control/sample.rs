@@ -23,14 +23,14 @@ const MAIN: u32 = 254;
 const LISTEN: u8 = 10;
 
 /// All that there is to be judged.
-pub(super) fn of(net: &Net) -> Sample {
+pub(super) fn of(net: &Net, begun: Instant) -> Sample {
     let paths = net.paths().paths.iter().map(path).collect();
-    let mut sample = net.inspect_at(of_stack);
+    let mut sample = net.inspect_at(|stack, now| of_stack(stack, now, begun));
     sample.paths = paths;
     sample
 }
 
-fn of_stack(stack: &Stack, now: Instant) -> Sample {
+fn of_stack(stack: &Stack, now: Instant, begun: Instant) -> Sample {
     let mut all = stack.sockets();
     let sockets: Vec<Socket> = all.by_ref().take(SOCKETS_MAX).map(|info| socket(&info, now)).collect();
     let more = all.count();
@@ -44,7 +44,7 @@ fn of_stack(stack: &Stack, now: Instant) -> Sample {
     Sample {
         of_stack: true,
         kernel: format!("firstbyte {}", env!("CARGO_PKG_VERSION")),
-        uptime: now.since(Instant::ZERO).as_secs_f64(),
+        uptime: now.since(begun).as_secs_f64(),
         sockets,
         counters: stack.counters().all().map(|(name, value)| (grouped(name), value)).collect(),
         settings: settings(stack).into_iter().collect(),

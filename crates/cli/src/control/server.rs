@@ -2,7 +2,7 @@
 use super::{REQUEST_MAX, place};
 use crate::failure::Failure;
 use control::Request;
-use firstbyte::Net;
+use firstbyte::{Instant, Net};
 use rustix::fs::Mode;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
@@ -39,7 +39,9 @@ impl ControlSocket {
             })?,
         };
         let listener = bind(&path)?;
-        let answers = tokio::spawn(serve(listener, net.clone()));
+        // The stack's clock has run for days when the stack begins, so that its zero tells nothing of that.
+        let begun = net.inspect_at(|_, now| now);
+        let answers = tokio::spawn(serve(listener, net.clone(), begun));
         Ok(ControlSocket { path, answers })
     }
 
@@ -77,7 +79,7 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
     })
 }
 
-async fn serve(listener: UnixListener, net: Net) {
+async fn serve(listener: UnixListener, net: Net, begun: Instant) {
     // Gone with this task.
     let mut peers = JoinSet::new();
     loop {
@@ -89,7 +91,7 @@ async fn serve(listener: UnixListener, net: Net) {
             Ok((stream, _)) => {
                 let net = net.clone();
                 peers.spawn(async move {
-                    drop(tokio::time::timeout(EXCHANGE_TIMEOUT, answer(stream, &net)).await)
+                    drop(tokio::time::timeout(EXCHANGE_TIMEOUT, answer(stream, &net, begun)).await)
                 });
             }
             // No descriptors left, for the moment.
@@ -98,12 +100,12 @@ async fn serve(listener: UnixListener, net: Net) {
     }
 }
 
-async fn answer(stream: UnixStream, net: &Net) -> std::io::Result<()> {
+async fn answer(stream: UnixStream, net: &Net, begun: Instant) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     (&mut stream).take(REQUEST_MAX).read_line(&mut line).await?;
     let outcome = match line.strip_suffix('\n') {
-        Some(line) => Request::read(line).and_then(|request| super::answer(&request, net)),
+        Some(line) => Request::read(line).and_then(|request| super::answer(&request, net, begun)),
         None => Err(format!("a request is one line of at most {REQUEST_MAX} bytes")),
     };
     let (word, body) = match &outcome {

@@ -32,7 +32,7 @@ fn ss(which: Which) -> Listing {
 }
 
 fn listed(net: &Net, listing: Listing) -> String {
-    answer(&Request::read(&Request::Ss(listing).line()).unwrap(), net).unwrap()
+    answer(&Request::read(&Request::Ss(listing).line()).unwrap(), net, Instant::ZERO).unwrap()
 }
 
 /// Queues of a listener and of both ends of a connection, states, fields: what ss(8) shows.
@@ -118,7 +118,7 @@ async fn a_summary_counts_states_and_memory() {
 #[tokio::test]
 async fn routes_are_set_shown_and_taken_back() {
     let (server, _client) = pair();
-    let do_it = |line: &str| Request::read(line).and_then(|request| answer(&request, &server));
+    let do_it = |line: &str| Request::read(line).and_then(|request| answer(&request, &server, Instant::ZERO));
     assert_eq!(do_it("route show"), Ok(String::new()));
     assert_eq!(do_it("route set default initcwnd 20"), Ok(String::new()));
     assert_eq!(do_it("route set 10.0.0.0/8 initcwnd 30 mtu lock 1400 congctl reno"), Ok(String::new()));
@@ -209,4 +209,28 @@ async fn silent_peers_delay_nobody() {
         let waits = peer.read(&mut [0]).unwrap_err();
         assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock, "nobody was given up before the answer");
     }
+}
+
+/// The clock of a stack has run for days when the stack begins: what is said "since boot" is since the stack began, and so are rates.
+#[tokio::test]
+async fn time_counts_from_the_beginning_of_the_stack() {
+    let (server, _client) = pair();
+    let path = place("time");
+    let _socket = ControlSocket::open(Some(&path), "unused", &server).unwrap();
+    let asked = |request: Request| {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+            std::io::Write::write_all(&mut stream, format!("{}\n", request.line()).as_bytes()).unwrap();
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
+            text
+        })
+    };
+    let counters = asked(Request::Counters).await.unwrap();
+    let seconds = counters.lines().find_map(|line| line.strip_prefix("seconds ")).unwrap();
+    assert!((0.0..60.0).contains(&seconds.parse::<f64>().unwrap()), "{seconds}");
+    let sample = asked(Request::Sample).await.unwrap();
+    let sample: serde_json::Value = serde_json::from_str(sample.strip_prefix("ok\n").unwrap()).unwrap();
+    assert!((0.0..60.0).contains(&sample["uptime"].as_f64().unwrap()), "{}", sample["uptime"]);
 }
