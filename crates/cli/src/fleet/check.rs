@@ -6,7 +6,7 @@ use crate::serve::key::read;
 use crate::terminal::print;
 use clap::Args;
 use firstbyte::KeyRing;
-use probe::{Verdict, Visit};
+use probe::{Answer, Verdict, Visit};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -81,8 +81,11 @@ fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
     }
 }
 
-/// With which key the server has made its last cookie.
+/// With which key the server has made its last cookie; `None` where it did not answer: the kernel's memory of an address is of any port, and may be of another day.
 fn key(ring: &KeyRing, server: SocketAddr, visits: &[Visit]) -> Option<&'static str> {
+    if !visits.iter().any(|visit| visit.answer == Answer::SynAck) {
+        return None;
+    }
     let given = visits.iter().rev().find_map(|visit| visit.cookie.clone());
     let cookie = cookie(&given.or_else(|| crate::explain::known_cookie(server))?).ok()?;
     Some(which(ring, source(server)?, server.ip(), &cookie))

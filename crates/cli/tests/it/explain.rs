@@ -101,6 +101,11 @@ fn a_fleet_is_held_beside_its_key() {
         let output = run(&["fleet", list, "--key-file", keys]);
         assert!(stdout(&output).contains("was made with neither key."), "{}", stdout(&output));
         assert_eq!(output.status.code(), Some(1));
+        // The kernel remembers the address's cookie, which says nothing of a port where nobody answers.
+        std::fs::write(list, "127.0.0.1:9\n").unwrap();
+        let output = run(&["fleet", list, "--key-file", keys]);
+        assert_eq!(stdout(&output), "127.0.0.1:9  Nothing listens there.\n");
+        assert_eq!(output.status.code(), Some(1));
         [keys, list].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     });
 }
