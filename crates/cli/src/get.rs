@@ -169,6 +169,14 @@ impl GetArgs {
 
 async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<ExitCode, Failure> {
     let peer = how.target.resolve(&args.resolve).await?;
+    if peer.ip().is_loopback() || peer.ip().is_unspecified() {
+        return Err(Failure::failed(format!(
+            "{} means the host that asks, and this stack is a host of its own behind a TUN device: for it, this machine is the \
+             device's other address, http://10.78.0.1:{}/ unless --address or --host-address says otherwise",
+            peer.ip(),
+            peer.port()
+        )));
+    }
     let recorder = args.explain.then(Recorder::new);
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
     if args.trace {

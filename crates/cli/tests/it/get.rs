@@ -296,3 +296,15 @@ fn an_interrupted_visit_leaves_its_cookie() {
         std::fs::remove_file(cache).unwrap();
     });
 }
+
+/// Without waiting for a reply that cannot come: the stack's own loopback is not this machine's.
+#[test]
+fn loopback_is_refused_with_the_address_that_works() {
+    for (url, way) in
+        [("http://127.0.0.1/", "http://10.78.0.1:80/"), ("http://[::1]:8080/x", "http://10.78.0.1:8080/")]
+    {
+        let output = run(&["get", url]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(way), "{}", stderr(&output));
+    }
+}
