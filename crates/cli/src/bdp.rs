@@ -48,7 +48,8 @@ struct Needs {
 impl Needs {
     fn new(args: &BdpArgs) -> Needs {
         let nanos = args.rtt.as_nanos();
-        let bdp = u128::from(args.rate) * nanos / 8_000_000_000;
+        // Less than a byte in flight would leave the path idle.
+        let bdp = (u128::from(args.rate) * nanos).div_ceil(8_000_000_000);
         let segments = bdp.div_ceil(args.mss.into());
         let shift = (0..).find(|shift| UNSCALED << shift >= bdp).unwrap_or(u32::MAX);
         let first = u128::from(args.initcwnd);
@@ -59,10 +60,10 @@ impl Needs {
     fn text(&self, args: &BdpArgs) -> String {
         let rtt = args.rtt;
         let mut text = format!(
-            "{} × {rtt:?} = {} bytes in flight: {} segments of {}\n",
+            "{} × {rtt:?} = {} in flight: {} of {} bytes\n",
             values::show_rate(args.rate.into()),
-            self.bdp,
-            self.segments,
+            counted(self.bdp, "byte"),
+            counted(self.segments, "segment"),
             args.mss
         );
         text += &match self.shift {
@@ -75,17 +76,33 @@ impl Needs {
             _ => "window: more than TCP's largest, 1 GiB: several connections are needed\n".to_owned(),
         };
         text += &format!(
-            "send buffer: {} bytes (SO_SNDBUF, or the last of net.ipv4.tcp_wmem); more brings nothing\n\
+            "send buffer: {} (SO_SNDBUF, or the last of net.ipv4.tcp_wmem); more brings nothing\n\
              receive buffer: {} bytes (the last of net.ipv4.tcp_rmem; about half of it is room for payload)\n\
-             slow start: {} round trips ({:?}) until so much is in flight, from {} segments on\n",
-            self.bdp,
+             slow start: {}, from {} on\n",
+            counted(self.bdp, "byte"),
             2 * self.bdp,
-            self.rounds,
-            rtt.saturating_mul(self.rounds),
-            args.initcwnd
+            match self.rounds {
+                0 => "none is needed: the first flight fills the path".to_owned(),
+                rounds => format!(
+                    "{} ({:?}) until so much is in flight",
+                    counted(rounds.into(), "round trip"),
+                    rtt.saturating_mul(rounds)
+                ),
+            },
+            counted(args.initcwnd.into(), "segment")
         );
         text
     }
+
+    /// The least shift; `None` where not even the greatest reaches (RFC 7323 section 2.3).
+    fn window_scale(&self) -> Option<u32> {
+        Some(self.shift).filter(|shift| *shift <= 14)
+    }
+}
+
+fn counted(count: u128, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// Runs the verb.
@@ -97,7 +114,7 @@ pub(crate) fn run(args: &BdpArgs) -> Result<ExitCode, Failure> {
             "rtt_ms": args.rtt.as_secs_f64() * 1e3,
             "bdp_bytes": needs.bdp as u64,
             "segments": needs.segments as u64,
-            "window_scale": needs.shift,
+            "window_scale": needs.window_scale(),
             "unscaled_rate_bps": needs.unscaled_rate as u64,
             "send_buffer_bytes": needs.bdp as u64,
             "receive_buffer_bytes": 2 * needs.bdp as u64,
@@ -141,7 +158,7 @@ mod tests {
         let args = args("100mbit", "20ms");
         let text = Needs::new(&args).text(&args);
         for part in [
-            "100 Mbit/s × 20ms = 250000 bytes in flight: 173 segments of 1448",
+            "100 Mbit/s × 20ms = 250000 bytes in flight: 173 segments of 1448 bytes\n",
             "a scale of 2 or more; without window scaling 26.214 Mbit/s at most",
             "send buffer: 250000 bytes",
             "receive buffer: 500000 bytes",
@@ -149,5 +166,24 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn little_is_said_in_the_singular_and_never_nothing() {
+        let text = |rate, rtt| {
+            let args = args(rate, rtt);
+            Needs::new(&args).text(&args)
+        };
+        let least = text("1bit", "1ms");
+        assert!(least.starts_with("1 bit/s × 1ms = 1 byte in flight: 1 segment of 1448 bytes\n"), "{least}");
+        assert!(least.contains("slow start: none is needed: the first flight fills the path"), "{least}");
+        let twice = text("2mbit", "100ms");
+        assert!(twice.contains("slow start: 1 round trip (100ms) until"), "{twice}");
+    }
+
+    #[test]
+    fn no_window_scale_is_named_that_tcp_does_not_have() {
+        assert_eq!(Needs::new(&args("100mbit", "20ms")).window_scale(), Some(2));
+        assert_eq!(Needs::new(&args("100gbit", "100ms")).window_scale(), None);
     }
 }
