@@ -29,6 +29,13 @@ impl Failure {
 
     /// A job on a file failed.
     pub(crate) fn file(action: &str, path: &std::path::Path, error: &io::Error) -> Failure {
+        // The standard library's own words for bytes that are no UTF-8 speak of a stream; errors with a cause inside are others' words.
+        if error.kind() == io::ErrorKind::InvalidData && error.get_ref().is_none() {
+            return Failure::failed(format!(
+                "cannot {action} {}: it is not a text file in UTF-8",
+                path.display()
+            ));
+        }
         Failure::failed(format!("cannot {action} {}: {error}", path.display()))
     }
 
@@ -57,4 +64,21 @@ pub(crate) fn warn(message: impl Display) {
 /// Where stderr cannot be written, the exit code must do.
 fn say(label: &str, colour: &str, message: &str) {
     let _ = writeln!(io::stderr(), "{} {}", color::stderr_label(label, colour), escape::message(message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_file_that_is_no_text_is_said_to_be_none() {
+        let mut text = String::new();
+        let error = io::Read::read_to_string(&mut &b"\xd4\xc3\xb2\xa1"[..], &mut text).unwrap_err();
+        let failure = Failure::file("read", Path::new("web.pcap"), &error);
+        assert_eq!(failure.message(), "cannot read web.pcap: it is not a text file in UTF-8");
+        let other = io::Error::new(io::ErrorKind::InvalidData, "a word of its own");
+        let failure = Failure::file("read", Path::new("a"), &other);
+        assert_eq!(failure.message(), "cannot read a: a word of its own");
+    }
 }
