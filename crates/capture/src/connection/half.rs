@@ -16,6 +16,8 @@ pub struct Half {
     /// What the other side has acknowledged.
     una: Option<SeqNum>,
     holes: Vec<Hole>,
+    /// Acknowledged bytes of holes that are remembered no more.
+    unseen: u64,
     segments: u64,
     text_bytes: u64,
     retransmitted_segments: u64,
@@ -58,6 +60,15 @@ struct Hole {
 
 /// Holes that are remembered: a hostile capture has any number.
 const HOLES_MAX: usize = 64;
+/// So far behind the acknowledgements a hole is filled no more; farther, its numbers would be those of later text.
+const HOLE_KEPT: u32 = 1 << 30;
+
+impl Hole {
+    /// How much of it lies before `una`.
+    fn acknowledged(&self, una: SeqNum) -> u64 {
+        if self.start.before(una) { self.end.earliest(una).since(self.start).into() } else { 0 }
+    }
+}
 
 impl Half {
     /// Has the capture had this packet already, on another interface?
@@ -172,17 +183,32 @@ impl Half {
 
     fn note_hole(&mut self, hole: Hole) {
         if self.holes.len() == HOLES_MAX {
-            self.holes.swap_remove(0);
+            self.forget_hole(0);
         }
         self.holes.push(hole);
     }
 
+    fn forget_hole(&mut self, index: usize) {
+        let hole = self.holes.swap_remove(index);
+        self.unseen += self.una.map_or(0, |una| hole.acknowledged(una));
+    }
+
     /// The other side acknowledged something, and offers a window: shifted by `scale`, if that is known.
     pub(super) fn on_ack(&mut self, packet: &Packet<'_>, scale: Option<u8>) {
-        self.una = Some(self.una.map_or(packet.ack, |una| una.latest(packet.ack)));
-        // An acknowledgement of what was not seen: the capture has lost packets.
-        if self.next.is_some_and(|next| packet.ack.after(next)) {
+        let una = self.una.map_or(packet.ack, |una| una.latest(packet.ack));
+        self.una = Some(una);
+        // An acknowledgement of what was not seen: the capture has lost packets, or has them later.
+        if let Some(next) = self.next.filter(|next| packet.ack.after(*next)) {
             self.next = Some(packet.ack);
+            // A single number may be that of a FIN.
+            if packet.ack.since(next) > 1 || self.is_finished {
+                self.note_hole(Hole { start: next, end: packet.ack, at: packet.at });
+            }
+        }
+        while let Some(old) =
+            self.holes.iter().position(|hole| hole.end.before(una) && una.since(hole.end) > HOLE_KEPT)
+        {
+            self.forget_hole(old);
         }
         if let Some((end, at)) = self.timed
             && packet.ack.after_or_eq(end)
@@ -215,6 +241,13 @@ impl Half {
     /// Bytes of text, each counted once.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
+    }
+
+    /// Bytes that the other side has acknowledged and that the capture does not have; a FIN that it does not have is one of them.
+    pub fn unseen_bytes(&self) -> u64 {
+        let una = self.una;
+        let acknowledged = |hole: &Hole| una.map_or(0, |una| hole.acknowledged(una));
+        self.unseen + self.holes.iter().map(acknowledged).sum::<u64>()
     }
 
     /// Segments whose text had been seen before, or that fill a gap too late to be only out of order.

@@ -141,3 +141,24 @@ fn a_syn_from_before_the_last_packet_is_another_connection() {
     let texts: Vec<u64> = all.iter().map(|seen| seen.half(Side::Client).text_bytes()).collect();
     assert_eq!((texts, all[0].half(Side::Client).retransmitted_bytes()), (vec![100, 100], 0));
 }
+
+/// tcpdump under load has the acknowledgement, but not the text.
+#[test]
+fn acknowledged_text_that_the_capture_does_not_have_is_counted() {
+    let opening = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0))];
+    let unseen = |rest: &[(u64, crate::written::Draft)]| {
+        let seen = connection(&[&opening[..], rest].concat());
+        let server = seen.half(Side::Server);
+        (server.text_bytes(), server.unseen_bytes(), server.retransmitted_segments(), server.out_of_order())
+    };
+    // A gap between segments, all of it acknowledged; and nothing behind the gap.
+    assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 201, 0))]), (100, 100, 0, 0));
+    assert_eq!(unseen(&[(500, down(1, 1, 100)), (510, up(1, 301, 0))]), (100, 200, 0, 0));
+    // What is not acknowledged may have been lost before the receiver.
+    assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 1, 0))]), (100, 0, 0, 0));
+    assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 51, 0))]), (100, 50, 0, 0));
+    // Queues of a device are captured in any order: the text may come behind its acknowledgement.
+    assert_eq!(unseen(&[(500, up(1, 101, 0)), (501, down(1, 1, 100))]), (100, 0, 0, 1));
+    // A FIN has a number, and no text.
+    assert_eq!(unseen(&[(500, down(1, 1, 100)), (510, up(1, 102, 0))]), (100, 0, 0, 0));
+}

@@ -14,6 +14,7 @@ pub(crate) struct Account {
     span: Option<(Duration, Duration)>,
     evicted: u64,
     others: BTreeMap<String, u64>,
+    unseen: Unseen,
     handshakes: BTreeMap<FastOpen, Handshakes>,
 }
 
@@ -22,6 +23,14 @@ pub(crate) struct Account {
 struct Kept {
     slowed: Duration,
     connection: Box<Connection>,
+}
+
+/// What was acknowledged and is not in the capture.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unseen {
+    /// Of so many connections.
+    pub(crate) connections: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Handshakes of one kind.
@@ -45,6 +54,7 @@ impl Account {
             span: None,
             evicted: 0,
             others: BTreeMap::new(),
+            unseen: Unseen::default(),
             handshakes: BTreeMap::new(),
         }
     }
@@ -78,6 +88,9 @@ impl Account {
             Some(Effect::Wasted(time)) => handshakes.wasted += time,
             None => {}
         }
+        let unseen: u64 = Side::BOTH.map(|side| connection.half(side).unseen_bytes()).iter().sum();
+        self.unseen.connections += u64::from(unseen > 0);
+        self.unseen.bytes += unseen;
         self.kept.push(Reverse(Kept { slowed: slowed(&connection), connection: Box::new(connection) }));
         if self.kept.len() > self.keep {
             self.kept.pop();
@@ -106,6 +119,10 @@ impl Account {
     /// Frames without a segment, by reason.
     pub(crate) fn others(&self) -> impl Iterator<Item = (&str, u64)> {
         self.others.iter().map(|(why, count)| (why.as_str(), *count))
+    }
+
+    pub(crate) fn unseen(&self) -> Unseen {
+        self.unseen
     }
 
     /// Handshakes by what Fast Open did.

@@ -170,6 +170,7 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     also(half.sender().delayed_acks(), "waits for a delayed acknowledgement");
     also(half.sender().restarts(), "restarts of the congestion window after a pause");
     also(half.sender().flight_max().into(), "bytes in flight at most");
+    also(half.unseen_bytes(), "bytes more that were acknowledged and are not in the capture");
     page.paragraph(&format!("{}.", facts.join(", ")));
     let mut table = Table::new([("waited", Align::Right), ("of all", Align::Right), ("for", Align::Left)]);
     let mut waits: Vec<Limit> =

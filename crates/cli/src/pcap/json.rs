@@ -65,6 +65,7 @@ fn half(connection: &Connection, side: Side) -> Value {
     json!({
         "segments": half.segments(),
         "bytes": half.text_bytes(),
+        "unseen_bytes": half.unseen_bytes(),
         "retransmitted_segments": half.retransmitted_segments(),
         "retransmitted_bytes": half.retransmitted_bytes(),
         "out_of_order": half.out_of_order(),
@@ -114,6 +115,7 @@ pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
             "not_tcp": others,
             "connections": account.connections(),
             "given_up": account.evicted(),
+            "unseen_bytes": account.unseen().bytes,
             "lasted_ms": milliseconds(account.span()),
             "end": end,
             "damage": damage,

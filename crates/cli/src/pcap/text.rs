@@ -1,5 +1,5 @@
 //! The account of a capture, for people.
-use super::account::Account;
+use super::account::{Account, Unseen};
 use ::lab::ladder::{milliseconds, milliseconds_text};
 use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Side};
@@ -28,12 +28,21 @@ pub(super) fn render(
         page.paragraph(&format!("No connection of this capture is {filter}."));
     }
     for (why, count) in account.others() {
-        page.paragraph(&format!("{count} other frames: {why}."));
+        let frames = if count == 1 { "frame" } else { "frames" };
+        page.paragraph(&format!("{count} other {frames}: {why}."));
     }
     if account.evicted() > 0 {
         page.paragraph(&format!(
             "{} connections were quiet when there were too many at once: what they sent later is counted as others.",
             account.evicted()
+        ));
+    }
+    let Unseen { connections: affected, bytes } = account.unseen();
+    if affected > 0 {
+        let connections = if affected == 1 { "connection" } else { "connections" };
+        page.paragraph(&format!(
+            "The capture is not complete: of {affected} {connections}, {bytes} bytes that were acknowledged are not in it. What is said of these \
+             (bytes, times, waits) is of the rest. A larger buffer helps: tcpdump -B 65536."
         ));
     }
     if account.connections() > 0 {

@@ -1,6 +1,7 @@
 //! `firstbyte pcap`, over captures that the lab writes.
 use super::{run, stderr, stdout};
 use serde_json::Value;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// A file of this process; gone with the value.
@@ -134,4 +135,57 @@ fn a_page_of_standard_input_needs_one_connection() {
     let output = run(&["pcap", "-", "--html", "/nonexistent/page.html"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("--connection N"), "{}", stderr(&output));
+}
+
+/// tcpdump under load: a segment is missing, and its acknowledgement is there.
+#[test]
+fn what_a_capture_lacks_is_said() {
+    use wire::{Flags, IpHeader, SeqNum, TcpHeader, build_tcp_packet, protocol};
+    let packet = |from_client: bool, seq, ack, len| {
+        let (src, dst) = if from_client { (1, 2) } else { (2, 1) };
+        let ip = IpHeader::new(
+            Ipv4Addr::new(10, 0, 0, src).into(),
+            Ipv4Addr::new(10, 0, 0, dst).into(),
+            protocol::TCP,
+        );
+        let ports = if from_client { (40_000, 80) } else { (80, 40_000) };
+        let tcp = TcpHeader {
+            seq: SeqNum(seq),
+            ack: SeqNum(ack),
+            flags: Flags::ACK,
+            window: 1000,
+            ..TcpHeader::new(ports.0, ports.1)
+        };
+        build_tcp_packet(&ip, &tcp, &vec![0; len]).to_vec()
+    };
+    let mut capture =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+    for (at, packet) in [
+        packet(true, 1, 1, 10),
+        packet(false, 1, 11, 100),
+        packet(false, 301, 11, 100),
+        packet(true, 11, 401, 0),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let len = packet.len() as u32;
+        [0, at as u32, len, len].iter().for_each(|word| capture.extend(word.to_le_bytes()));
+        capture.extend(packet);
+    }
+    let file = Scratch::new("lacks");
+    std::fs::write(&file.0, capture).unwrap();
+    let said = stdout(&run(&["pcap", file.path()])).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains(
+            "The capture is not complete: of 1 connection, 200 bytes that were acknowledged are not in it."
+        ),
+        "{said}"
+    );
+    let one = run(&["pcap", file.path(), "--connection", "1"]);
+    let one = stdout(&one).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one.contains("200 bytes more that were acknowledged and are not in the capture"), "{one}");
+    let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
+    assert_eq!(lines[0]["from_server"]["unseen_bytes"], 200);
+    assert_eq!(lines[1]["capture"]["unseen_bytes"], 200);
 }
