@@ -9,7 +9,7 @@ mod picture;
 mod text;
 
 use crate::failure::{Failure, warn};
-use crate::terminal;
+use crate::{terminal, values};
 use ::lab::report::{Page, PageStyle};
 use account::Account;
 use capture::{CaptureFile, End, Packet, Table};
@@ -35,16 +35,16 @@ pub(crate) struct PcapArgs {
     /// The capture; `-`: standard input.
     file: PathBuf,
     /// Everything about one connection, by its number in the list of the same --host and --port: its packets as a ladder, both directions, what each waited for.
-    #[arg(long, value_name = "N", conflicts_with_all = ["json", "top"], value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "top"], allow_negative_numbers = true, value_parser = values::ordinal)]
     connection: Option<u64>,
     /// So many connections are listed: those that the network slowed down most.
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "json", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     top: u16,
     /// Only connections of this address.
-    #[arg(long)]
+    #[arg(long, value_parser = values::address)]
     host: Option<IpAddr>,
     /// Only connections of this port.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = values::port)]
     port: Option<u16>,
     /// Write all of it to FILE as one HTML page, with pictures of the connections that are listed (the first eight), or of the one that is
     /// chosen: time-sequence graph, bytes in flight, ladder.

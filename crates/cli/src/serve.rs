@@ -55,10 +55,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Port of the HTTP server.
-    #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 80, value_parser = values::port)]
     port: u16,
     /// Serve echo (RFC 862) on this port too.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = values::port)]
     echo: Option<u16>,
     /// The most connections with Fast Open whose handshake is not complete, per listener; 0 switches Fast Open off.
     #[arg(long, value_name = "QLEN", default_value_t = 256)]

@@ -32,7 +32,7 @@ pub(crate) struct SsArgs {
     #[arg(long, value_parser = state, conflicts_with_all = ["all", "listening", "summary"])]
     state: Option<u8>,
     /// Sockets with this port at either end.
-    #[arg(long, conflicts_with = "summary")]
+    #[arg(long, conflicts_with = "summary", value_parser = values::port)]
     port: Option<u16>,
     /// What TCP knows of each connection, under the names of ss(8).
     #[arg(short, long, conflicts_with = "summary")]

@@ -16,6 +16,25 @@ pub(crate) fn whole(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, 
     }
 }
 
+/// A port that something can listen on.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| "write a port from 1 to 65535".to_owned())
+}
+
+/// The number of something in a list that begins with 1.
+pub(crate) fn ordinal(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "write a whole number of at least 1".to_owned())
+}
+
+/// An address of IPv4 or IPv6.
+pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address, such as 192.0.2.1 or 2001:db8::1; names are not looked up".to_owned()
+    })
+}
+
 /// "is it NAME? ", of the setting that was probably meant; nothing if none is near.
 pub(crate) fn meant_setting(name: &str, known: &[&str]) -> String {
     lab::experiment::nearest_setting(name, known).map_or(String::new(), |near| format!("is it {near}? "))
@@ -322,6 +341,19 @@ mod tests {
         for wrong in ["default", "10.0.0.0/40 initcwnd 2", "default initcwnd", "default via 10.0.0.1"] {
             assert!(route(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn ports_ordinals_and_addresses_are_checked_in_plain_words() {
+        assert_eq!((port("1"), port("65535"), ordinal("7")), (Ok(1), Ok(65_535), Ok(7)));
+        for wrong in ["0", "65536", "-1", "http", ""] {
+            assert_eq!(port(wrong), Err("write a port from 1 to 65535".to_owned()), "{wrong}");
+        }
+        for wrong in ["0", "-1", "x"] {
+            assert_eq!(ordinal(wrong), Err("write a whole number of at least 1".to_owned()), "{wrong}");
+        }
+        assert_eq!(address("2001:db8::1"), Ok("2001:db8::1".parse().unwrap()));
+        assert!(address("localhost").unwrap_err().contains("such as 192.0.2.1"));
     }
 
     #[test]
