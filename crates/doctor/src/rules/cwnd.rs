@@ -130,7 +130,11 @@ fn of_routes(
         let (severity, formula, better) = judge(&route.metrics)?;
         Some(Found {
             severity,
-            scope: Scope::Device(route.device.clone()),
+            scope: match route.device.as_str() {
+                // Routes of a stack of ours, and those with several next hops, have none.
+                "" => Scope::Peer(route.route.split(' ').next().unwrap_or_default().to_owned()),
+                device => Scope::Device(device.to_owned()),
+            },
             evidence: vec![window.shown("route", changed(route, &route.metrics))],
             formula,
             steps: vec![change(route, &better)],

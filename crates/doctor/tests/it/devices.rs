@@ -135,6 +135,8 @@ fn fixes_of_a_route_leave_all_else_as_it_is_and_can_be_taken_back() {
             // Of several next hops none is the device of the route.
             assert_eq!(found.len(), if route.contains("nexthop") { 1 } else { 2 });
             for (finding, change) in found {
+                let place = if route.contains("nexthop") { "peer default" } else { "device v0" };
+                assert_eq!(finding.scope.to_string(), place);
                 let step = &finding.fix.steps[0];
                 shell(&step.command);
                 let after = shown();
