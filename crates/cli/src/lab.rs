@@ -248,9 +248,11 @@ mod tests {
 
     #[test]
     fn a_scenario_in_the_place_of_a_file_is_recognised() {
-        for (line, told) in
-            [("run bufferbloat", "`firstbyte lab bufferbloat`"), ("sweep fast-open", "`fast-open` is a tour")]
-        {
+        for (line, told) in [
+            ("run bufferbloat", "`firstbyte lab bufferbloat`"),
+            ("check bufferbloat", "`firstbyte lab bufferbloat`"),
+            ("sweep fast-open", "`fast-open` is a tour"),
+        ] {
             let failure = run(parse(line).unwrap()).unwrap_err();
             assert!(failure.message().contains(told), "{failure:?}");
         }

@@ -13,7 +13,7 @@
 //! - `discipline`: another queueing discipline than the file's;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
-//! - `nearest`: the word that was probably meant;
+//! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `sweep`: the same played with other values and seeds, `swept` what came of it;
@@ -25,6 +25,7 @@ mod event;
 mod file;
 mod formula;
 mod measure;
+mod mistake;
 mod nearest;
 mod outcome;
 mod path;
@@ -49,10 +50,13 @@ pub use shelf::{SHELF, Shelved};
 pub use sweep::{Axis, Sample, Sweep};
 pub use swept::Swept;
 
-use file::{File, RunPart};
+use file::{Expect, File, RunPart};
 use formula::Formula;
+use mistake::{Lines, Mistake, Within, below_its_line};
 use nearest::nearest;
+pub(crate) use nearest::nearest_beginning;
 use play::{Played, Variant};
+use std::sync::Arc;
 
 /// Some editors begin a file with it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -63,6 +67,8 @@ pub struct Experiment {
     question: String,
     file: File,
     runs: Vec<RunPart>,
+    /// The file, for the lines of its mistakes; none where something is other than in it.
+    text: Option<Arc<str>>,
     /// What is other than in the file, so that nothing is expected; in words.
     changed: Option<String>,
 }
@@ -75,19 +81,24 @@ impl Experiment {
     pub fn parse(text: &str) -> Result<Experiment, String> {
         let text = text.trim_start_matches(BYTE_ORDER_MARK);
         let question = question(text)?;
-        let file: File = toml::from_str(text).map_err(|error| explained(&error))?;
-        Experiment::of(question, file)
+        let file: File = toml::from_str(text).map_err(|error| match error.span() {
+            Some(span) => below_its_line(text, &span, &with_nearest(error.message(), &error)),
+            None => explained(&error),
+        })?;
+        Experiment::of(question, file, Some(text))
     }
 
-    fn of(question: String, file: File) -> Result<Experiment, String> {
+    /// What was read, from this text if it is as it stands there.
+    fn of(question: String, mut file: File, text: Option<&str>) -> Result<Experiment, String> {
+        file.number_events();
         let runs = match file.run.is_empty() {
             // A conversation with tc alone needs no network.
             true if file.expect.is_empty() => Vec::new(),
             true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
             false => file.run.clone(),
         };
-        let experiment = Experiment { question, file, runs, changed: None };
-        experiment.check()?;
+        let experiment = Experiment { question, file, runs, text: text.map(Arc::from), changed: None };
+        experiment.check().map_err(|mistake| experiment.told(&mistake))?;
         Ok(experiment)
     }
 
@@ -129,6 +140,7 @@ impl Experiment {
             if is_all { String::new() } else { format!(" of the {runs} {}", in_a_row(&placed.taken)) };
         self.changed = Some(format!("The discipline{which} is `{words}`, so that other figures may come."));
         self.runs = placed.runs;
+        self.text = None;
         Ok(self)
     }
 
@@ -143,28 +155,64 @@ impl Experiment {
 
     /// As [`check_hosts`](Experiment::check_hosts), where these are measured.
     fn check_hosts_for(&self, formulas: &[&Formula]) -> Result<(), String> {
-        self.runs.iter().try_for_each(|run| {
-            let check = self.check_hosts_of(run, formulas);
-            check.map_err(|error| format!("run `{}`: {error}", run.name))
-        })
+        let check = self.check_runs(|run| self.check_hosts_of(run, formulas));
+        check.map_err(|mistake| self.told(&mistake))
     }
 
-    fn check_hosts_of(&self, run: &RunPart, formulas: &[&Formula]) -> Result<(), String> {
+    /// Checks all runs.
+    fn check_runs(&self, check: impl Fn(&RunPart) -> Result<(), Mistake>) -> Result<(), Mistake> {
+        let mut runs = self.runs.iter().enumerate();
+        runs.try_for_each(|(n, run)| check(run).map_err(|mistake| self.blamed(n, mistake, &check)))
+    }
+
+    /// A mistake that was found in the n-th run. The run is named unless it is the whole file's: all runs have it, save those that say something
+    /// else in its place.
+    fn blamed(
+        &self,
+        n: usize,
+        mistake: Mistake,
+        check: &impl Fn(&RunPart) -> Result<(), Mistake>,
+    ) -> Mistake {
+        if self.file.run.is_empty() {
+            return mistake;
+        }
+        let has = |mistake: &Mistake| self.text.as_deref().is_some_and(|text| Lines::of(text).has(mistake));
+        let of_run = |n: usize| mistake.clone().within(n).within("run");
+        if has(&of_run(n)) || !has(&mistake) {
+            return of_run(n).of(&format!("run `{}`", self.runs[n].name));
+        }
+        let mut runs = self.runs.iter().enumerate();
+        let is_whole = !mistake.is_of_a_run()
+            && runs.all(|(n, run)| check(run).as_ref() == Err(&mistake) || has(&of_run(n)));
+        if is_whole { mistake } else { mistake.of(&format!("run `{}`", self.runs[n].name)) }
+    }
+
+    /// With its line.
+    fn told(&self, mistake: &Mistake) -> String {
+        let lines = self.text.as_deref().map(Lines::of);
+        lines.map_or_else(|| mistake.text().to_owned(), |lines| lines.told(mistake))
+    }
+
+    fn check_hosts_of(&self, run: &RunPart, formulas: &[&Formula]) -> Result<(), Mistake> {
         let variant = Variant::of(&self.file, run);
         let (mut network, hosts, _) = variant.build([true; 2])?;
         variant.try_settings(&mut network, &hosts)?;
         let counters = play::counters(&network, &hosts.servers);
-        for (name, arguments) in formulas.iter().flat_map(|formula| formula.measures()) {
+        let measures = formulas.iter().enumerate();
+        let measures =
+            measures.flat_map(|(at, formula)| formula.measures().into_iter().map(move |one| (at, one)));
+        for (at, (name, arguments)) in measures {
             let named = arguments.first().filter(|first| self.runs.iter().any(|run| run.name == **first));
             if named.is_some_and(|named| *named != run.name) {
                 continue;
             }
-            match (name, &arguments[usize::from(named.is_some())..]) {
+            let check = match (name, &arguments[usize::from(named.is_some())..]) {
                 ("count", [_, counter]) if !counters.contains_key(counter) => {
-                    return Err(measure::no_counter(counter, &counters));
+                    Err(measure::no_counter(counter, &counters))
                 }
-                (name, arguments) => measure::check_looked_at(&variant, name, arguments)?,
-            }
+                (name, arguments) => measure::check_looked_at(&variant, name, arguments),
+            };
+            check.within("that").within(at).within("expect")?;
         }
         Ok(())
     }
@@ -179,49 +227,60 @@ impl Experiment {
     }
 
     fn play_all(&self) -> Result<Vec<Played>, String> {
-        let play = |run: &RunPart| {
+        let play = |(n, run): (usize, &RunPart)| {
             let played = Variant::of(&self.file, run).play();
-            played.map_err(|error| format!("run `{}`: {error}", run.name))
+            played.map_err(|mistake| {
+                self.told(&self.blamed(n, mistake, &|run: &RunPart| self.check_hosts_of(run, &[])))
+            })
         };
-        self.runs.iter().map(play).collect()
+        self.runs.iter().enumerate().map(play).collect()
     }
 
     /// What can be seen without running.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Mistake> {
         if self.file.expect.is_empty() && self.file.tc.is_empty() {
             return Err("nothing is expected: add an `[[expect]]` with `what`, `that` and `is`".into());
         }
         let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
-        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains([',', '(', ')'])) {
-            return Err(format!("run `{name}`: a name is not empty, and has no comma or parenthesis"));
+        for (at, name) in names.iter().enumerate() {
+            let wrong = match name {
+                name if name.is_empty() || name.contains([',', '(', ')']) => {
+                    "a name is not empty, and has no comma or parenthesis"
+                }
+                name if names[..at].contains(name) => {
+                    "another run has this name; no measure could tell them apart"
+                }
+                _ => continue,
+            };
+            return Err(format!("run `{name}`: {wrong}")).within("name").within(at).within("run");
         }
-        if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            return Err(format!("run `{name}`: another run has this name; no measure could tell them apart"));
-        }
-        self.runs.iter().try_for_each(|run| {
-            let check = Variant::of(&self.file, run).check();
-            check.map_err(|error| format!("run `{}`: {error}", run.name))
-        })?;
+        self.check_runs(|run| Variant::of(&self.file, run).check())?;
         for (at, expect) in self.file.expect.iter().enumerate() {
-            let wrong = |error: String| format!("expect \"{}\": {error}", expect.what);
-            if self.file.expect[..at].iter().any(|other| other.what == expect.what) {
-                return Err(wrong(
-                    "another one has the same words; nobody could tell their figures apart".into(),
-                ));
-            }
-            if expect.within.is_some() && expect.is.is_none() {
-                return Err(wrong("`within` says how far it may be from `is`, which is not there".into()));
-            }
-            if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
-                return Err(wrong("it needs `is`, `at_least` or `at_most`".into()));
-            }
-            self.check_formula(&expect.that).map_err(wrong)?;
-            let unit = expect.that.unit(&measure::unit_of);
-            for bound in [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten() {
-                units::quantity(bound)
-                    .and(unit.map_or(Ok(()), |unit| units::comparable(bound, unit)))
-                    .map_err(wrong)?;
-            }
+            let is_there = self.file.expect[..at].iter().any(|other| other.what == expect.what);
+            let check = if is_there {
+                Err("another one has the same words; nobody could tell their figures apart").within("what")
+            } else {
+                self.check_expect(expect)
+            };
+            let check = check.map_err(|mistake| mistake.of(&format!("expect \"{}\"", expect.what)));
+            check.within(at).within("expect")?;
+        }
+        Ok(())
+    }
+
+    fn check_expect(&self, expect: &Expect) -> Result<(), Mistake> {
+        if expect.within.is_some() && expect.is.is_none() {
+            return Err("`within` says how far it may be from `is`, which is not there").within("within");
+        }
+        if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
+            return Err("it needs `is`, `at_least` or `at_most`".into());
+        }
+        self.check_formula(&expect.that).within("that")?;
+        let unit = expect.that.unit(&measure::unit_of);
+        let bounds = [("is", &expect.is), ("at_least", &expect.at_least), ("at_most", &expect.at_most)];
+        for (key, bound) in bounds.into_iter().filter_map(|(key, bound)| Some((key, bound.as_ref()?))) {
+            let check = units::quantity(bound);
+            check.and(unit.map_or(Ok(()), |unit| units::comparable(bound, unit))).within(key)?;
         }
         Ok(())
     }
@@ -273,16 +332,23 @@ fn in_a_row(names: &[String]) -> String {
 
 /// The first line.
 fn question(text: &str) -> Result<String, String> {
-    let question = text.lines().next().and_then(|line| line.strip_prefix('#')).map(str::trim);
-    let question = question.filter(|question| question.ends_with('?'));
-    let told = "line 1: the first line is the question, as a comment that ends in `?`";
-    question.map(str::to_owned).ok_or_else(|| told.to_owned())
+    let first = text.lines().next().unwrap_or_default();
+    let question = first.strip_prefix('#').map(str::trim).filter(|question| question.ends_with('?'));
+    let told = "the first line is the question, as a comment that ends in `?`";
+    question.map(str::to_owned).ok_or_else(|| below_its_line(text, &(0..first.len()), told))
 }
 
-/// What `toml` says, and the nearest word to one that is not known.
+/// What `toml` says of what is in no file, and the nearest word to one that is not known.
 fn explained(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let text = text.trim_end().replace("expected usize", "expected a whole number");
+    with_nearest(error.to_string().trim_end(), error)
+}
+
+/// What `toml` says, in words of files and not of Rust.
+fn with_nearest(said: &str, error: &toml::de::Error) -> String {
+    let mut text = said.replace("wanted string or table", "expected a text in quotes");
+    for whole in ["usize", "u64", "u32", "u16"] {
+        text = text.replace(&format!("expected {whole}"), "expected a whole number");
+    }
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     match quoted.split_first() {
         Some((unknown, known)) if error.message().starts_with("unknown ") => {

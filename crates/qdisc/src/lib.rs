@@ -108,7 +108,7 @@ pub use sfq::{Sfq, SfqConfig};
 pub use stab::{SizeSpec, SizeTable};
 pub use stats::LinkStats;
 pub use tbf::{Tbf, TbfConfig};
-pub use tc::{Device, TcError};
+pub use tc::{Device, KINDS, TcError};
 
 /// A point in time or a span: nanoseconds since an origin of the caller's choice.
 pub type Nanos = u64;

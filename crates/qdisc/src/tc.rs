@@ -34,6 +34,7 @@ mod tests;
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use error::TcError;
+pub use kinds::KINDS;
 
 use crate::node::{Kind, Node};
 use crate::{Dequeue, Dropped, Handle, Nanos, Packet, PfifoFast, Qdisc, Skb, Stats, Verdict};

@@ -50,13 +50,7 @@ fn not_taken(name: &str, error: clap::Error) -> Result<ShelvedArgs, Failure> {
 
 /// An experiment in a file.
 pub(super) fn run_file(path: &Path, changes: &ChangeArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
-    let name = path.display().to_string();
-    if !path.exists() && names().any(|known| known == name) {
-        return Err(Failure::usage(format!(
-            "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
-        )));
-    }
-    run(&name, read(path)?, changes, output)
+    run(&path.display().to_string(), read(path)?, changes, output)
 }
 
 /// All that come with the lab.
@@ -88,6 +82,12 @@ pub(super) fn check(paths: &[PathBuf]) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> Result<Experiment, Failure> {
+    let name = path.display().to_string();
+    if !path.exists() && names().any(|known| known == name) {
+        return Err(Failure::usage(format!(
+            "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
+        )));
+    }
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => Failure::failed(format!(
             "{} is no text: an experiment is a file in TOML, as docs/experiments.md has it",

@@ -83,6 +83,16 @@ fn a_next_hop_that_is_on_no_link_is_refused_before_anything_runs() {
 fn a_file_with_a_mistake_is_refused_with_its_line() {
     let told = mistake("word", "# Why?\nchapter = \"x\"\nlesson = \"y\"\n[path]\nrtf = \"5ms\"\n");
     assert!(told.contains("line 5") && told.contains("did you mean `rtt`?"), "{told}");
+    // What only a whole run shows is found before it, and has its line as well.
+    let text = include_str!("../../../lab/scenarios/bufferbloat.toml");
+    let told =
+        mistake("discipline", &text.replacen("[path]\n", "[path]\nqdisc = \"fq_codl target 5ms\"\n", 1));
+    let line = text.lines().position(|line| line == "[path]").unwrap() + 2;
+    assert!(
+        told.contains(&format!("line {line}, column 1\n")) && told.contains("did you mean `fq_codel`?"),
+        "{told}"
+    );
+    assert!(!told.contains("run `"), "it is the whole file's: {told}");
 }
 
 #[test]

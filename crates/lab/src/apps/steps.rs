@@ -1,6 +1,6 @@
 //! What a program does on a connection, step by step, in words.
 
-use crate::experiment::units;
+use crate::experiment::{nearest_beginning, units};
 use core::str::FromStr;
 use core::time::Duration;
 
@@ -63,7 +63,10 @@ impl FromStr for Step {
             ["shutdown"] => Step::Shutdown,
             ["close"] => Step::Close,
             ["abort"] => Step::Abort,
-            _ => return Err(format!("`{text}` is no step; {STEPS}")),
+            _ => {
+                let near = nearest_beginning(text, STEPS);
+                return Err(format!("`{text}` is no step{near}; steps are: {STEPS}"));
+            }
         })
     }
 }
@@ -71,7 +74,7 @@ impl FromStr for Step {
 /// Of one step: all of it is in memory.
 const WRITE_MAX: usize = 1_000_000_000;
 
-const STEPS: &str = "steps are: connect, connect with LENGTH, write LENGTH, read LENGTH, read to end, sleep TIME, mark NAME, shutdown, close, abort";
+const STEPS: &str = "connect, connect with LENGTH, write LENGTH, read LENGTH, read to end, sleep TIME, mark NAME, shutdown, close, abort";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! The network card of an end, as a file says it, and its counters by name.
 
+use super::discipline;
+use super::mistake::{Mistake, Within};
 use super::quantities::{Rate, Size, Time, optional};
 use crate::network::{CardPlan, CardStats, nanos};
 use core::num::NonZeroU64;
@@ -9,7 +11,7 @@ use serde::Deserialize;
 
 /// A card. What is not said is as [`CardPlan`]'s defaults.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct DevicePart {
     /// Of its line.
     #[serde(default, deserialize_with = "optional")]
@@ -59,11 +61,12 @@ impl DevicePart {
         }
     }
 
-    pub(super) fn plan(&self) -> Result<CardPlan, String> {
+    pub(super) fn plan(&self) -> Result<CardPlan, Mistake> {
         let default = CardPlan::default();
         let time = |time: Option<Time>| nanos(time.map_or(Duration::ZERO, |time| time.0));
         if self.backlog_cost.is_some() && self.netdev_max_backlog.is_none() {
-            return Err("`backlog_cost` needs `netdev_max_backlog`: without that there is no backlog".into());
+            let error = "`backlog_cost` needs `netdev_max_backlog`: without that there is no backlog";
+            return Err(error).within("backlog_cost");
         }
         let plan = CardPlan {
             nic: NicConfig {
@@ -86,7 +89,10 @@ impl DevicePart {
             },
             merges: self.gro.unwrap_or(default.merges),
         };
-        plan.check().map(|()| plan)
+        plan.check()?;
+        let words = self.qdisc.as_deref().unwrap_or_default();
+        plan.check_qdisc().map_err(|error| discipline::wrong(words, &error)).within("qdisc")?;
+        Ok(plan)
     }
 }
 
@@ -188,8 +194,8 @@ mod tests {
     #[test]
     fn a_card_that_cannot_be_is_refused() {
         let without_ring = DevicePart { tx_ring: Some(0), ..DevicePart::default() };
-        assert!(without_ring.plan().is_err_and(|told| told.contains("descriptor")));
+        assert!(without_ring.plan().is_err_and(|told| told.text().contains("descriptor")));
         let with_error = DevicePart { qdisc: Some("fq_codel targt 5ms".into()), ..DevicePart::default() };
-        assert!(with_error.plan().is_err_and(|told| told.contains("targt")));
+        assert!(with_error.plan().is_err_and(|told| told.text().contains("targt")));
     }
 }

@@ -37,7 +37,8 @@ impl FromStr for Act {
 
     fn from_str(text: &str) -> Result<Act, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let wrong = || format!("`{text}` cannot be done; what can: {ACTS}");
+        let wrong =
+            || format!("`{text}` cannot be done{}; what can: {ACTS}", super::nearest_beginning(text, ACTS));
         Ok(match words.as_slice() {
             ["path", "down"] => Act::Path { up: false },
             ["path", "up"] => Act::Path { up: true },

@@ -1,7 +1,8 @@
 //! The form of an experiment's file.
 
 use super::event::Act;
-use super::quantities::{Rate, Share, Size, Time, optional, required};
+use super::mistake::Mistake;
+use super::quantities::{Rate, Share, Size, Time, Words, optional, required};
 use crate::apps::Step;
 use core::time::Duration;
 use serde::{Deserialize, Deserializer};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A file.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct File {
     /// Which claim it is about, e.g. `L-WIN-1`.
     #[serde(default)]
@@ -42,13 +43,28 @@ pub(super) struct File {
     pub(super) seed: u64,
 }
 
+impl File {
+    /// Notes of each event where it stands.
+    pub(super) fn number_events(&mut self) {
+        let numbers = |events: &mut Vec<EventPart>, outer: &[String]| {
+            for (n, event) in events.iter_mut().enumerate() {
+                event.keys = [outer, &["event".into(), n.to_string()]].concat();
+            }
+        };
+        numbers(&mut self.event, &[]);
+        for (n, run) in self.run.iter_mut().enumerate() {
+            numbers(&mut run.event, &["run".into(), n.to_string()]);
+        }
+    }
+}
+
 fn one() -> u64 {
     1
 }
 
 /// A variant: what differs from the file's own values.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RunPart {
     pub(super) name: String,
     /// In the place of the file's.
@@ -66,7 +82,7 @@ pub(super) struct RunPart {
 
 /// The path. Rate, queue, discipline and loss are those of the way towards the client unless `towards` says otherwise.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct PathPart {
     #[serde(default, deserialize_with = "optional")]
     pub(super) rtt: Option<Time>,
@@ -108,10 +124,12 @@ pub(super) struct PathPart {
 pub(super) struct Bonding(pub(super) qdisc::BondMode);
 
 impl core::str::FromStr for Bonding {
-    type Err = &'static str;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Bonding, &'static str> {
-        text.parse().map(Bonding)
+    fn from_str(text: &str) -> Result<Bonding, String> {
+        let names = qdisc::BondMode::ALL.map(|(name, _)| name);
+        let wrong = |told| format!("`{text}` is no mode{}; {told}", super::nearest(text, &names));
+        text.parse().map(Bonding).map_err(wrong)
     }
 }
 
@@ -139,7 +157,7 @@ pub(super) enum BoxName {
 
 /// An end.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct EndPart {
     pub(super) profile: Option<ProfileName>,
     /// Settings by their names in Linux.
@@ -239,7 +257,7 @@ impl Scalar {
 
 /// A command to `tc`, and what it is to answer.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct TcPart {
     #[serde(rename = "do")]
     pub(super) command: String,
@@ -256,15 +274,24 @@ pub(super) struct TcPart {
 
 /// Something that happens at a moment.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct EventPart {
     #[serde(deserialize_with = "required")]
     pub(super) at: Time,
     #[serde(rename = "do", deserialize_with = "required")]
     pub(super) act: Act,
+    /// Under which keys of the file it stands.
+    #[serde(skip)]
+    pub(super) keys: Vec<String>,
 }
 
 impl EventPart {
+    /// What is wrong with what it says under `key`.
+    pub(super) fn mistake(&self, key: &str, error: String) -> Mistake {
+        let outer = self.keys.iter().rev();
+        outer.fold(Mistake::from(error).within(key), |mistake, key| mistake.within(key))
+    }
+
     /// When it happens; probes come again and again.
     pub(super) fn moments(&self) -> impl Iterator<Item = Duration> {
         let (count, interval) = match self.act {
@@ -283,7 +310,7 @@ impl EventPart {
 
 /// Something that is expected.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct Expect {
     /// In words.
     pub(super) what: String,
@@ -325,7 +352,6 @@ fn text_or_number<'de, D: Deserializer<'de>>(de: D) -> Result<Option<String>, D:
 }
 
 fn steps<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Vec<Step>>, D::Error> {
-    let texts = Vec::<String>::deserialize(de)?;
-    let steps: Result<Vec<Step>, String> = texts.iter().map(|text| text.parse()).collect();
-    steps.map(Some).map_err(serde::de::Error::custom)
+    let steps = Vec::<Words<Step>>::deserialize(de)?;
+    Ok(Some(steps.into_iter().map(|Words(step)| step).collect()))
 }

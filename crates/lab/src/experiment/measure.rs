@@ -360,7 +360,8 @@ fn pick(which: Option<&str>, values: Vec<Option<f64>>) -> Result<f64, String> {
 /// No host counts this.
 pub(super) fn no_counter(name: &str, counters: &BTreeMap<String, u64>) -> String {
     let names: Vec<&str> = counters.keys().map(String::as_str).collect();
-    format!("there is no counter `{name}`{}", super::nearest(name, &names))
+    let near = super::nearest(name, &names);
+    format!("there is no counter `{name}`{near}; they have Linux's names, as `nstat -az` shows them")
 }
 
 /// Of a connection or link; they are counted from 1.
@@ -370,12 +371,10 @@ fn number(text: &str) -> Result<usize, String> {
 }
 
 fn end(text: Option<&str>) -> Result<usize, String> {
-    match text {
-        Some("client") => Ok(0),
-        Some("server") => Ok(1),
-        Some(other) => Err(format!("`{other}` is no end: say client or server")),
-        None => Err("say which end: client or server".into()),
-    }
+    let known = ["client", "server"];
+    let text = text.ok_or("say which end: client or server")?;
+    let end = known.iter().position(|known| *known == text);
+    end.ok_or_else(|| format!("`{text}` is no end: say client or server{}", super::nearest(text, &known)))
 }
 
 fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
@@ -385,7 +384,10 @@ fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
         Some("sndbuf") => LimitedBy::SendBuffer,
         Some("device") => LimitedBy::Device,
         Some("app") => LimitedBy::Application,
-        _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf, device or app".into()),
+        text => {
+            let near = super::nearest(text.unwrap_or_default(), &["cwnd", "rwnd", "sndbuf", "device", "app"]);
+            return Err(format!("limited needs a reason: cwnd, rwnd, sndbuf, device or app{near}"));
+        }
     })
 }
 
@@ -407,5 +409,8 @@ fn state(text: Option<&str>) -> Result<State, String> {
         ("TIME-WAIT", State::TimeWait),
     ];
     let found = states.iter().find(|(name, _)| Some(*name) == text).map(|(_, state)| *state);
-    found.ok_or_else(|| format!("say which state: {}", states.map(|(name, _)| name).join(", ")))
+    found.ok_or_else(|| {
+        let names = states.map(|(name, _)| name);
+        format!("say which state: {}{}", names.join(", "), super::nearest(text.unwrap_or_default(), &names))
+    })
 }

@@ -1,8 +1,9 @@
 //! The path of an experiment, from what a file says of it.
 
-use super::explained;
 use super::file::{Bonding, BoxName, PathPart, Towards};
+use super::mistake::{Mistake, Within};
 use super::quantities::Time;
+use super::{discipline, explained};
 use crate::middlebox::{
     AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, DropSynDataOf, Duplicate,
     Firewall, Middlebox, StripFastOpen, SynProxy,
@@ -54,7 +55,7 @@ pub(super) fn literal(text: &str) -> Value {
 }
 
 /// What a path is made of.
-pub(super) fn route(path: &PathPart) -> Result<Route, String> {
+pub(super) fn route(path: &PathPart) -> Result<Route, Mistake> {
     check(path)?;
     let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
     let plain = |share: u64| LinkConfig::new().delay(share);
@@ -76,13 +77,20 @@ pub(super) fn route(path: &PathPart) -> Result<Route, String> {
         Direction::Forward => Route::new().wire(narrow, other),
     };
     if let Some(words) = &path.qdisc {
-        route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
+        route = route.qdisc(way, words).map_err(|error| discipline::wrong(words, &error)).within("qdisc")?;
     }
     if let Some(Bonding(mode)) = path.bond {
         let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
         route = route.bond(mode, path.links.unwrap_or(LINKS), time(path.skew), time(path.miimon));
-    } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
-        return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
+    } else {
+        let given = [
+            ("links", path.links.is_some()),
+            ("skew", path.skew.is_some()),
+            ("miimon", path.miimon.is_some()),
+        ];
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!("`{key}` is that of a `bond`: say which mode")).within(key);
+        }
     }
     if let Some(share) = path.syn_data_loss {
         let firewall = DropSynDataOf::new(Probability::percent(share.0));
@@ -118,18 +126,18 @@ pub(super) fn no_link(number: usize, links: usize) -> String {
 }
 
 /// What no path can be.
-fn check(path: &PathPart) -> Result<(), String> {
+fn check(path: &PathPart) -> Result<(), Mistake> {
     if let Some(mtu) = path.mtu.filter(|mtu| !MTU.contains(mtu)) {
-        return Err(format!("`mtu = {mtu}`: from {} to {}", MTU.start(), MTU.end()));
+        return Err(format!("`mtu = {mtu}`: from {} to {}", MTU.start(), MTU.end())).within("mtu");
     }
     if path.links == Some(0) {
-        return Err("`links = 0`: a bond has at least one".into());
+        return Err("`links = 0`: a bond has at least one").within("links");
     }
     if path.queue.is_some() && path.rate.is_none() {
-        return Err("`queue` needs a `rate`: without one no packet waits".into());
+        return Err("`queue` needs a `rate`: without one no packet waits").within("queue");
     }
     if path.lose.as_ref().is_some_and(|lost| lost.contains(&0)) {
-        return Err("`lose`: packets are counted from 1".into());
+        return Err("`lose`: packets are counted from 1").within("lose");
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::device::DevicePart;
 use super::event::Act;
 use super::file::{EndPart, EventPart, File, PathPart, ProfileName, RunPart};
+use super::mistake::{Mistake, Within};
 use super::nearest::nearest_of_settings;
 use super::path;
 use super::quantities::Size;
@@ -32,6 +33,8 @@ const PROBE_LEN: usize = 200;
 const PORTS_MAX: u64 = 1000;
 /// Most servers behind one address.
 const SERVERS_MAX: u64 = 1000;
+/// Their keys.
+const ENDS: [&str; 2] = ["client", "server"];
 /// Virtual time after which a run is over.
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -73,7 +76,7 @@ impl Hosts {
 enum Happening<'a> {
     Start(&'a HostId),
     /// With its number among the events, from 1.
-    Event(usize, &'a Act),
+    Event(usize, &'a EventPart),
 }
 
 /// A variant with what it takes from the file.
@@ -101,10 +104,13 @@ impl<'a> Variant<'a> {
     }
 
     /// What can be seen without a network.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Mistake> {
         let [client, server] = &self.ends;
         let misplaced = |end, key: Option<&str>, other| match key {
-            Some(key) => Err(format!("`{key}` means nothing in [{end}]: it is one of [{other}]")),
+            Some(key) => {
+                let error = format!("`{key}` means nothing in [{end}]: it is one of [{other}]");
+                Err(error).within(key).within(end)
+            }
             None => Ok(()),
         };
         misplaced("client", client.of_a_server(), "server")?;
@@ -112,14 +118,20 @@ impl<'a> Variant<'a> {
         let over = || format!("but the run is over after {:?}: change `for`", self.limit);
         let last_start = self.starts_after(client.clients.unwrap_or(1).saturating_sub(1));
         if last_start > self.limit {
-            return Err(format!("the last client would start after {last_start:?}, {}", over()));
+            let error = format!("the last client would start after {last_start:?}, {}", over());
+            return Err(error).within("stagger").within("client");
         }
         self.events.iter().try_for_each(|event| match event.act {
-            _ if event.at.0 > self.limit => Err(format!("an event at {:?}, {}", event.at.0, over())),
-            Act::Probe { .. } if event.last_at() > self.limit => {
-                Err(format!("the last probe would come at {:?}, {}", event.last_at(), over()))
+            _ if event.at.0 > self.limit => {
+                Err(event.mistake("at", format!("an event at {:?}, {}", event.at.0, over())))
             }
-            Act::Link { number, .. } => self.path.check_link(number),
+            Act::Probe { .. } if event.last_at() > self.limit => {
+                let error = format!("the last probe would come at {:?}, {}", event.last_at(), over());
+                Err(event.mistake("do", error))
+            }
+            Act::Link { number, .. } => {
+                self.path.check_link(number).map_err(|error| event.mistake("do", error))
+            }
             _ => Ok(()),
         })
     }
@@ -130,22 +142,27 @@ impl<'a> Variant<'a> {
     }
 
     /// Tries what events will set.
-    pub(super) fn try_settings(&self, network: &mut Network, hosts: &Hosts) -> Result<(), String> {
-        let sets =
+    pub(super) fn try_settings(&self, network: &mut Network, hosts: &Hosts) -> Result<(), Mistake> {
+        let mut sets =
             self.events.iter().filter(|event| matches!(event.act, Act::Set { .. } | Act::Route { .. }));
-        sets.map(|event| &event.act).try_for_each(|act| self.act(network, hosts, 0, act))
+        sets.try_for_each(|event| {
+            let act = self.act(network, hosts, 0, &event.act);
+            act.map_err(|error| event.mistake("do", error))
+        })
     }
 
     /// Runs it.
-    pub(super) fn play(&self) -> Result<Played, String> {
+    pub(super) fn play(&self) -> Result<Played, Mistake> {
         let (mut network, hosts, locals) = self.build([true; 2])?;
         self.run(&mut network, &hosts, &locals)?;
         Ok(self.told(network, hosts))
     }
 
     /// The hosts, joined and set up, servers at work. Of an end that is not `ours` somebody outside is the host.
-    pub(super) fn build(&self, ours: [bool; 2]) -> Result<(Network, Hosts, Vec<SocketAddr>), String> {
-        self.ends.iter().try_for_each(check_counts)?;
+    pub(super) fn build(&self, ours: [bool; 2]) -> Result<(Network, Hosts, Vec<SocketAddr>), Mistake> {
+        for (end, name) in self.ends.iter().zip(ENDS) {
+            check_counts(end).within(name)?;
+        }
         let mut network = Network::new(self.seed);
         let [client, server] = &self.ends;
         let listening = ListenOptions {
@@ -164,26 +181,26 @@ impl<'a> Variant<'a> {
             }
             let accepts = server.accepts.unwrap_or(true);
             let serving = Program::server(locals.clone(), listening.clone(), steps(server), accepts);
-            servers.push(network.add_host(self.plan(server, SERVER.ip())?, serving));
+            servers.push(network.add_host(self.plan(server, SERVER.ip()).within("server")?, serving));
         }
         // A client acts as soon as it is there: its way must be there before.
         let mut clients = Vec::new();
         for number in 0..client.clients.unwrap_or(1) {
             let address = address_of_client(number).into();
             clients.push(match ours[0] {
-                true => network.add_host(self.plan(client, address)?, crate::network::Idle),
+                true => network.add_host(self.plan(client, address).within("client")?, crate::network::Idle),
                 false => network.add_outside(address),
             });
         }
         let hosts =
             Hosts { paths: topology::join(&mut network, &self.path, &clients, &servers)?, clients, servers };
         for (number, host) in hosts.servers.iter().enumerate().filter(|_| ours[1]) {
-            self.prepare(&mut network, *host, server)?;
+            self.prepare(&mut network, *host, server).within("server")?;
             let key = self.key_of(number, 0);
             network.with_stack(*host, |stack, _| stack.set_fast_open_key(key));
         }
         for host in hosts.clients.iter().filter(|_| ours[0]) {
-            self.prepare(&mut network, *host, client)?;
+            self.prepare(&mut network, *host, client).within("client")?;
         }
         Ok((network, hosts, locals))
     }
@@ -222,12 +239,12 @@ impl<'a> Variant<'a> {
         network: &mut Network,
         hosts: &Hosts,
         peers: &[SocketAddr],
-    ) -> Result<(), String> {
+    ) -> Result<(), Mistake> {
         let start = |(number, client)| (self.starts_after(number), Happening::Start(client));
         let starts = (0..).zip(&hosts.clients).map(start);
-        let events = (1..).zip(&self.events).flat_map(|(number, event)| {
-            event.moments().map(move |at| (at, Happening::Event(number, &event.act)))
-        });
+        let events = (1..)
+            .zip(&self.events)
+            .flat_map(|(number, event)| event.moments().map(move |at| (at, Happening::Event(number, event))));
         let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();
         // Stable: of one moment the clients come first.
         plan.sort_by_key(|(at, _)| *at);
@@ -239,7 +256,10 @@ impl<'a> Variant<'a> {
             }
             match happening {
                 Happening::Start(client) => network.set_app(*client, self.program(peers)),
-                Happening::Event(number, act) => self.act(network, hosts, number, act)?,
+                Happening::Event(number, event) => {
+                    let act = self.act(network, hosts, number, &event.act);
+                    act.map_err(|error| event.mistake("do", error))?;
+                }
             }
         }
         network.run_until_quiet(self.limit.saturating_sub(passed));
@@ -319,20 +339,22 @@ impl<'a> Variant<'a> {
         Program::client(peers.to_vec(), options, steps(client), rounds)
     }
 
-    fn plan(&self, end: &EndPart, address: IpAddr) -> Result<HostPlan, String> {
+    fn plan(&self, end: &EndPart, address: IpAddr) -> Result<HostPlan, Mistake> {
         let profile = match end.profile.unwrap_or(ProfileName::Firstbyte) {
             ProfileName::Firstbyte => Profile::Firstbyte,
             ProfileName::Linux => Profile::Linux,
         };
         let card = end.device.as_ref().map(DevicePart::plan).transpose();
-        let card = card.map_err(|error| format!("device: {error}"))?;
+        let card = card.map_err(|mistake| Mistake::of(mistake, "device")).within("device")?;
         Ok(HostPlan { mtu: self.path.mtu.unwrap_or(1500), card, ..HostPlan::new(profile, address) })
     }
 
-    fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
-        end.set.iter().try_for_each(|(name, value)| set_one(network, host, name, &value.text()))?;
+    fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), Mistake> {
+        for (name, value) in &end.set {
+            set_one(network, host, name, &value.text()).within(name).within("set")?;
+        }
         match &end.route {
-            Some(routes) => set_routes(network, host, routes),
+            Some(routes) => set_routes(network, host, routes).within("route"),
             None => Ok(()),
         }
     }
@@ -350,19 +372,20 @@ fn set(stack: &mut Stack, now: Instant, name: &str, value: &str) -> Result<(), S
     stack.set(now, name, value).map(drop).map_err(|error| match error {
         SettingError::Unknown => {
             let known: Vec<&str> = stack.config().all().into_iter().map(|(name, _)| name).collect();
-            format!("there is no setting `{name}`{}", nearest_of_settings(name, &known))
+            let near = nearest_of_settings(name, &known);
+            format!("there is no setting `{name}`{near}; they have Linux's names, such as net.ipv4.tcp_sack")
         }
         why => format!("`{name}`: {why}"),
     })
 }
 
-fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<(), String> {
+fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<(), Mistake> {
     let set = network.with_routes(host, |now, stack, ways| routes.apply(now, stack, ways));
-    set.map_err(|error| format!("route: {error}"))
+    set.map_err(|mistake| mistake.of("route"))
 }
 
 /// Of each there is at least one, and no more than there is room for.
-fn check_counts(end: &EndPart) -> Result<(), String> {
+fn check_counts(end: &EndPart) -> Result<(), Mistake> {
     let counts = [
         ("clients", end.clients.map(u64::from), CLIENTS_MAX),
         ("connections", end.connections.map(|count| count as u64), u64::MAX),
@@ -372,9 +395,9 @@ fn check_counts(end: &EndPart) -> Result<(), String> {
     ];
     for (name, count, most) in counts {
         match count {
-            Some(0) if most == u64::MAX => return Err(format!("`{name} = 0`: at least 1")),
+            Some(0) if most == u64::MAX => return Err(format!("`{name} = 0`: at least 1")).within(name),
             Some(count) if count == 0 || count > most => {
-                return Err(format!("`{name} = {count}`: from 1 to {most}"));
+                return Err(format!("`{name} = {count}`: from 1 to {most}")).within(name);
             }
             _ => (),
         }

@@ -1,9 +1,11 @@
 //! Quantities as fields of a file.
 
 use super::units;
-use core::fmt::Display;
+use core::fmt::{self, Display};
+use core::marker::PhantomData;
 use core::str::FromStr;
 use core::time::Duration;
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Value;
 
@@ -41,4 +43,25 @@ pub(super) fn optional<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     de: D,
 ) -> Result<Option<T>, D::Error> {
     required(de).map(Some)
+}
+
+/// What is read from words: of a list of them, a mistake stands where the one that is wrong does.
+pub(super) struct Words<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Words<T> {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Words<T>, D::Error> {
+        struct Reader<T>(PhantomData<T>);
+        impl<T: FromStr<Err: Display>> Visitor<'_> for Reader<T> {
+            type Value = Words<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text in quotes")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Words<T>, E> {
+                text.parse().map(Words).map_err(E::custom)
+            }
+        }
+        de.deserialize_str(Reader(PhantomData))
+    }
 }

@@ -1,11 +1,16 @@
 //! Routes of an end, in the words of `ip route`: `default via 198.18.0.254 initcwnd 20`.
 
+use super::mistake::{Mistake, Within};
+use super::nearest::not_one_of;
+use super::quantities::Words;
 use crate::network::Ways;
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use core::str::FromStr;
 use proto::fast_open::Network as Prefix;
 use proto::{Instant, RouteMetrics, Stack, parse_route};
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// One line or several, each in the place of what there is for its prefix.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +38,8 @@ impl FromStr for Line {
                 _ => rest.push(word),
             }
         }
-        let (prefix, metrics) = parse_route(&rest.join(" ")).map_err(|error| error.to_string())?;
+        let (prefix, metrics) =
+            parse_route(&rest.join(" ")).map_err(|error| not_one_of(&error.to_string(), &["via", "dev"]))?;
         let has_hop = via.is_some() || device.is_some();
         if has_hop && metrics.reject.is_some() {
             return Err(format!("`{text}`: what is not reachable has no next hop and no device"));
@@ -72,16 +78,18 @@ impl Routes {
         now: Instant,
         stack: &mut Stack,
         mut ways: Option<&mut Ways>,
-    ) -> Result<(), String> {
-        for Line { prefix, via, device, metrics } in &self.0 {
+    ) -> Result<(), Mistake> {
+        for (n, Line { prefix, via, device, metrics }) in self.0.iter().enumerate() {
             let has_hop = via.is_some() || device.is_some();
             match (&mut ways, v4(prefix)) {
                 (Some(ways), Some(network)) if has_hop => {
-                    ways.replace_route(network, *via, *device).map_err(|error| error.to_string())?;
+                    let replaced = ways.replace_route(network, *via, *device);
+                    replaced.map_err(|error| error.to_string()).within(n)?;
                 }
                 (Some(ways), Some(network)) if metrics.reject.is_some() => ways.reject_route(network),
                 (None, _) if has_hop => {
-                    return Err("`via` and `dev` need a `router` on the path, which is the next hop".into());
+                    let error = "`via` and `dev` need a `router` on the path, which is the next hop";
+                    return Err(error).within(n);
                 }
                 _ => {}
             }
@@ -98,23 +106,29 @@ fn v4(prefix: &Prefix) -> Option<(Ipv4Addr, u8)> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text {
-    One(String),
-    Several(Vec<String>),
-}
-
 impl<'de> Deserialize<'de> for Routes {
     fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Routes, D::Error> {
-        let wrong =
-            |_| D::Error::custom("expected a route or a list of them, such as \"default initcwnd 30\"");
-        let lines = match Text::deserialize(de).map_err(wrong)? {
-            Text::One(line) => vec![line],
-            Text::Several(lines) => lines,
-        };
-        let lines: Result<Vec<Line>, String> = lines.iter().map(|line| line.parse()).collect();
-        lines.map(Routes).map_err(D::Error::custom)
+        struct Lines;
+        impl<'de> Visitor<'de> for Lines {
+            type Value = Routes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a route or a list of them, such as \"default initcwnd 30\"")
+            }
+
+            fn visit_str<E: Error>(self, line: &str) -> Result<Routes, E> {
+                line.parse().map_err(E::custom)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Routes, A::Error> {
+                let mut lines = Vec::new();
+                while let Some(Words(line)) = list.next_element()? {
+                    lines.push(line);
+                }
+                Ok(Routes(lines))
+            }
+        }
+        de.deserialize_any(Lines)
     }
 }
 

@@ -220,7 +220,7 @@ fn at(text: &str, axes: &[Axis], values: &[String]) -> Result<Experiment, String
     let experiment = table
         .try_into()
         .map_err(|error| explained(&error))
-        .and_then(|file| Experiment::of(question(text)?, file));
+        .and_then(|file| Experiment::of(question(text)?, file, None));
     experiment.map_err(|error| {
         let pairs = axes.iter().zip(values).map(|(axis, value)| format!("{} = {value}", axis.key));
         format!("with {}: {error}", pairs.collect::<Vec<_>>().join(", "))

@@ -79,6 +79,186 @@ fn mistakes_are_told_with_line_and_nearest_word() {
     }
 }
 
+/// A file with two runs, and most of what a file may have.
+const TWO_RUNS: &str = "# How long?
+chapter = \"x\"
+lesson = \"y\"
+[path]
+rtt = \"100ms\"
+rate = \"10mbit\"
+qdisc = \"fq_codel target 5ms\"
+[client]
+steps = [
+    \"connect\",
+    \"write 100\",
+    \"read 500\",
+    \"close\",
+]
+set = { \"net.ipv4.tcp_sack\" = 0 }
+[server]
+route = [
+    \"default initcwnd 20\",
+    \"10.0.0.0/8 initcwnd 30\",
+]
+steps = [\"read 100\", \"mark begun\", \"write 500\", \"read to end\", \"close\"]
+[server.device]
+rate = \"100mbit\"
+qdisc = \"codel\"
+[[run]]
+name = \"usual\"
+[[run]]
+name = \"other\"
+path.box = \"duplicate\"
+server.set.\"net.core.somaxconn\" = 10
+[[run.event]]
+at = \"1s\"
+do = \"path up\"
+[[event]]
+at = \"2s\"
+do = \"set client net.ipv4.tcp_sack 1\"
+[[expect]]
+what = \"saved\"
+that = \"time(usual) - time(other)\"
+at_most = \"90 ms\"
+[[expect]]
+what = \"counted\"
+that = \"count(other, server, TcpPassiveOpens)\"
+at_least = 0
+";
+
+/// The first words are those in whose line the mistake is.
+#[test]
+fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
+    Experiment::parse(TWO_RUNS).unwrap().check_hosts().unwrap();
+    for (from, to, at, parts) in [
+        (
+            "time(usual)",
+            "tme(usual)",
+            "tme(",
+            &["expect \"saved\"", "no measure `tme`", "did you mean `time`"][..],
+        ),
+        (
+            "time(usual)",
+            "time(usal)",
+            "usal",
+            &["no run `usal`", "did you mean `usual`", "runs are: usual, other"],
+        ),
+        ("time(other)", "mark(other, begn)", "begn", &["did you mean `begun`"]),
+        ("time(other)", "read(other, serer)", "serer", &["client or server", "did you mean `server`"]),
+        (
+            "time(other)",
+            "state(other, server, CLOSE-WAT)",
+            "WAT",
+            &["CLOSE-WAIT, ", "did you mean `CLOSE-WAIT`"],
+        ),
+        ("time(other)", "limited(other, cwd)", "cwd", &["cwnd, rwnd", "did you mean `cwnd`"]),
+        ("time(other)", "device(other, server, ring_mx)", "ring_mx", &["did you mean `ring_max`"]),
+        ("time(other)", "device(other, client, ring_max)", "ring_max", &["no `device`"]),
+        ("TcpPassiveOpens", "TcpPasiveOpens", "TcpPas", &["run `other`", "did you mean `TcpPassiveOpens`"]),
+        ("90 ms", "90 mss", "90 mss", &["`90 mss` is no quantity", "did you mean `ms`", "write 5, 340 ms"]),
+        ("90 ms", "90 MB", "90 MB", &["is a number of bytes; what is measured is a time, such as 340 ms"]),
+        ("at_most = \"90 ms\"", "within = \"5%\"", "within", &["`is`, which is not there"]),
+        ("at_most = \"90 ms\"", "", "[[expect]]", &["needs `is`, `at_least` or `at_most`"]),
+        ("what = \"counted\"", "what = \"saved\"", "", &["line 42,", "same words"]),
+        ("name = \"other\"", "name = \"usual\"", "", &["another run has this name"]),
+        (
+            "tcp_sack\" = 0",
+            "tcp_sak\" = 0",
+            "tcp_sak",
+            &["no setting", "Linux's names", "did you mean `net.ipv4.tcp_sack`"],
+        ),
+        (
+            "somaxconn\" = 10",
+            "somaxcon\" = 10",
+            "somaxcon",
+            &["run `other`", "did you mean `net.core.somaxconn`"],
+        ),
+        ("tcp_sack 1", "tcp_sak 1", "tcp_sak", &["did you mean `net.ipv4.tcp_sack`"]),
+        (
+            "fq_codel target",
+            "fq_codl target",
+            "fq_codl",
+            &["none of the kinds pfifo, ", "did you mean `fq_codel`"],
+        ),
+        ("fq_codel target", "fq_codel targt", "targt", &["qdisc: What is \"targt\""]),
+        ("qdisc = \"codel\"", "qdisc = \"codl\"", "codl", &["device: qdisc: ", "did you mean `codel`"]),
+        ("write 100", "wrte 100", "wrte", &["no step", "did you mean `write`", "steps are: connect"]),
+        ("write 100", "write 100 kbyte", "kbyte", &["no step"]),
+        ("write 100", "write 100kb0", "100kb0", &["did you mean `kB`"]),
+        ("8 initcwnd", "8 initcwd", "initcwd", &["is not one of: mtu", "did you mean `initcwnd`"]),
+        ("8 initcwnd", "8 vai", "vai", &["did you mean `via`"]),
+        ("10.0.0.0/8", "10.0.0.0/8 via 1.2.3.4", "via", &["need a `router`"]),
+        (
+            "\"duplicate\"",
+            "\"nat\"",
+            "nat",
+            &["expected one of `drop-syn-data`", "did you mean `alternating-nat`"],
+        ),
+        ("\"duplicate\"", "\"duplcate\"", "duplcate", &["did you mean `duplicate`"]),
+        ("path.box", "path.bx", "path.bx", &["did you mean `box`"]),
+        ("\"100ms\"", "\"100 mss\"", "100 mss", &["no time", "did you mean `ms`", "write 35ms"]),
+        ("\"10mbit\"", "\"10Mbps\"", "10Mbps", &["no rate", "did you mean `mbit`", "write 100mbit"]),
+        (
+            "[client]",
+            "bond = \"balance-r\"\n[client]",
+            "balance-r",
+            &["did you mean `balance-rr`", "modes are"],
+        ),
+        ("[client]", "mtu = 20\n[client]", "mtu", &["from 68 to 65535"]),
+        ("[client]", "skew = \"1ms\"\n[client]", "skew", &["say which mode"]),
+        ("[client]", "queue = \"5\"\n[client]", "queue", &["expected a whole number"]),
+        ("[client]", "[client]\nprofile = \"linus\"", "linus", &["did you mean `linux`"]),
+        ("[client]", "[client]\nclients = 0", "clients", &["from 1 to 100000"]),
+        ("[client]", "[client]\nbacklog = 1", "backlog", &["one of [server]"]),
+        ("[client]", "[client]\ndevice = 5", "device", &["expected a table"]),
+        ("\"duplicate\"", "5", "= 5", &["expected a text in quotes"]),
+        ("path up", "pat up", "pat up", &["did you mean `path`", "what can: path down"]),
+        ("path up", "link 7 up", "link 7", &["run `other`", "no `bond`"]),
+        ("do = \"path up\"", "", "[[run.event]]", &["missing field `do`"]),
+        ("rtt", "rtt: ", "rtt:", &["expected"]),
+        ("at = \"2s\"", "at = \"2h\"", "2h", &["no time", "write 35ms"]),
+        ("at = \"2s\"", "at = \"2000s\"", "2000s", &["the run is over after 600s: change `for`"]),
+    ] {
+        let text = TWO_RUNS.replacen(from, to, 1);
+        assert_ne!(text, TWO_RUNS, "{from}");
+        let checked = Experiment::parse(&text).and_then(|experiment| experiment.check_hosts());
+        let told = checked.expect_err(to);
+        let found = text.lines().position(|line| line.contains(at)).unwrap() + 1;
+        assert!(at.is_empty() || told.starts_with(&format!("line {found}, column ")), "{to}: {told}");
+        for part in parts {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_mistake_of_the_whole_file_is_not_that_of_its_first_run() {
+    let told = |from: &str, to: &str| {
+        let experiment = Experiment::parse(&TWO_RUNS.replacen(from, to, 1));
+        experiment.and_then(|experiment| experiment.check_hosts()).unwrap_err()
+    };
+    let whole = told("fq_codel", "fq_codl");
+    assert!(whole.starts_with("line 7, column 1\n") && !whole.contains("run `"), "{whole}");
+    assert!(
+        whole.contains("\n7 | qdisc = \"fq_codl target 5ms\"\n  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"),
+        "{whole}"
+    );
+    let own = told("path.box", "path.qdisc = \"codl\"\npath.box");
+    assert!(own.starts_with("line 29,") && own.contains("run `other`: qdisc"), "{own}");
+    let some = told("[[expect]]", "[[event]]\nat = \"1s\"\ndo = \"link 2 up\"\n[[expect]]");
+    let saved = TWO_RUNS
+        .replacen("path.box", "path.qdisc = \"codel\"\npath.box", 1)
+        .replacen("fq_codel", "fq_codl", 1);
+    let saved = Experiment::parse(&saved).unwrap().check_hosts().unwrap_err();
+    assert!(saved.starts_with("line 7,") && !saved.contains("run `"), "{saved}");
+    // The bond of the other run has two links.
+    let some_text = TWO_RUNS.replacen("path.box", "path.bond = \"balance-rr\"\npath.box", 1);
+    assert!(some.contains("\n39 | ") && !some.contains("run `"), "{some}");
+    let event = "[[event]]\nat = \"1s\"\ndo = \"link 2 up\"\n[[expect]]";
+    let some = Experiment::parse(&some_text.replacen("[[expect]]", event, 1)).unwrap_err();
+    assert!(some.contains("\n40 | ") && some.contains("run `usual`: there is no link 2"), "{some}");
+}
+
 /// A counter is looked for in what hosts count.
 #[test]
 fn a_counter_that_nobody_has_is_told_before_the_run() {
@@ -285,7 +465,7 @@ fn numbers_need_no_quotes_and_a_byte_order_mark_is_no_mistake() {
 #[test]
 fn runs_have_different_names() {
     let text = format!("{FILE}[[run]]\nname = \"a\"\n[[run]]\nname = \"a\"\n").replace("time()", "time(a)");
-    assert!(Experiment::parse(&text).unwrap_err().starts_with("run `a`: another run has this name"));
+    assert!(Experiment::parse(&text).unwrap_err().contains("run `a`: another run has this name"));
 }
 
 #[test]
@@ -414,7 +594,7 @@ fn what_would_happen_after_the_end_is_refused() {
         told(&format!("{short}event = [{{ at = \"500ms\", do = \"probe 1000000 every 9999999s\" }}]\n"));
     assert!(late.contains("the last probe would come at"), "{late}");
     let late = told(&format!("{short}event = [{{ at = \"5s\", do = \"path up\" }}]\n"));
-    assert_eq!(late, "run `a`: an event at 5s, but the run is over after 1s: change `for`");
+    assert!(late.ends_with("run `a`: an event at 5s, but the run is over after 1s: change `for`"), "{late}");
     for stagger in ["1s", "15000000000000000000s"] {
         let late = told(&format!("{short}client.clients = 3\nclient.stagger = \"{stagger}\"\n"));
         assert!(late.contains("the last client would start after"), "{late}");

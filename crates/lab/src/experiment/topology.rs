@@ -7,6 +7,7 @@
 //! ```
 
 use super::file::PathPart;
+use super::mistake::{Mistake, Within};
 use super::path;
 use super::quantities::Time;
 use crate::capture::HostId;
@@ -45,20 +46,24 @@ pub(super) fn join(
     plan: &PathPart,
     clients: &[HostId],
     servers: &[HostId],
-) -> Result<Vec<Joined>, String> {
+) -> Result<Vec<Joined>, Mistake> {
     match (plan.router, servers) {
         (Some(rtt), [server]) => join_by_router(network, plan, rtt, clients, *server),
-        (Some(_), _) => Err("`router` leads to one server: leave out `servers`, or `router`".into()),
+        (Some(_), _) => {
+            let error = "`router` leads to one server: leave out `servers`, or `router`";
+            Err(error).within("router").within("path")
+        }
         (None, _) if plan.second.is_some() => {
-            Err("`second` needs a `router`, from which both paths lead to the server: give its round trip"
-                .into())
+            let error =
+                "`second` needs a `router`, from which both paths lead to the server: give its round trip";
+            Err(error).within("second").within("path")
         }
         (None, _) => {
             let mut joined = Vec::new();
             for (server, client) in
                 servers.iter().flat_map(|server| clients.iter().map(move |client| (server, client)))
             {
-                let id = network.join(*client, *server, path::route(plan)?);
+                let id = network.join(*client, *server, path::route(plan).within("path")?);
                 joined.push(Joined { id, server: *server });
             }
             Ok(joined)
@@ -72,10 +77,11 @@ fn join_by_router(
     Time(rtt): Time,
     clients: &[HostId],
     server: HostId,
-) -> Result<Vec<Joined>, String> {
+) -> Result<Vec<Joined>, Mistake> {
     let router = network.add_router(ROUTER);
     let to_server = [router, server];
-    let id = network.join_link(to_server, [ROUTER_OF_ETH0, SERVER_ETH0], 24, path::route(plan)?);
+    let id =
+        network.join_link(to_server, [ROUTER_OF_ETH0, SERVER_ETH0], 24, path::route(plan).within("path")?);
     if let Some(Time(rtt)) = plan.second {
         network.join_link(to_server, [ROUTER_OF_ETH1, SERVER_ETH1], 24, Route::with_rtt(rtt));
     }

@@ -1,5 +1,6 @@
 //! Quantities with units, as people write them: `35ms`, `20 MB`, `64 KiB`, `100mbit`, `2 %`, `1.87 MB/s`.
 
+use super::nearest;
 use core::time::Duration;
 
 /// Number and unit.
@@ -9,12 +10,23 @@ pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
     Some((text[..at].parse().ok()?, text[at..].trim()))
 }
 
+/// The unit that was probably meant, as a question.
+fn meant(text: &str, units: &[&str]) -> String {
+    let unit = split(magnitude(text)).map_or("", |(_, unit)| unit);
+    if unit.is_empty() { String::new() } else { nearest(unit, units) }
+}
+
+const TIMES: [&str; 5] = ["ns", "us", "ms", "s", "min"];
+const BYTES: [&str; 6] = ["B", "kB", "MB", "GB", "KiB", "MiB"];
+const RATES: [&str; 4] = ["bit", "kbit", "mbit", "gbit"];
+const GOODPUTS: [&str; 4] = ["B/s", "kB/s", "MB/s", "GB/s"];
+
 /// A time.
 ///
 /// # Errors
 /// What would be one.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write 35ms, 1.5s or 30us");
+    let wrong = || format!("`{text}` is no time{}; write 35ms, 1.5s or 30us", meant(text, &TIMES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let seconds = number * time_unit(unit).ok_or_else(wrong)?;
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
@@ -48,7 +60,7 @@ fn byte_unit(unit: &str) -> Option<f64> {
 /// # Errors
 /// What would be one.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no number of bytes; write 500, 20MB or 64KiB");
+    let wrong = || format!("`{text}` is no number of bytes{}; write 500, 20MB or 64KiB", meant(text, &BYTES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     Ok((number * byte_unit(unit).ok_or_else(wrong)?).round() as u64)
 }
@@ -58,7 +70,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What would be a rate.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no rate; write 100mbit, 5kbit or 1gbit");
+    let wrong = || format!("`{text}` is no rate{}; write 100mbit, 5kbit or 1gbit", meant(text, &RATES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let factor = match unit {
         "bit" => 1.0,
@@ -160,7 +172,14 @@ fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
     if let Some(answer) = ANSWERS.iter().position(|answer| *answer == text.trim()) {
         return Ok((answer as f64, Dimension::Answer));
     }
-    let wrong = || format!("`{text}` is no quantity; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no");
+    let wrong = || {
+        let units = [&TIMES[..], &BYTES, &GOODPUTS].concat();
+        let near = match split(magnitude(text)) {
+            Some(_) => meant(text, &units),
+            None => nearest(text, &ANSWERS),
+        };
+        format!("`{text}` is no quantity{near}; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no")
+    };
     let (size, unit) = split(magnitude(text)).ok_or_else(wrong)?;
     let number = if magnitude(text) == text { size } else { -size };
     let dimension = Dimension::of_unit(unit).ok_or_else(wrong)?;

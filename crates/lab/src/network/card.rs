@@ -64,7 +64,12 @@ impl CardPlan {
         if queues == 0 || descriptors == 0 || self.input.descriptors == 0 {
             return Err("a card has at least one ring with one descriptor, each way".into());
         }
-        self.disciplines(0).map(|_| ()).map_err(|error| format!("qdisc: {error}"))
+        Ok(())
+    }
+
+    /// Is its discipline one?
+    pub(crate) fn check_qdisc(&self) -> Result<(), TcError> {
+        self.disciplines(0).map(drop)
     }
 
     fn disciplines(&self, seed: u64) -> Result<Vec<Queue<Outgoing>>, TcError> {

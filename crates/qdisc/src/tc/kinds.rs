@@ -30,8 +30,8 @@ impl DeviceFacts {
     }
 }
 
-/// The kinds whose options tc can read.
-const KINDS: &[&str] = &[
+/// The kinds of disciplines, whose options tc can read.
+pub const KINDS: &[&str] = &[
     "pfifo",
     "bfifo",
     "pfifo_head_drop",
