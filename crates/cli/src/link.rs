@@ -94,11 +94,11 @@ impl Link {
             for (end, way) in [(0, Direction::Forward), (1, Direction::Backward)] {
                 for packet in self.ends[end].read()? {
                     let out = self.passage.send(now(), way, packet);
-                    self.hand_out(out);
+                    self.hand_out(out)?;
                 }
             }
             let out = self.passage.poll(now());
-            self.hand_out(out);
+            self.hand_out(out)?;
             for end in &mut self.ends {
                 end.flush()?;
             }
@@ -109,11 +109,12 @@ impl Link {
         Ok(())
     }
 
-    fn hand_out(&mut self, packets: Vec<(Direction, Bytes)>) {
+    fn hand_out(&mut self, packets: Vec<(Direction, Bytes)>) -> io::Result<()> {
         for (way, packet) in packets {
-            let is_taken = self.ends[usize::from(way == Direction::Forward)].give(&packet);
+            let is_taken = self.ends[usize::from(way == Direction::Forward)].give(&packet)?;
             self.refused += u64::from(!is_taken);
         }
+        Ok(())
     }
 
     /// Until a packet comes, there is room again, the next one has passed, or it is to end.

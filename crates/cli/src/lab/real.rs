@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// A run is over when nothing has happened for so long after its client's last step.
 const STILL: Duration = Duration::from_millis(300);
+/// A device that takes nothing for so long is broken.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Longest sleep of the loop: programs end without a packet.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -85,8 +87,8 @@ fn carry(
             let Some(end) = end else { continue };
             for packet in standing.network.take_arrived(host) {
                 stirred_at = clock.now();
-                if !end.give(&packet) {
-                    return Err(io::Error::other("the kernel does not take its packets"));
+                if !end.give_within(&packet, PATIENCE)? {
+                    return Err(io::Error::other("the kernel has taken no packet for a second"));
                 }
             }
             end.flush()?;

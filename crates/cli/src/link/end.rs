@@ -5,7 +5,7 @@ use firstbyte::device::tun::Tun;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::{RxBatch, TxPacket};
 
 /// At most so many packets are read from one end before the other has its turn.
@@ -16,16 +16,17 @@ const WAITING_MAX: usize = 1000;
 const HEADER: usize = 20;
 
 /// An end.
-pub(crate) struct End {
-    device: Tun,
+pub(crate) struct End<D = Tun> {
+    device: D,
     batch: RxBatch,
     waiting: VecDeque<TxPacket>,
+    waiting_max: usize,
 }
 
-impl End {
+impl<D: Device> End<D> {
     /// With this device.
-    pub(crate) fn new(device: Tun) -> End {
-        End { device, batch: RxBatch::default(), waiting: VecDeque::new() }
+    pub(crate) fn new(device: D) -> End<D> {
+        End { device, batch: RxBatch::default(), waiting: VecDeque::new(), waiting_max: WAITING_MAX }
     }
 
     /// What the kernel has sent.
@@ -36,14 +37,34 @@ impl End {
         Ok(packets.map(Bytes::copy_from_slice).collect())
     }
 
-    /// A packet for the kernel; one that is too short to be one is left out. False: too many wait, and it is lost.
-    pub(crate) fn give(&mut self, packet: &Bytes) -> bool {
-        if self.waiting.len() == WAITING_MAX {
-            return false;
+    /// A packet for the kernel; one that is too short to be one is left out. False: too many wait, although the device was offered them, and it
+    /// is lost.
+    pub(crate) fn give(&mut self, packet: &Bytes) -> io::Result<bool> {
+        if self.waiting.len() >= self.waiting_max {
+            self.flush()?;
+        }
+        if self.waiting.len() >= self.waiting_max {
+            return Ok(false);
         }
         let whole = |header| TxPacket::new(header, [packet.slice(HEADER..)].into_iter().collect());
         self.waiting.extend(packet.get(..HEADER).map(whole));
-        true
+        Ok(true)
+    }
+
+    /// As [`give`](End::give), but waits for room. False: the device took nothing for so long.
+    pub(crate) fn give_within(&mut self, packet: &Bytes, most: Duration) -> io::Result<bool> {
+        let begun = Instant::now();
+        while !self.give(packet)? {
+            let Some(left) = most.checked_sub(begun.elapsed()) else { return Ok(false) };
+            let mut room: Vec<_> = self
+                .device
+                .as_fd()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT))
+                .into_iter()
+                .collect();
+            wait(&mut room, Some(left))?;
+        }
+        Ok(true)
     }
 
     /// Hands over what waits, as far as there is room.
@@ -68,5 +89,63 @@ pub(crate) fn wait(descriptors: &mut [PollFd<'_>], most: Option<Duration>) -> io
     match rustix::event::poll(descriptors, most.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firstbyte::device::Capabilities;
+    use std::os::fd::BorrowedFd;
+
+    /// Takes as many packets as it has room for.
+    struct Narrow {
+        room: usize,
+        taken: usize,
+    }
+
+    impl Device for Narrow {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }
+        }
+
+        fn recv(&mut self, _batch: &mut RxBatch, _max: usize) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+            let taken = batch.len().min(self.room - self.taken);
+            batch.drain(..taken);
+            self.taken += taken;
+            Ok(taken)
+        }
+
+        fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    fn end(room: usize) -> End<Narrow> {
+        End { waiting_max: 2, ..End::new(Narrow { room, taken: 0 }) }
+    }
+
+    /// As comes at once after a pause of the process.
+    #[test]
+    fn a_burst_of_more_than_may_wait_is_handed_over() {
+        let mut end = end(100);
+        for n in 0..100 {
+            assert!(end.give(&Bytes::from_static(&[0x45; 40])).unwrap(), "packet {n}");
+        }
+        end.flush().unwrap();
+        assert_eq!(end.device.taken, 100);
+    }
+
+    #[test]
+    fn a_device_that_takes_nothing_for_a_time_is_told() {
+        let mut end = end(1);
+        let packet = Bytes::from_static(&[0x45; 40]);
+        let given: Vec<bool> =
+            (0..4).map(|_| end.give_within(&packet, Duration::from_millis(5)).unwrap()).collect();
+        assert_eq!(given, [true, true, true, false], "one is taken, two wait");
     }
 }
