@@ -11,7 +11,9 @@ pub(crate) use args::LabArgs;
 
 use crate::failure::Failure;
 use crate::terminal::{page_style, print};
-use ::lab::report::{Finding, Page, Report, document, traces, write_pcapng, write_series};
+use ::lab::report::{
+    Finding, Page, Report, document, traces, write_pcapng, write_pcapng_of_servers, write_series,
+};
 use ::lab::scenario::{self, CATALOGUE};
 use args::{
     BigRequestArgs, CongestionArgs, FallbackArgs, FastOpenArgs, FlagsArgs, MiddleboxArgs, OutputArgs,
@@ -161,7 +163,12 @@ fn draw_document(
 
 fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.pcap {
-        write_pcap(report, path).map_err(|error| Failure::file("write", path, &error))?;
+        let written = create(path).and_then(|file| write_pcapng(file, &report.recordings()));
+        written.map_err(|error| Failure::file("write", path, &error))?;
+    }
+    if let Some(path) = &output.pcap_server {
+        let written = create(path).and_then(|file| write_pcapng_of_servers(file, &report.recordings()));
+        written.map_err(|error| Failure::file("write", path, &error))?;
     }
     if let Some(path) = &output.csv {
         write_csv(report, path).map_err(|error| Failure::file("write", path, &error))?;
@@ -187,6 +194,10 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
             path.display()
         ));
     }
+    if let Some(path) = &output.pcap_server {
+        page.gap();
+        page.line(&format!("Packets as the server saw them are in {}.", path.display()));
+    }
     if let Some(path) = &output.csv {
         page.gap();
         page.line(&format!("Windows and round trips are in {}, a row for each change.", path.display()));
@@ -207,12 +218,12 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     Ok(ending)
 }
 
-fn write_pcap(report: &dyn Report, path: &Path) -> io::Result<()> {
-    write_pcapng(BufWriter::new(File::create(path)?), &report.recordings())
+fn create(path: &Path) -> io::Result<BufWriter<File>> {
+    File::create(path).map(BufWriter::new)
 }
 
 fn write_csv(report: &dyn Report, path: &Path) -> io::Result<()> {
-    write_series(BufWriter::new(File::create(path)?), &report.recordings())
+    write_series(create(path)?, &report.recordings())
 }
 
 fn list() -> String {
@@ -262,7 +273,7 @@ mod tests {
     fn a_file_that_cannot_be_written_is_named() {
         let error = io::Error::from_raw_os_error(2);
         let path = Path::new("/nonexistent/x");
-        for option in ["--pcap", "--csv"] {
+        for option in ["--pcap", "--pcap-server", "--csv"] {
             assert_eq!(
                 run(parse(&format!("qlen {option} /nonexistent/x")).unwrap()),
                 Err(Failure::file("write", path, &error))

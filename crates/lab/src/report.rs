@@ -18,7 +18,7 @@ pub use self::picture::{document, drawing, picture_words};
 pub use chart::Chart;
 pub use finding::Finding;
 pub use page::{Block, Page, PageStyle};
-pub use pcap::{Recording, write_pcapng};
+pub use pcap::{Recording, write_pcapng, write_pcapng_of_servers};
 pub use series::write_series;
 pub use table::{Align, Table};
 pub use trace::traces;

@@ -110,7 +110,7 @@ pub(super) struct ChangeArgs {
     pub(super) qdisc: Option<String>,
     /// Play it at the time of the clock, between two network namespaces, with this TCP at the ends of its path: `kernel`, `firstbyte`, or
     /// the client's and the server's, `kernel,firstbyte`. The figures stand beside those of virtual time. Needs root.
-    #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "csv", "html", "svg", "trace"])]
+    #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "pcap_server", "csv", "html", "svg", "trace"])]
     pub(super) host: Option<Hosts>,
 }
 
@@ -141,9 +141,12 @@ pub(super) struct OutputArgs {
     /// Print the results as JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the packets to FILE (pcapng, with comments: `frame.comment` in Wireshark and tshark).
+    /// Write the packets to FILE, as the client saw them (pcapng, with comments: `frame.comment` in Wireshark and tshark).
     #[arg(long, value_name = "FILE")]
     pub(super) pcap: Option<PathBuf>,
+    /// Write the packets to FILE as the server saw them, at its own times, beside those of --pcap.
+    #[arg(long, value_name = "FILE")]
+    pub(super) pcap_server: Option<PathBuf>,
     /// Write windows, thresholds and round trips to FILE whenever they change, as comma-separated values.
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,

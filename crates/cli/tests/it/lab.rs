@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 /// Runs a scenario; gives its values, and for each run (an interface of the capture) the packets of which Wireshark thinks that they went
 /// a second time.
-fn retransmissions(scenario: &str) -> (serde_json::Value, Vec<usize>) {
+fn retransmissions(scenario: &str, option: &str) -> (serde_json::Value, Vec<usize>) {
     let capture: PathBuf =
-        std::env::temp_dir().join(format!("firstbyte-lab-{scenario}-{}.pcapng", std::process::id()));
+        std::env::temp_dir().join(format!("firstbyte-lab-{scenario}{option}-{}.pcapng", std::process::id()));
     let file = capture.to_str().unwrap();
-    let output = run(&["lab", scenario, "--json", "--pcap", file]);
+    let output = run(&["lab", scenario, "--json", option, file]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let values = serde_json::from_str(stdout(&output)).unwrap();
     let mut tshark = testnet::command("tshark");
@@ -43,9 +43,15 @@ fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
         return;
     }
     for (scenario, runs) in [("fast-open", 2), ("packets", 8), ("big-request", 4)] {
-        assert_eq!(retransmissions(scenario).1, vec![0; runs], "{scenario}: nothing was lost");
+        for option in ["--pcap", "--pcap-server"] {
+            assert_eq!(
+                retransmissions(scenario, option).1,
+                vec![0; runs],
+                "{scenario} {option}: nothing was lost"
+            );
+        }
     }
-    let (values, seen) = retransmissions("congestion");
+    let (values, seen) = retransmissions("congestion", "--pcap");
     let downloads = values["downloads"].as_array().unwrap();
     assert_eq!(seen.len(), downloads.len());
     for (download, seen) in downloads.iter().zip(seen) {

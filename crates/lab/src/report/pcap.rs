@@ -3,12 +3,13 @@
 use super::remarks::remarks;
 use crate::capture::{Capture, HostId, Place};
 use device::tap::{Captured, Direction, PcapngWriter};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// What one host saw during one run.
 #[derive(Clone, Debug)]
 pub struct Recording<'a> {
-    /// Name of the run; becomes the name of an interface in the file.
+    /// Name of the run; with the end that saw its packets it becomes the name of an interface in the file.
     pub name: String,
     /// Everything that was seen.
     pub capture: &'a Capture,
@@ -31,6 +32,29 @@ impl Recording<'_> {
     pub fn is_client(&self, host: HostId) -> bool {
         self.clients.binary_search(&host).is_ok()
     }
+
+    /// Everybody else whose packets were seen, in ascending order.
+    fn servers(&self) -> Vec<HostId> {
+        let hosts = self.capture.observations().iter().filter_map(|seen| match seen.place {
+            Place::Left(host) | Place::Arrived(host) => Some(host),
+            _ => None,
+        });
+        let servers: BTreeSet<HostId> = hosts.filter(|host| !self.is_client(*host)).collect();
+        servers.into_iter().collect()
+    }
+
+    /// Name and description of the interface at a host.
+    fn names(&self, host: HostId) -> (String, String) {
+        let (all, end) = match self.is_client(host) {
+            true => (self.clients.to_vec(), "client"),
+            false => (self.servers(), "server"),
+        };
+        let end = match &all[..] {
+            [_] => end.to_owned(),
+            all => format!("{end} {}", all.iter().take_while(|one| **one != host).count() + 1),
+        };
+        (format!("{} ({end})", self.name), format!("at the {end}, virtual time"))
+    }
 }
 
 /// Between two recordings in one file, so that they do not overlap.
@@ -41,22 +65,46 @@ const PAUSE_NANOS: u64 = 1_000_000_000;
 /// # Errors
 /// The writer's.
 pub fn write_pcapng(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
+    write(writer, recordings, |recording| vec![recording.host])
+}
+
+/// The same runs as their servers saw them, each server as an interface of its own; a packet has the same time zero as in the file that
+/// [`write_pcapng`] writes. The two stand in two files, as analyzers take a packet that is in one file twice for a retransmission.
+///
+/// # Errors
+/// The writer's.
+pub fn write_pcapng_of_servers(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
+    write(writer, recordings, |recording| recording.servers())
+}
+
+fn write(
+    writer: impl Write,
+    recordings: &[Recording<'_>],
+    hosts: impl Fn(&Recording<'_>) -> Vec<HostId>,
+) -> io::Result<()> {
     let mut file = PcapngWriter::new(writer)?;
     let mut start = 0;
     for recording in recordings {
-        let interface = file.add_interface(&recording.name, "virtual time")?;
+        let hosts = hosts(recording);
+        let mut interfaces = BTreeMap::new();
+        for host in &hosts {
+            let (name, place) = recording.names(*host);
+            interfaces.insert(*host, file.add_interface(&name, &place)?);
+        }
         let remarks = remarks(recording.capture, recording.client());
+        // Also of what is not shown: both files have the same beginnings.
         let mut end = 0;
         for seen in recording.capture.observations() {
-            let direction = match seen.place {
-                Place::Left(host) if host == recording.host => Direction::Outbound,
-                Place::Arrived(host) if host == recording.host => Direction::Inbound,
+            end = end.max(seen.at.as_nanos());
+            let (host, direction) = match seen.place {
+                Place::Left(host) => (host, Direction::Outbound),
+                Place::Arrived(host) => (host, Direction::Inbound),
                 _ => continue,
             };
-            end = seen.at.as_nanos();
+            let Some(interface) = interfaces.get(&host) else { continue };
             file.write_packet(&Captured {
-                interface,
-                at: start + end,
+                interface: *interface,
+                at: start + seen.at.as_nanos(),
                 direction: Some(direction),
                 comments: remarks.get(&seen.packet).map(Vec::as_slice).unwrap_or_default(),
                 data: &seen.bytes,
