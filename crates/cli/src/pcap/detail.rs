@@ -1,5 +1,5 @@
 //! One connection of a capture: its packets as a ladder, and what each of its sides sent and waited for.
-use super::text::{guess, share, side_name, time};
+use super::text::{counted, guess, share, side_name, time};
 use ::lab::ladder::{Ladder, Rung, Way, flags_text, milliseconds, options_text};
 use ::lab::report::{Align, Page, Table};
 use capture::{Connection, Limit, Packet, Side};
@@ -111,7 +111,7 @@ impl Detail {
         let Some(ladder) = self.ladder() else { return false };
         page.ladder(&ladder);
         if self.left_out > 0 {
-            page.line(&format!("… and {} packets more", self.left_out));
+            page.line(&format!("… and {} more", counted(self.left_out, "packet", "packets")));
         }
         self.render_words(page)
     }
@@ -153,24 +153,25 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     let half = connection.half(side);
     page.heading(&format!("From the {}", side_name(side)));
     let mut facts = vec![
-        match half.segments() {
-            1 => format!("{} bytes in 1 segment", half.text_bytes()),
-            segments => format!("{} bytes in {segments} segments", half.text_bytes()),
-        },
+        format!(
+            "{} in {}",
+            counted(half.text_bytes(), "byte", "bytes"),
+            counted(half.segments(), "segment", "segments")
+        ),
         format!("{} retransmitted", half.retransmitted_segments()),
     ];
-    let mut also = |count: u64, what: &str| {
+    let mut also = |count: u64, one: &str, many: &str, what: &str| {
         if count > 0 {
-            facts.push(format!("{count} {what}"));
+            facts.push(format!("{} {what}", counted(count, one, many).trim_end()));
         }
     };
-    also(half.out_of_order(), "out of order");
-    also(half.duplicates(), "that the network delivered twice");
-    also(half.zero_windows(), "that closed its own receive window");
-    also(half.sender().delayed_acks(), "waits for a delayed acknowledgement");
-    also(half.sender().restarts(), "restarts of the congestion window after a pause");
-    also(half.sender().flight_max().into(), "bytes in flight at most");
-    also(half.unseen_bytes(), "bytes more that were acknowledged and are not in the capture");
+    also(half.out_of_order(), "", "", "out of order");
+    also(half.duplicates(), "", "", "that the network delivered twice");
+    also(half.zero_windows(), "", "", "that closed its own receive window");
+    also(half.sender().delayed_acks(), "wait", "waits", "for a delayed acknowledgement");
+    also(half.sender().restarts(), "restart", "restarts", "of the congestion window after a pause");
+    also(half.sender().flight_max().into(), "byte", "bytes", "in flight at most");
+    also(half.unseen_bytes(), "byte more", "bytes more", "acknowledged and not in the capture");
     page.paragraph(&format!("{}.", facts.join(", ")));
     let mut table = Table::new([("waited", Align::Right), ("of all", Align::Right), ("for", Align::Left)]);
     let mut waits: Vec<Limit> =

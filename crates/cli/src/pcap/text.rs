@@ -16,10 +16,10 @@ pub(super) fn render(
 ) {
     let compressed = if file.is_compressed() { "compressed " } else { "" };
     page.paragraph(&format!(
-        "{name}: {compressed}{}, {} TCP packets in {} connections over {}.",
+        "{name}: {compressed}{}, {} in {} over {}.",
         file.format(),
-        account.packets(),
-        account.connections(),
+        counted(account.packets(), "TCP packet", "TCP packets"),
+        counted(account.connections(), "connection", "connections"),
         time(account.span())
     ));
     if account.connections() == 0
@@ -28,20 +28,19 @@ pub(super) fn render(
         page.paragraph(&format!("No connection of this capture is {filter}."));
     }
     for (why, count) in account.others() {
-        let frames = if count == 1 { "frame" } else { "frames" };
-        page.paragraph(&format!("{count} other {frames}: {why}."));
+        page.paragraph(&format!("{}: {why}.", counted(count, "other frame", "other frames")));
     }
     if account.evicted() > 0 {
         page.paragraph(&format!(
-            "{} connections were quiet when there were too many at once: what they sent later is counted as others.",
-            account.evicted()
+            "{} quiet when there were too many at once: what they sent later is counted as others.",
+            counted(account.evicted(), "connection was", "connections were")
         ));
     }
     let Unseen { connections: affected, bytes } = account.unseen();
     if affected > 0 {
-        let connections = if affected == 1 { "connection" } else { "connections" };
+        let affected = counted(affected, "connection", "connections");
         page.paragraph(&format!(
-            "The capture is not complete: of {affected} {connections}, {bytes} bytes that were acknowledged are not in it. What is said of these \
+            "The capture is not complete: of {affected}, {bytes} bytes that were acknowledged are not in it. What is said of these \
              (bytes, times, waits) is of the rest. A larger buffer helps: tcpdump -B 65536."
         ));
     }
@@ -126,14 +125,34 @@ fn connections(page: &mut Page, command: &str, account: &Account) {
     ));
 }
 
-/// What the side that sent more waited for longest, and how sure that is.
+/// What either side waited for longest, and how sure that is. That a side waited for the other's data is said only where nothing else kept
+/// the connection waiting: the other side has the reason.
 fn longest(connection: &Connection) -> String {
-    let [up, down] = Side::BOTH.map(|side| connection.half(side).text_bytes());
-    let side = if up > down { Side::Client } else { Side::Server };
-    let sender = connection.half(side).sender();
-    let Some(limit) = sender.longest() else { return String::new() };
-    let share = share(sender.waited(limit), connection.duration());
-    format!("{}: {} {share}{}", side_name(side), limit.name(), guess(limit, connection, side))
+    let waits = Side::BOTH.into_iter().flat_map(|side| Limit::ALL.map(|limit| (side, limit)));
+    let waited = |(side, limit): (Side, Limit)| connection.half(side).sender().waited(limit);
+    let longest = waits
+        .filter(|wait| waited(*wait) > Duration::ZERO)
+        .max_by_key(|wait| (wait.1 != Limit::Peer, waited(*wait)));
+    let Some((side, limit)) = longest else { return String::new() };
+    let share = share(waited((side, limit)), connection.duration());
+    format!("{}: {} {share}{}", side_name(side), short(limit), guess(limit, connection, side))
+}
+
+/// A limit in a column.
+fn short(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Application => "application",
+        Limit::Peer => "other side's data",
+        Limit::ReceiveWindow => "receive window",
+        Limit::Congestion => "congestion window or send buffer",
+        Limit::Nagle => "Nagle",
+        Limit::Loss => "loss",
+    }
+}
+
+/// A number of things, in words.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// `, likely` where it is inferred.

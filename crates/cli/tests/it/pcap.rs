@@ -112,6 +112,24 @@ fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
     assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
 }
 
+/// Whichever side it is: a lost SYN is the client's, who sends less than the server.
+#[test]
+fn the_longest_wait_of_a_connection_is_named() {
+    // The words of a narrow column, one below the other.
+    let listed = |name, scenario| {
+        let file = capture(name, &[scenario]);
+        let output = run(&["pcap", file.path()]);
+        stdout(&output).to_owned()
+    };
+    let dropped = listed("dropped", "syn-data-dropped");
+    let connection = dropped.split(" dropped ").nth(1).expect("a connection of that class");
+    assert!(connection.contains("client:") && connection.contains("loss 93"), "{dropped}");
+    let buffer = listed("buffer", "send-buffer");
+    for words in ["congestion", "window or", "send", "buffer 9"] {
+        assert!(buffer.contains(words) && !buffer.contains("congestion-window"), "{words}: {buffer}");
+    }
+}
+
 #[test]
 fn a_page_shows_the_connections_that_are_listed() {
     let (file, page) = (capture("page", &["congestion", "--size", "300"]), Scratch::new("page.html"));
