@@ -8,9 +8,9 @@ use crate::packet::{NotTcp, Packet};
 use core::fmt;
 use core::time::Duration;
 use flate2::read::MultiGzDecoder;
-use pcap_file::DataLink;
-use pcap_file::pcap::{PcapReadError, PcapReader, PcapTsResolution};
+use pcap_file::pcap::{PcapHeader, PcapParser, PcapTsResolution};
 use pcap_file::pcapng::{Block, PcapNgReadError, PcapNgReader};
+use pcap_file::{DataLink, Endianness};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::error::Error;
@@ -30,7 +30,7 @@ pub struct CaptureFile<'a> {
 type Source<'a> = Box<dyn Read + 'a>;
 
 enum Format<'a> {
-    Pcap(PcapReader<Source<'a>>),
+    Pcap(Pcap<'a>),
     PcapNg(PcapNgReader<Source<'a>>),
 }
 
@@ -138,12 +138,7 @@ impl<'a> CaptureFile<'a> {
                 })?)
             }
             [0xd4 | 0x4d, 0xc3 | 0x3c, 0xb2, 0xa1] | [0xa1, 0xb2, 0xc3 | 0x3c, 0xd4 | 0x4d] => {
-                Format::Pcap(PcapReader::new(source).map_err(|error| match error {
-                    PcapReadError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                        OpenError::Io(error)
-                    }
-                    error => OpenError::Header(sentence(&error)),
-                })?)
+                Format::Pcap(Pcap::new(source)?)
             }
             _ => return Err(OpenError::NoCapture),
         };
@@ -181,7 +176,7 @@ impl<'a> CaptureFile<'a> {
             return None;
         }
         let read = match &mut self.format {
-            Format::Pcap(reader) => next_of_pcap(reader, &mut self.data),
+            Format::Pcap(pcap) => pcap.next(&mut self.data),
             Format::PcapNg(reader) => next_of_pcapng(reader, &mut self.data),
         };
         let head = match read {
@@ -199,6 +194,14 @@ impl<'a> CaptureFile<'a> {
         Some(Frame { at, interface, original_len, data: &self.data, link })
     }
 
+    /// Bytes of the capture, decompressed, that the frames read so far are in; `None` where that is not counted, in pcapng.
+    pub fn bytes_passed(&self) -> Option<u64> {
+        match &self.format {
+            Format::Pcap(pcap) => Some(pcap.passed),
+            Format::PcapNg(_) => None,
+        }
+    }
+
     /// How the file ended; while there is more to read, as if it ended here.
     pub fn end(&self) -> End {
         self.end.clone().unwrap_or(End::Whole)
@@ -213,25 +216,69 @@ struct Head {
     link: DataLink,
 }
 
-fn next_of_pcap(reader: &mut PcapReader<Source<'_>>, data: &mut Vec<u8>) -> Result<Head, End> {
-    let (link, resolution) = (reader.header().datalink, reader.header().ts_resolution);
-    // Not the checked one: it refuses packets longer than the file's own snaplen, which writers get wrong for merged segments.
-    let raw = reader.next_raw_packet().ok_or(End::Whole)?.map_err(|error| match error {
-        PcapReadError::Io(error) => end_of(&error),
-        error => End::Damaged(sentence(&error)),
-    })?;
-    let unit = if resolution == PcapTsResolution::MicroSecond { 1000 } else { 1 };
-    let nanos = raw.ts_frac.checked_mul(unit).filter(|nanos| *nanos < 1_000_000_000);
-    let nanos =
-        nanos.ok_or_else(|| End::Damaged(format!("a time with {} of a second's parts", raw.ts_frac)))?;
-    data.clear();
-    data.extend_from_slice(&raw.data);
-    Ok(Head {
-        at: Some(Duration::new(raw.ts_sec.into(), nanos)),
-        interface: 0,
-        original_len: raw.orig_len,
-        link,
-    })
+/// The records of a pcap file.
+struct Pcap<'a> {
+    source: BufReader<Source<'a>>,
+    header: PcapHeader,
+    /// Bytes of whole records and of what is before them.
+    passed: u64,
+}
+
+/// What the file's header takes, and that of a record.
+const HEADER_LEN: usize = 24;
+const RECORD_HEADER_LEN: usize = 16;
+
+/// The longest record that is read; what it says of its length is not to be allocated otherwise.
+const RECORD_MAX: u32 = 8_000_000;
+
+/// The longest record that tcpdump and Wireshark write (`MAXIMUM_SNAPLEN`), if the file's header promises none that are longer.
+const RECORD_USUAL_MAX: u32 = 262_144;
+
+impl<'a> Pcap<'a> {
+    fn new(source: Source<'a>) -> Result<Pcap<'a>, OpenError> {
+        let mut source = BufReader::with_capacity(1 << 20, source);
+        let mut header = [0; HEADER_LEN];
+        source.read_exact(&mut header).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => OpenError::Header("it ends in it".to_owned()),
+            _ => OpenError::Io(error),
+        })?;
+        let (_, parser) = PcapParser::new(&header).map_err(|error| OpenError::Header(sentence(&error)))?;
+        Ok(Pcap { source, header: parser.header(), passed: HEADER_LEN as u64 })
+    }
+
+    /// The next record; its length is believed even where it is longer than the file's own snaplen, which writers get wrong for merged
+    /// segments.
+    fn next(&mut self, data: &mut Vec<u8>) -> Result<Head, End> {
+        if self.source.fill_buf().map_err(|error| end_of(&error))?.is_empty() {
+            return Err(End::Whole);
+        }
+        let mut head = [0; RECORD_HEADER_LEN];
+        self.source.read_exact(&mut head).map_err(|error| end_of(&error))?;
+        let word = |index: usize| {
+            let bytes = [0, 1, 2, 3].map(|byte| head[4 * index + byte]);
+            match self.header.endianness {
+                Endianness::Big => u32::from_be_bytes(bytes),
+                Endianness::Little => u32::from_le_bytes(bytes),
+            }
+        };
+        let [seconds, fraction, len, original_len] = [0, 1, 2, 3].map(word);
+        let unlikely = || End::Damaged(format!("a record of {len} bytes"));
+        if len > RECORD_MAX {
+            return Err(unlikely());
+        }
+        data.resize(len as usize, 0);
+        self.source.read_exact(data).map_err(|error| match end_of(&error) {
+            End::Truncated if len > self.header.snaplen.max(RECORD_USUAL_MAX) => unlikely(),
+            end => end,
+        })?;
+        let unit = if self.header.ts_resolution == PcapTsResolution::MicroSecond { 1000 } else { 1 };
+        let nanos = fraction.checked_mul(unit).filter(|nanos| *nanos < 1_000_000_000);
+        let nanos =
+            nanos.ok_or_else(|| End::Damaged(format!("a time with {fraction} of a second's parts")))?;
+        self.passed += RECORD_HEADER_LEN as u64 + u64::from(len);
+        let at = Some(Duration::new(seconds.into(), nanos));
+        Ok(Head { at, interface: 0, original_len, link: self.header.datalink })
+    }
 }
 
 fn next_of_pcapng(reader: &mut PcapNgReader<Source<'_>>, data: &mut Vec<u8>) -> Result<Head, End> {
@@ -317,6 +364,14 @@ impl<R: BufRead> Zstd<R> {
             self.decoder.decode_blocks(&mut self.source, one).map_err(undecoded)?;
             return Ok(true);
         }
+        // All of the frame has been collected, or nobody would ask for more.
+        let written = self.decoder.get_checksum_from_data();
+        if written.is_some() && written != self.decoder.get_calculated_checksum() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what the zstd data comes to does not match its checksum, so that some of these packets may be wrong",
+            ));
+        }
         if self.source.fill_buf()?.is_empty() {
             return Ok(false);
         }
@@ -365,16 +420,28 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// The end of the source, however deep in the decoder's error, stays what it is.
+/// What a decoder's error comes to. The end of the source, however deep in it, stays what it is.
 fn undecoded(error: FrameDecoderError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(one) = cause {
-        if let Some(io) = one.downcast_ref::<io::Error>() {
-            return io::Error::new(io.kind(), error.to_string());
+        match one.downcast_ref::<io::Error>() {
+            Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => {
+                return io::Error::new(io.kind(), "its zstd data ends in the middle of a block");
+            }
+            Some(io) => return io::Error::new(io.kind(), io.to_string()),
+            None => cause = one.source(),
         }
-        cause = one.source();
     }
-    io::Error::other(error)
+    let what = match error {
+        FrameDecoderError::ReadFrameHeaderError(_) | FrameDecoderError::FrameHeaderError(_) => {
+            "a zstd frame's header makes no sense"
+        }
+        FrameDecoderError::WindowSizeTooBig { .. } => "a zstd frame asks for more memory than is given to it",
+        FrameDecoderError::FailedToReadBlockHeader(_) => "the header of a zstd block makes no sense",
+        FrameDecoderError::DictNotProvided { .. } => "its zstd data needs a dictionary, which is not at hand",
+        _ => "a zstd block cannot be decoded",
+    };
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 impl fmt::Debug for CaptureFile<'_> {

@@ -235,12 +235,29 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
     match file.end() {
         End::Whole => ExitCode::SUCCESS,
         End::Truncated => {
-            warn(format!("{name} ends in the middle of a packet; the {frames} before it were read"));
+            let before = match frames {
+                0 => "there is none before it".to_owned(),
+                1 => "the one before it was read".to_owned(),
+                _ => format!("the {frames} before it were read"),
+            };
+            warn(format!("{name} ends in the middle of a packet; {before}"));
             ExitCode::SUCCESS
         }
         End::Damaged(what) => {
-            warn(format!("{name} is damaged after {frames} packets: {what}; what follows was not read"));
+            let packets = text::counted(frames, "packet", "packets");
+            let unread = match unread(args, file) {
+                Some(bytes) => format!("the {bytes} bytes from there on were not read"),
+                None => "what follows was not read".to_owned(),
+            };
+            warn(format!("{name} is damaged after {packets}: {what}; {unread}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// How much of a file lies behind what was read of it, where that is known: the length of a compressed one says nothing of that.
+fn unread(args: &PcapArgs, file: &CaptureFile<'_>) -> Option<u64> {
+    let passed = file.bytes_passed().filter(|_| !file.is_compressed() && !args.is_stdin())?;
+    let meta = std::fs::metadata(&args.file).ok().filter(std::fs::Metadata::is_file)?;
+    meta.len().checked_sub(passed).filter(|bytes| *bytes > 1)
 }

@@ -137,13 +137,68 @@ fn nonsense_in_the_middle_is_told_from_the_end() {
     let (seen, end) = frames(&damaged[..]);
     assert_eq!(seen, EXPECTED[..1]);
     assert!(matches!(&end, End::Damaged(what) if what.contains("4294967295")), "{end:?}");
-    let mut endless = pcap(&packets());
-    endless[24 + 8..][..4].fill(0xff);
+}
+
+/// Nobody writes packets of that length: the file does not end there.
+#[test]
+fn a_record_of_nonsensical_length_is_damage_and_no_end() {
+    for len in [u32::MAX, 8_000_001, 5_000_000, 262_145] {
+        let mut endless = pcap(&packets());
+        endless[24 + 16 + 48 + 8..][..4].copy_from_slice(&len.to_le_bytes());
+        let (seen, end) = frames(&endless[..]);
+        assert_eq!((seen, end), (EXPECTED[..1].to_vec(), End::Damaged(format!("a record of {len} bytes"))));
+    }
+    let mut long = pcap(&packets());
+    long[24 + 16 + 48 + 8..][..4].copy_from_slice(&262_144_u32.to_le_bytes());
+    let mut file = CaptureFile::open(&long[..]).unwrap();
+    while file.next_frame().is_some() {}
     assert_eq!(
-        frames(&endless[..]),
-        (Vec::new(), End::Truncated),
-        "a packet of 4 GB is not waited for in memory"
+        (file.end(), file.bytes_passed()),
+        (End::Truncated, Some(24 + 16 + 48)),
+        "it may have been written so"
     );
+}
+
+/// Frames of zstd carry a checksum of what they come to: `zstd` writes one, and so does this encoder.
+#[test]
+fn what_zstd_compressed_is_compared_with_its_checksum() {
+    let whole = pcap(&packets());
+    let good =
+        ruzstd::encoding::compress_to_vec(&whole[..], ruzstd::encoding::CompressionLevel::Uncompressed);
+    assert_eq!(frames(&good[..]).1, End::Whole);
+    let mut damaged = good.clone();
+    let at = damaged.len() - 8;
+    damaged[at] ^= 1;
+    let (seen, end) = frames(&damaged[..]);
+    assert_eq!(seen, EXPECTED, "the frames are read as they are");
+    assert!(matches!(&end, End::Damaged(what) if what.contains("checksum")), "{end:?}");
+    let both = [&damaged[..], &good[..]].concat();
+    let mut file = CaptureFile::open(&both[..]).unwrap();
+    while file.next_frame().is_some() {}
+    assert!(matches!(file.end(), End::Damaged(_)), "of each frame, not of the last one only");
+}
+
+/// What a decoder says of itself is for those who write it.
+#[test]
+fn damage_of_zstd_is_told_in_words() {
+    let many: Vec<(u64, Vec<u8>)> = (0..3000_u64).map(|at| (at, at.to_be_bytes().repeat(20))).collect();
+    let whole = pcap(&many);
+    let zstd = ruzstd::encoding::compress_to_vec(&whole[..], ruzstd::encoding::CompressionLevel::Fastest);
+    let error = CaptureFile::open(&zstd[..12]).unwrap_err().to_string();
+    assert_eq!(error, "cannot be read: its zstd data ends in the middle of a block");
+    for at in (6..zstd.len()).step_by(zstd.len() / 50) {
+        let mut damaged = zstd.clone();
+        damaged[at..(at + 3).min(zstd.len())].fill(0xff);
+        let told = match CaptureFile::open(&damaged[..]) {
+            Err(error) => error.to_string(),
+            Ok(mut file) => {
+                while file.next_frame().is_some() {}
+                format!("{:?}", file.end())
+            }
+        };
+        assert!(!["Error", "Failed", "{", "Io("].iter().any(|word| told.contains(word)), "{at}: {told}");
+        assert!(!told.contains("Whole"), "{at}: the damage is told");
+    }
 }
 
 #[test]

@@ -112,6 +112,25 @@ fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
     assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
 }
 
+/// As tcpdump writes them, with 400 bytes of nonsense in the middle: the file does not end there.
+#[test]
+fn damage_in_the_middle_of_a_pcap_is_not_taken_for_its_end() {
+    let file = Scratch::new("damaged.pcap");
+    let record = |at: u32| {
+        let words = [at, 0, 100, 100].map(u32::to_le_bytes).concat();
+        [&words[..], &[0x45; 100]].concat()
+    };
+    let head = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101].map(u32::to_le_bytes).concat();
+    let mut whole = [head, (0..100).flat_map(record).collect()].concat();
+    // The 40th record begins in it.
+    whole[24 + 116 * 39 - 50..][..400].fill(0xff);
+    std::fs::write(&file.0, &whole).expect("room");
+    let damaged = run(&["pcap", file.path()]);
+    assert_eq!(damaged.status.code(), Some(1), "{}", stderr(&damaged));
+    let told = "is damaged after 39 packets: a record of 4294967295 bytes; the 7076 bytes from there on were not read";
+    assert!(stderr(&damaged).contains(told), "{}", stderr(&damaged));
+}
+
 /// Whichever side it is: a lost SYN is the client's, who sends less than the server.
 #[test]
 fn the_longest_wait_of_a_connection_is_named() {
