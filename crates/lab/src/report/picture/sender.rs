@@ -70,6 +70,27 @@ fn joined(lines: impl Iterator<Item = Vec<(f64, f64)>>, pause: f64) -> Vec<(f64,
     points
 }
 
+/// The sum of all lines, each of which counts from its first point on: connections overlap where one begins before the last bytes of
+/// another are acknowledged.
+fn summed(lines: impl Iterator<Item = Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
+    let mut changes: Vec<(f64, f64)> = Vec::new();
+    for line in lines {
+        let mut last = 0.0;
+        for (at, value) in line {
+            changes.push((at, value - last));
+            last = value;
+        }
+    }
+    // Stable: the changes of one line stay in their order.
+    changes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let mut sum = 0.0;
+    let add = |(at, change): (f64, f64)| {
+        sum += change;
+        (at, sum)
+    };
+    changes.into_iter().map(add).collect()
+}
+
 fn windows(senders: &[Sender<'_>]) -> Graph {
     let lines: Vec<[Vec<(f64, f64)>; 2]> = senders.iter().map(Sender::windows).collect();
     let of = |n: usize| joined(lines.iter().map(|line| line[n].clone()), f64::NAN);
@@ -78,7 +99,7 @@ fn windows(senders: &[Sender<'_>]) -> Graph {
             "in flight",
             Style::Step,
             Tone::Grey,
-            joined(senders.iter().map(Sender::in_flight), f64::NAN),
+            summed(senders.iter().map(Sender::in_flight)),
         ))
         .with(Series::new("cwnd", Style::Step, Tone::Blue, of(0)))
         .with(Series::new("ssthresh", Style::Step, Tone::Orange, of(1)).dashed())

@@ -83,6 +83,13 @@ impl Drawn {
             self.acked.push(pause);
             self.window.push(pause);
         }
+        // A SYN acknowledges nothing, but offers a window: here both stairs begin, even where all that follows is one acknowledgement.
+        if let Some((journey, syn)) = answers.first().filter(|(_, first)| first.is_syn())
+            && let Some(seen) = &journey.received
+        {
+            self.acked.push((ms(seen.at), 0.0));
+            self.window.push((ms(seen.at), f64::from(syn.tcp.window)));
+        }
         for (journey, segment) in answers {
             if segment.tcp.flags.contains(Flags::SYN) {
                 scale = segment.tcp.options.window_scale;

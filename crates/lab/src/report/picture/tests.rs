@@ -135,3 +135,46 @@ fn a_visit_with_a_cookie_is_marked_in_the_ladder() {
     assert_eq!(cookies, 4, "asked for, granted, used, answered with the reply");
     assert!(ladder.rungs[0].detail.contains("window 64240 bytes"), "{}", ladder.rungs[0].detail);
 }
+
+/// The points of a line, connection by connection.
+fn pieces(series: &::picture::Series) -> Vec<Vec<(f64, f64)>> {
+    let pieces = series.points.split(|(_, value)| value.is_nan());
+    pieces.filter(|piece| !piece.is_empty()).map(<[_]>::to_vec).collect()
+}
+
+/// A reply that rides on the SYN-ACK is acknowledged by a single segment: one point of a stair that begins where the SYN came.
+#[test]
+fn the_acknowledgement_of_a_reply_on_the_syn_ack_is_drawn() {
+    let results = fast_open::run(&fast_open::Params { count: 3, ..Default::default() });
+    let document = document("fast-open", "How?", &results);
+    let graph = document.runs[0].graphs.iter().find(|graph| graph.title == "Time and sequence").unwrap();
+    for name in ["acknowledged", "window's end"] {
+        let stairs = pieces(graph.series.iter().find(|series| series.name == name).unwrap());
+        assert_eq!(stairs.len(), 3, "{name}");
+        for stair in &stairs {
+            assert!(
+                stair.len() >= 2 && stair[0].0 < stair[stair.len() - 1].0,
+                "{name} has no width: {stair:?}"
+            );
+        }
+    }
+    let acked = pieces(&graph.series[0]);
+    assert!(acked.iter().all(|stair| stair[0].1 == 0.0 && stair[stair.len() - 1].1 == 501.0), "{acked:?}");
+}
+
+/// The next connection begins before the last bytes of the one before are acknowledged: they stay in flight until they are.
+#[test]
+fn what_is_in_flight_is_the_sum_of_connections_that_overlap() {
+    let text = include_str!("../../../scenarios/round-trips.toml");
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    let document = document("round-trips", "How?", &outcome);
+    for run in &document.runs {
+        let windows = run.graphs.iter().find(|graph| graph.title == "Windows").unwrap();
+        let flight = &windows.series[0];
+        assert_eq!(flight.name, "in flight");
+        let stairs = flight.points.windows(2).filter(|pair| pair[0].1 >= 500.0);
+        let lasted: f64 = stairs.map(|pair| pair[1].0 - pair[0].0).sum();
+        assert_eq!(lasted.round(), 10.0 * 170.0, "{}: {:?}", run.name, flight.points);
+        assert_eq!(flight.points.last().unwrap().1, 0.0);
+    }
+}
