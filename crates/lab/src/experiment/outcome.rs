@@ -122,7 +122,11 @@ impl Report for Outcome {
         let Some(changed) = &self.changed else { return };
         page.paragraph(changed);
         page.gap();
-        let columns = [("", Align::Left), ("here", Align::Right), ("expected without it", Align::Left)];
+        let columns = [
+            ("in the file's words", Align::Left),
+            ("here", Align::Right),
+            ("expected without it", Align::Left),
+        ];
         let mut table = Table::new(columns);
         self.findings.iter().for_each(|one| table.row([&*one.what, &*one.ours, &*one.criterion]));
         page.table(&table);
