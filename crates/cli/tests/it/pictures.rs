@@ -1,5 +1,8 @@
 //! Pages of `firstbyte lab --html`, opened in a browser.
+mod browser;
+
 use crate::{run, skipped_without, stdout};
+use browser::Browser;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -124,4 +127,27 @@ fn the_page_of_a_sweep_opens_without_an_error_too() {
         );
     }
     std::fs::remove_file(page).unwrap();
+}
+
+/// What can be used of a page, by the rules of its elements rather than by what the page's own code says.
+const WATCH_FOCUS: &str = "(() => { \
+    const usable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter(one => \
+        one.tabIndex >= 0 && !one.disabled && one.checkVisibility({visibilityProperty: true}) && one.getClientRects().length); \
+    window.left = new Set(usable); addEventListener('focusin', event => left.delete(event.target)); return usable.length })()";
+
+#[test]
+fn the_tab_key_reaches_everything_that_can_be_used() {
+    if skipped_without("chromium") {
+        return;
+    }
+    for scenario in ["fast-open", "crowd", "tail-loss"] {
+        let page = page_of(scenario);
+        let mut browser = Browser::open(&page);
+        let usable = browser.value(WATCH_FOCUS).as_u64().unwrap();
+        assert!(usable > 20, "{scenario}: a slider, graphs, rungs: {usable}");
+        (0..usable).for_each(|_| browser.press_tab());
+        let left = browser.value("[...left].map(one => one.outerHTML.slice(0, 100)).join('; ')");
+        assert_eq!(left, "", "{scenario}: of {usable}");
+        std::fs::remove_file(page).unwrap();
+    }
 }
