@@ -10,7 +10,7 @@
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
 //! - `path`: what lies between both ends, `topology`: who is joined to whom, `routes`: an end's routes, `device`: its network card;
-//! - `discipline`: another queueing discipline than the file's;
+//! - `discipline`: another queueing discipline than the file's, `kind`: what is wrong with one;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
@@ -24,6 +24,7 @@ mod discipline;
 mod event;
 mod file;
 mod formula;
+mod kind;
 mod measure;
 mod mistake;
 mod nearest;

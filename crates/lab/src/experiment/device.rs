@@ -1,6 +1,6 @@
 //! The network card of an end, as a file says it, and its counters by name.
 
-use super::discipline;
+use super::kind;
 use super::mistake::{Mistake, Within};
 use super::quantities::{Rate, Size, Time, optional};
 use crate::network::{CardPlan, CardStats, nanos};
@@ -91,7 +91,7 @@ impl DevicePart {
         };
         plan.check()?;
         let words = self.qdisc.as_deref().unwrap_or_default();
-        plan.check_qdisc().map_err(|error| discipline::wrong(words, &error)).within("qdisc")?;
+        plan.check_qdisc().map_err(|error| kind::wrong(words, &error)).within("qdisc")?;
         Ok(plan)
     }
 }

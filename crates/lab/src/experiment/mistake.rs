@@ -34,7 +34,7 @@ impl From<Mistake> for String {
 }
 
 impl Mistake {
-    /// The same, seen from outside of `key`.
+    /// A mistake as it is seen from outside of `key`.
     pub(super) fn within(mut self, key: impl ToString) -> Mistake {
         self.keys.insert(0, key.to_string());
         self

@@ -3,7 +3,7 @@
 use super::file::{Bonding, BoxName, PathPart, Towards};
 use super::mistake::{Mistake, Within};
 use super::quantities::Time;
-use super::{discipline, explained};
+use super::{explained, kind};
 use crate::middlebox::{
     AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, DropSynDataOf, Duplicate,
     Firewall, Middlebox, StripFastOpen, SynProxy,
@@ -77,7 +77,7 @@ pub(super) fn route(path: &PathPart) -> Result<Route, Mistake> {
         Direction::Forward => Route::new().wire(narrow, other),
     };
     if let Some(words) = &path.qdisc {
-        route = route.qdisc(way, words).map_err(|error| discipline::wrong(words, &error)).within("qdisc")?;
+        route = route.qdisc(way, words).map_err(|error| kind::wrong(words, &error)).within("qdisc")?;
     }
     if let Some(Bonding(mode)) = path.bond {
         let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
