@@ -221,7 +221,7 @@ fn what_a_capture_lacks_is_said() {
     );
     let one = run(&["pcap", file.path(), "--connection", "1"]);
     let one = stdout(&one).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(one.contains("200 bytes more that were acknowledged and are not in the capture"), "{one}");
+    assert!(one.contains("200 bytes more acknowledged and not in the capture"), "{one}");
     let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
     assert_eq!(lines[0]["from_server"]["unseen_bytes"], 200);
     assert_eq!(lines[1]["capture"]["unseen_bytes"], 200);

@@ -39,6 +39,12 @@ fn another_discipline_is_put_before_the_bottleneck_of_runs_that_say_none() {
     assert!(outcome.findings()[0].value.unwrap() > 0.0, "{:?}", outcome.findings());
     assert!(outcome.holds() && Report::findings(&outcome).is_empty(), "nothing is expected of it any more");
     assert!(outcome.json()["changed"].as_str().unwrap().contains("of the run `a` is `bfifo limit 1b`"));
+    let mut page = crate::report::Page::new(Default::default());
+    outcome.render(&mut page);
+    assert!(
+        page.into_text().contains("in the file's words"),
+        "names may be of the discipline that is no longer there"
+    );
     assert!(with(FILE, "codel").unwrap_err().contains("its path has no rate"));
     let own = narrow.replace("name = \"a\"", "name = \"a\"\npath.qdisc = \"pfifo\"");
     assert!(with(&own, "codel").unwrap_err().contains("every run says a discipline of its own"));

@@ -68,7 +68,7 @@ pub fn write_pcapng(writer: impl Write, recordings: &[Recording<'_>]) -> io::Res
     write(writer, recordings, |recording| vec![recording.host])
 }
 
-/// The same runs as their servers saw them, each server as an interface of its own; a packet has the same time zero as in the file that
+/// Writes recordings as their servers saw them, each server as an interface of its own; a packet has the same time zero as in the file that
 /// [`write_pcapng`] writes. The two stand in two files, as analyzers take a packet that is in one file twice for a retransmission.
 ///
 /// # Errors
