@@ -101,8 +101,11 @@ const WINDOWS: usize = 3;
 fn watched(windows: usize) {
     let mut pace = Pace::new(INTERVAL, BUDGET);
     let mut before = sources::here();
-    // The first pause goes by a whole look, as the others do: over so few windows it would tell.
-    let _ = Report::of(&Window::since_boot(&before)).text();
+    pace.rest();
+    // The first pause goes by such a look as the others do, of two samples: over so few windows it would tell.
+    let now = sources::here();
+    let _ = Report::of(&Window::between(&before, &now)).text();
+    before = now;
     let mut pause = pace.rest();
     let (begun, used) = (Instant::now(), process_time());
     for _ in 0..windows {

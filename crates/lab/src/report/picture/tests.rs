@@ -168,7 +168,7 @@ fn what_is_in_flight_is_the_sum_of_connections_that_overlap() {
     let text = include_str!("../../../scenarios/round-trips.toml");
     let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
     let document = document("round-trips", "How?", &outcome);
-    for run in &document.runs {
+    for run in &document.runs[..2] {
         let windows = run.graphs.iter().find(|graph| graph.title == "Windows").unwrap();
         let flight = &windows.series[0];
         assert_eq!(flight.name, "in flight");
