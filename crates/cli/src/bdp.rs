@@ -62,8 +62,8 @@ impl Needs {
         let mut text = format!(
             "{} × {rtt:?} = {} in flight: {} of {} bytes\n",
             values::show_rate(args.rate.into()),
-            counted(self.bdp, "byte"),
-            counted(self.segments, "segment"),
+            values::counted(self.bdp, "byte", "bytes"),
+            values::counted(self.segments, "segment", "segments"),
             args.mss
         );
         text += &match self.shift {
@@ -79,17 +79,17 @@ impl Needs {
             "send buffer: {} (SO_SNDBUF, or the last of net.ipv4.tcp_wmem); more brings nothing\n\
              receive buffer: {} bytes (the last of net.ipv4.tcp_rmem; about half of it is room for payload)\n\
              slow start: {}, from {} on\n",
-            counted(self.bdp, "byte"),
+            values::counted(self.bdp, "byte", "bytes"),
             2 * self.bdp,
             match self.rounds {
                 0 => "none is needed: the first flight fills the path".to_owned(),
                 rounds => format!(
                     "{} ({:?}) until so much is in flight",
-                    counted(rounds.into(), "round trip"),
+                    values::counted(rounds, "round trip", "round trips"),
                     rtt.saturating_mul(rounds)
                 ),
             },
-            counted(args.initcwnd.into(), "segment")
+            values::counted(args.initcwnd, "segment", "segments")
         );
         text
     }
@@ -98,11 +98,6 @@ impl Needs {
     fn window_scale(&self) -> Option<u32> {
         Some(self.shift).filter(|shift| *shift <= 14)
     }
-}
-
-fn counted(count: u128, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// Runs the verb.

@@ -244,7 +244,7 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
             ExitCode::SUCCESS
         }
         End::Damaged(what) => {
-            let packets = text::counted(frames, "packet", "packets");
+            let packets = values::counted(frames, "packet", "packets");
             let unread = match unread(args, file) {
                 Some(bytes) => format!("the {bytes} bytes from there on were not read"),
                 None => "what follows was not read".to_owned(),

@@ -16,6 +16,12 @@ pub(crate) fn whole(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, 
     }
 }
 
+/// A number of things, in words.
+pub(crate) fn counted(count: impl Into<u128>, one: &str, many: &str) -> String {
+    let count = count.into();
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// A port that something can listen on.
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|port| *port > 0);

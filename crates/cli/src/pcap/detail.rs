@@ -1,5 +1,6 @@
 //! One connection of a capture: its packets as a ladder, and what each of its sides sent and waited for.
-use super::text::{counted, guess, share, side_name, time};
+use super::text::{guess, share, side_name, time};
+use crate::values::counted;
 use ::lab::ladder::{Ladder, Rung, Way, flags_text, milliseconds, options_text};
 use ::lab::report::{Align, Page, Table};
 use capture::{Connection, Limit, Packet, Side};
@@ -160,18 +161,24 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
         ),
         format!("{} retransmitted", half.retransmitted_segments()),
     ];
-    let mut also = |count: u64, one: &str, many: &str, what: &str| {
+    let mut also = |count: u64, one: &str, many: &str| {
         if count > 0 {
-            facts.push(format!("{} {what}", counted(count, one, many).trim_end()));
+            facts.push(counted(count, one, many));
         }
     };
-    also(half.out_of_order(), "", "", "out of order");
-    also(half.duplicates(), "", "", "that the network delivered twice");
-    also(half.zero_windows(), "", "", "that closed its own receive window");
-    also(half.sender().delayed_acks(), "wait", "waits", "for a delayed acknowledgement");
-    also(half.sender().restarts(), "restart", "restarts", "of the congestion window after a pause");
-    also(half.sender().flight_max().into(), "byte", "bytes", "in flight at most");
-    also(half.unseen_bytes(), "byte more", "bytes more", "acknowledged and not in the capture");
+    also(half.out_of_order(), "out of order", "out of order");
+    also(half.duplicates(), "that the network delivered twice", "that the network delivered twice");
+    also(half.zero_windows(), "that closed its own receive window", "that closed its own receive window");
+    let sender = half.sender();
+    also(sender.delayed_acks(), "wait for a delayed acknowledgement", "waits for a delayed acknowledgement");
+    also(
+        sender.restarts(),
+        "restart of the congestion window after a pause",
+        "restarts of the congestion window after a pause",
+    );
+    also(sender.flight_max().into(), "byte in flight at most", "bytes in flight at most");
+    let lacks = "acknowledged and not in the capture";
+    also(half.unseen_bytes(), &format!("byte more {lacks}"), &format!("bytes more {lacks}"));
     page.paragraph(&format!("{}.", facts.join(", ")));
     let mut table = Table::new([("waited", Align::Right), ("of all", Align::Right), ("for", Align::Left)]);
     let mut waits: Vec<Limit> =

@@ -1,5 +1,6 @@
 //! The account of a capture, for people.
 use super::account::{Account, Unseen};
+use crate::values::counted;
 use ::lab::ladder::{milliseconds, milliseconds_text};
 use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Side};
@@ -148,11 +149,6 @@ fn short(limit: Limit) -> &'static str {
         Limit::Nagle => "Nagle",
         Limit::Loss => "loss",
     }
-}
-
-/// A number of things, in words.
-pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// `, likely` where it is inferred.

@@ -91,8 +91,7 @@ impl HttpServer {
 
 /// Sends the FIN, and waits for the peer's and for all acknowledgements. What the peer still sends is taken and forgotten:
 /// dropping the stream with it unread would reset the connection, and the reply might be lost with it. A peer that has received all and does
-/// not close keeps its place only as long as nobody else needs it, as with nginx, which closes those that linger first when it has no
-/// connections left.
+/// not close keeps its place only as long as not all are taken.
 async fn finish(stream: &mut TcpStream, mut task: Task) {
     if stream.shutdown().await.is_err() {
         return;
