@@ -1,10 +1,11 @@
 //! How fast the simulator is: packets a second of one core, with few and with many flows that share one bottleneck.
 //!
 //! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
-//! Each number of flows is run four times: to one host and to a host for each flow, with cards that leave everything to TCP and with cards
-//! that cut and merge segments (TSO, GRO).
-//! With `--instructions N`, or `--instructions-offloading N` with cards that cut and merge, it runs N flows once and prints only how many
-//! packets there were, for `valgrind --tool=callgrind`.
+//! Each number of flows goes to one host and to a host for each flow, with cards that leave everything to TCP and with cards that cut and merge
+//! segments (TSO, GRO); with windows of Linux's most, of which two do not fill the line, and with larger ones, so that as many bytes are under way
+//! whatever the number of flows. Every world is played in each of seven turns; the median and the best rate are given.
+//! With `--instructions FLOWS [HOSTS]`, or `--instructions-offloading FLOWS [HOSTS]` with cards that cut and merge, it plays one world once and
+//! prints only how many packets there were, for `valgrind --tool=callgrind`.
 //! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
 mod ns3;
 
@@ -25,27 +26,58 @@ const BYTES_BESIDE_NS3: usize = 100_000_000;
 /// Bytes of a write.
 const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
+/// Frames that may wait for the line. With cards that cut, where a packet of the queue is many frames, it is as many bytes.
+const QUEUE: usize = 10_000;
+/// Bytes of a full frame.
+const FRAME: usize = 1500;
+
+/// Times that each world is played, all of them in turn, so that a busy moment of the machine hits all.
+const TURNS: usize = 7;
 
 /// From a client's first packet to its interrupt, for so many packets can be merged.
 const INTERRUPT_AFTER: u64 = 50_000;
 
 /// What the hosts' cards do for TCP.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Cards {
     Plain,
     /// They cut large segments into frames and merge frames that follow each other, as the kernel has it by default.
     Offloading,
 }
 
-/// `flows` clients on so many hosts, each with a path of its own, download `bytes` together over the line of one server's card. Gives the
-/// packets that went.
-fn share(hosts: usize, flows: usize, bytes: usize, cards: Cards) -> u64 {
-    let offloads = matches!(cards, Cards::Offloading);
+/// The most of a connection's buffers.
+#[derive(Clone, Copy)]
+enum Windows {
+    /// Linux's: 6 MB to receive, 4 MB to send.
+    Usual,
+    /// As large as the line and its queue ask for, even of one flow.
+    Wide,
+}
+
+/// Clients that download `bytes` together over the line of one server's card: `flows` of them, on so many hosts with a path each.
+#[derive(Clone, Copy)]
+struct World {
+    hosts: usize,
+    flows: usize,
+    bytes: usize,
+    cards: Cards,
+    windows: Windows,
+}
+
+/// Plays it, and gives the packets that went.
+fn play(World { hosts, flows, bytes, cards, windows }: World) -> u64 {
+    let mut config = Profile::Firstbyte.config();
+    if let Windows::Wide = windows {
+        config.set("net.ipv4.tcp_rmem", "4096 131072 67108864").expect("three sizes");
+        config.set("net.ipv4.tcp_wmem", "4096 16384 67108864").expect("three sizes");
+    }
+    let offloads = cards == Cards::Offloading;
     let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
     let mut network = Network::without_capture(1);
     let card = CardPlan {
         nic: NicConfig { rate: NonZeroU64::new(BOTTLENECK), ..NicConfig::default() },
-        txqueuelen: 10_000,
+        txqueuelen: QUEUE,
+        qdisc: offloads.then(|| format!("bfifo limit {}", QUEUE * FRAME)),
         cuts: offloads,
         ..CardPlan::default()
     };
@@ -54,19 +86,23 @@ fn share(hosts: usize, flows: usize, bytes: usize, cards: Cards) -> u64 {
         input: InputConfig { interrupt_after: INTERRUPT_AFTER, ..InputConfig::default() },
         ..CardPlan::default()
     });
-    let plan = HostPlan { card: Some(card), ..HostPlan::new(Profile::Firstbyte, peer.ip()) };
+    let plan = |card, address: IpAddr| HostPlan {
+        card,
+        config: config.clone(),
+        ..HostPlan::new(Profile::Firstbyte, address)
+    };
     // In pieces: what the memory of one large text costs is no matter of the simulator's.
     let pieces = bytes / flows / PIECE;
     let mut serving = vec![Step::Read(100)];
     serving.extend(std::iter::repeat_n(Step::Write(PIECE), pieces));
     serving.extend([Step::ReadToEnd, Step::Close]);
     let listening = ListenOptions { backlog: 4096, ..ListenOptions::default() };
-    let server = network.add_host(plan, Program::server(vec![peer], listening, serving, true));
+    let server =
+        network.add_host(plan(Some(card), peer.ip()), Program::server(vec![peer], listening, serving, true));
     let mut paths: Vec<PathId> = Vec::new();
     for number in 0..hosts {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0001 + number as u32));
-        let plan = HostPlan { card: client_card.clone(), ..HostPlan::new(Profile::Firstbyte, address) };
-        let client = network.add_host(plan, firstbyte_lab::network::Idle);
+        let client = network.add_host(plan(client_card.clone(), address), firstbyte_lab::network::Idle);
         paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
         let steps =
             vec![Step::Connect { first: None }, Step::Write(100), Step::Read(pieces * PIECE), Step::Close];
@@ -87,10 +123,29 @@ fn processor_time() -> f64 {
 }
 
 /// Packets a second of one core, and how many there were.
-fn rate(hosts: usize, flows: usize, bytes: usize, cards: Cards) -> (f64, u64) {
+fn rate(world: World) -> (f64, u64) {
     let begun = processor_time();
-    let packets = share(hosts, flows, bytes, cards);
+    let packets = play(world);
     (packets as f64 / (processor_time() - begun), packets)
+}
+
+/// All of them, each once in every turn.
+fn compare(name: &str, worlds: &[World]) {
+    let mut turns: Vec<Vec<(f64, u64)>> = vec![Vec::new(); worlds.len()];
+    for _ in 0..TURNS {
+        worlds.iter().zip(&mut turns).for_each(|(world, turns)| turns.push(rate(*world)));
+    }
+    let mut first = None;
+    for (World { hosts, flows, .. }, turns) in worlds.iter().zip(turns) {
+        let (rates, packets): (Vec<f64>, Vec<u64>) = turns.into_iter().unzip();
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        let median = median(rates);
+        let dear = *first.get_or_insert(median) / median;
+        println!(
+            "{name}, {flows:>5} flows, receiving hosts {hosts:>5}: {} packets, {median:.0} a second (best {best:.0}), {dear:.2} times as dear",
+            packets[0]
+        );
+    }
 }
 
 fn beside_ns3(times: usize) {
@@ -101,7 +156,8 @@ fn beside_ns3(times: usize) {
     for flows in [2, 1000] {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..times.max(1) {
-            ours.push(rate(flows, flows, BYTES_BESIDE_NS3, Cards::Plain).0);
+            let (cards, windows) = (Cards::Plain, Windows::Usual);
+            ours.push(rate(World { hosts: flows, flows, bytes: BYTES_BESIDE_NS3, cards, windows }).0);
             let (packets, seconds) = ns3.share(flows, BYTES_BESIDE_NS3);
             theirs.push(packets as f64 / seconds);
         }
@@ -120,11 +176,15 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [mode, number] = arguments.as_slice()
+    if let [mode, number, rest @ ..] = arguments.as_slice()
         && mode.starts_with("--")
     {
         let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
-        let count = |cards| println!("{} packets", share(number, number, BYTES, cards));
+        let hosts = rest.first().and_then(|hosts| hosts.parse().ok()).unwrap_or(number);
+        let count = |cards| {
+            let world = World { hosts, flows: number, bytes: BYTES, cards, windows: Windows::Usual };
+            println!("{} packets", play(world));
+        };
         return match mode.as_str() {
             "--instructions" => count(Cards::Plain),
             "--instructions-offloading" => count(Cards::Offloading),
@@ -134,16 +194,13 @@ fn main() {
     }
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let counts = if asked.is_empty() { vec![2, 1000] } else { asked };
-    for (cards, name) in [(Cards::Plain, "plain cards"), (Cards::Offloading, "TSO and GRO")] {
-        let mut first = None;
-        for flows in &counts {
-            for hosts in [1, *flows] {
-                let (rate, packets) = rate(hosts, *flows, BYTES, cards);
-                let dear = *first.get_or_insert(rate) / rate;
-                println!(
-                    "{name}, {flows:>5} flows, receiving hosts {hosts:>5}: {packets} packets, {rate:.0} a second, {dear:.2} times as dear"
-                );
-            }
+    for (windows, of_windows) in [(Windows::Usual, "usual windows"), (Windows::Wide, "wide windows")] {
+        for (cards, of_cards) in [(Cards::Plain, "plain cards"), (Cards::Offloading, "TSO and GRO")] {
+            let of_flows = |flows: &usize| {
+                [1, *flows].map(|hosts| World { hosts, flows: *flows, bytes: BYTES, cards, windows })
+            };
+            let worlds: Vec<World> = counts.iter().flat_map(of_flows).collect();
+            compare(&format!("{of_windows}, {of_cards}"), &worlds);
         }
     }
 }

@@ -210,7 +210,7 @@ pub(super) struct Card {
 impl Card {
     /// # Panics
     /// On a plan that [`CardPlan::check`] refuses.
-    pub(super) fn new(plan: &CardPlan, records: bool, seed: u64) -> Card {
+    pub(super) fn new(plan: &CardPlan, frames: &Frames, records: bool, seed: u64) -> Card {
         let disciplines = plan.disciplines(seed).expect("the plan was checked");
         let bql: Option<DqlConfig> = plan.byte_limits.then(|| plan.nic.bql.unwrap_or_default());
         Card {
@@ -218,7 +218,7 @@ impl Card {
             input: Input::new(plan.input),
             small_queues: plan.small_queues,
             below: BTreeMap::new(),
-            merger: plan.merges.then(Merger::default),
+            merger: plan.merges.then(|| Merger::new(frames.clone())),
             records,
             held: CardHeld::default(),
             stats: CardStats::default(),

@@ -21,6 +21,8 @@ const BLOCKS_MAX: usize = 1024;
 pub(super) struct Frames {
     made: Rc<Cell<u64>>,
     memory: Rc<RefCell<Memory>>,
+    /// Of what hosts join, which is gone long before frames are that left at the same time.
+    joined: Rc<RefCell<Memory>>,
     /// Do the TCP checksums of packets that hosts leave to their cards matter to anybody?
     sums: Rc<Cell<bool>>,
 }
@@ -48,6 +50,13 @@ impl Memory {
         &mut self.block
     }
 
+    #[inline]
+    fn filled(&mut self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
+        let block = self.room(len);
+        fill(block);
+        block.split().freeze()
+    }
+
     #[cold]
     fn next_block(&mut self, len: usize) {
         while let Some(block) = self.full.pop_front_if(|block| block.try_reclaim(BLOCK)) {
@@ -67,7 +76,12 @@ impl Memory {
 impl Frames {
     /// `sums`: are packets complete with their checksums? Where nobody looks at them nor alters them, none is verified.
     pub(super) fn new(sums: bool) -> Frames {
-        Frames { made: Rc::default(), memory: Rc::default(), sums: Rc::new(Cell::new(sums)) }
+        Frames {
+            made: Rc::default(),
+            memory: Rc::default(),
+            joined: Rc::default(),
+            sums: Rc::new(Cell::new(sums)),
+        }
     }
 
     /// Are packets complete with their checksums?
@@ -126,10 +140,12 @@ impl Frames {
     /// What `fill` puts into a block with room for `len` bytes.
     #[inline]
     fn made_in(&self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
-        let mut memory = self.memory.borrow_mut();
-        let block = memory.room(len);
-        fill(block);
-        block.split().freeze()
+        self.memory.borrow_mut().filled(len, fill)
+    }
+
+    /// `len` bytes of several frames, which `fill` puts behind each other.
+    pub(super) fn joined(&self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
+        self.joined.borrow_mut().filled(len, fill)
     }
 }
 

@@ -112,7 +112,8 @@ impl Host {
         // Who cuts has to compute the checksums of the pieces; that of the whole would be of no use. Nor is any where nobody looks at it.
         let tx_checksum = cuts || !frames.has_sums();
         let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum };
-        let sink = Sink::new(plan.card.as_ref().map(|card| Card::new(card, records, seed)), frames);
+        let card = plan.card.as_ref().map(|card| Card::new(card, &frames, records, seed));
+        let sink = Sink::new(card, frames);
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {
             stack.add_address(*address, prefix_len(*address));

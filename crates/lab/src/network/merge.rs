@@ -1,5 +1,6 @@
 //! Frames that follow each other become one packet (GRO, Linux's `tcp_gro_receive`).
 
+use super::frames::Frames;
 use super::headers::put_checksum;
 use super::queue::Traveller;
 use bytes::Bytes;
@@ -7,11 +8,12 @@ use smallvec::SmallVec;
 use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};
 
 /// What is being merged: of each flow of a poll, the frames so far.
-#[derive(Default)]
 pub(super) struct Merger {
     /// A flow is looked for in one of these only.
     buckets: [Vec<Row>; BUCKETS],
     merged: u64,
+    /// Memory for packets that were merged.
+    frames: Frames,
 }
 
 /// What goes on to the stack, in order.
@@ -21,7 +23,7 @@ struct Row {
     first: Traveller,
     layout: Layout,
     /// Texts of the frames behind it.
-    others: Vec<Bytes>,
+    others: SmallVec<[Bytes; 4]>,
     /// FIN and PSH of the last of them.
     ending: u8,
     /// Length of all as one packet.
@@ -37,8 +39,7 @@ struct Layout {
     header_len: usize,
     text_len: usize,
     seq: u32,
-    /// By the ports, where Linux takes the card's hash of the flow.
-    bucket: usize,
+    ports: [u8; 4],
 }
 
 /// Linux's `GRO_HASH_BUCKETS`, and the flows of one that are merged at the same time (`MAX_GRO_SKBS`).
@@ -50,6 +51,10 @@ const FIN_OR_PSH: u8 = 0x09;
 const ACK: u8 = 0x10;
 
 impl Merger {
+    pub(super) fn new(frames: Frames) -> Merger {
+        Merger { buckets: Default::default(), merged: 0, frames }
+    }
+
     /// Frames that went on in another.
     pub(super) fn merged(&self) -> u64 {
         self.merged
@@ -61,18 +66,18 @@ impl Merger {
             self.flush(out);
             return out.push(frame.into_received());
         };
-        let rows = &mut self.buckets[layout.bucket];
+        let rows = &mut self.buckets[layout.bucket()];
         if let Some(index) = rows.iter().position(|row| row.is_of_flow(&frame.bytes, layout)) {
             let row = &mut rows[index];
             if row.takes(&frame.bytes, layout) {
                 self.merged += 1;
                 row.append(&frame.bytes, layout);
                 if row.is_full(layout) {
-                    out.push(rows.remove(index).into_packet());
+                    out.push(rows.remove(index).into_packet(&self.frames));
                 }
                 return;
             }
-            out.push(rows.remove(index).into_packet());
+            out.push(rows.remove(index).into_packet(&self.frames));
         }
         let is_plain = frame.bytes[layout.ip_len + 13] == ACK && layout.text_len > 0;
         if !is_plain {
@@ -80,14 +85,15 @@ impl Merger {
         }
         if rows.len() == ROWS_MAX {
             // The oldest makes room (`gro_flush_oldest`).
-            out.push(rows.remove(0).into_packet());
+            out.push(rows.remove(0).into_packet(&self.frames));
         }
         rows.push(Row::begin(frame, layout));
     }
 
     /// A poll is over: everything goes on.
     pub(super) fn flush(&mut self, out: &mut Merged) {
-        out.extend(self.buckets.iter_mut().flat_map(|rows| rows.drain(..)).map(Row::into_packet));
+        let rows = self.buckets.iter_mut().flat_map(|rows| rows.drain(..));
+        out.extend(rows.map(|row| row.into_packet(&self.frames)));
     }
 }
 
@@ -114,8 +120,13 @@ impl Layout {
             header_len,
             text_len,
             seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
-            bucket: usize::from(tcp[1] ^ tcp[3]) % BUCKETS,
+            ports: [tcp[0], tcp[1], tcp[2], tcp[3]],
         })
+    }
+
+    /// Where its flow is looked for: by the ports, where Linux takes the card's hash of the flow.
+    fn bucket(self) -> usize {
+        usize::from(self.ports[1] ^ self.ports[3]) % BUCKETS
     }
 
     /// Did nobody alter the frame, or are its checksums right?
@@ -131,12 +142,13 @@ impl Layout {
 impl Row {
     fn begin(first: Traveller, layout: Layout) -> Row {
         let (len, next_seq) = (first.bytes.len(), layout.seq.wrapping_add(layout.text_len as u32));
-        Row { first, layout, others: Vec::new(), ending: 0, len, next_seq }
+        Row { first, layout, others: SmallVec::new(), ending: 0, len, next_seq }
     }
 
     fn is_of_flow(&self, frame: &[u8], layout: Layout) -> bool {
-        let addresses = if self.layout.ip_len == 20 { 12..24 } else { 8..44 };
-        self.layout.ip_len == layout.ip_len && self.first.bytes[addresses.clone()] == frame[addresses]
+        let addresses = if self.layout.ip_len == 20 { 12..20 } else { 8..40 };
+        (self.layout.ports, self.layout.ip_len) == (layout.ports, layout.ip_len)
+            && self.first.bytes[addresses.clone()] == frame[addresses]
     }
 
     /// Has `frame` this packet's acknowledgement, window, flags and options, and the very next text, no longer than the first?
@@ -166,22 +178,23 @@ impl Row {
         last.text_len < self.layout.text_len || self.ending != 0
     }
 
-    fn into_packet(self) -> RxPacket {
+    fn into_packet(self, frames: &Frames) -> RxPacket {
         if self.others.is_empty() {
             return self.first.into_received();
         }
-        let mut packet = Vec::with_capacity(self.len);
-        packet.extend_from_slice(&self.first.bytes);
-        self.others.iter().for_each(|text| packet.extend_from_slice(text));
-        packet[self.layout.ip_len + 13] |= self.ending;
-        if self.layout.ip_len == 20 {
-            packet[2..4].copy_from_slice(&(self.len as u16).to_be_bytes());
-            put_checksum(&mut packet[..20]);
-        } else {
-            packet[4..6].copy_from_slice(&((self.len - 40) as u16).to_be_bytes());
-        }
+        let packet = frames.joined(self.len, |packet| {
+            packet.extend_from_slice(&self.first.bytes);
+            self.others.iter().for_each(|text| packet.extend_from_slice(text));
+            packet[self.layout.ip_len + 13] |= self.ending;
+            if self.layout.ip_len == 20 {
+                packet[2..4].copy_from_slice(&(self.len as u16).to_be_bytes());
+                put_checksum(&mut packet[..20]);
+            } else {
+                packet[4..6].copy_from_slice(&((self.len - 40) as u16).to_be_bytes());
+            }
+        });
         let gso_size = self.layout.text_len as u16;
-        RxPacket { checksum: RxChecksum::Trusted, gso_size, ..RxPacket::new(packet.into()) }
+        RxPacket { checksum: RxChecksum::Trusted, gso_size, ..RxPacket::new(packet) }
     }
 }
 
@@ -222,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_follows_is_merged_until_the_poll_ends() {
-        let mut merger = Merger::default();
+        let mut merger = Merger::new(Frames::new(true));
         for n in 0..3 {
             assert!(taken(&mut merger, frame(n * 1000, 1000, Flags::ACK)).is_empty());
         }
@@ -233,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_hole_a_push_and_a_short_one_end_a_row() {
-        let mut merger = Merger::default();
+        let mut merger = Merger::new(Frames::new(true));
         assert!(taken(&mut merger, frame(0, 1000, Flags::ACK)).is_empty());
         let out = taken(&mut merger, frame(2000, 1000, Flags::ACK));
         assert_eq!(lengths(&out), [(1000, 0)], "what came before the hole");
@@ -248,7 +261,7 @@ mod tests {
     /// oldest of it on.
     #[test]
     fn sixty_four_flows_are_merged_at_once_and_a_full_bucket_sends_its_oldest_on() {
-        let mut merger = Merger::default();
+        let mut merger = Merger::new(Frames::new(true));
         for number in 0..2 {
             for port in 0..64 {
                 assert!(taken(&mut merger, frame_of(port, number * 1000, 1000, Flags::ACK)).is_empty());
@@ -261,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_corrupted_is_left_to_tcp() {
-        let mut merger = Merger::default();
+        let mut merger = Merger::new(Frames::new(true));
         assert!(taken(&mut merger, frame(0, 1000, Flags::ACK)).is_empty());
         let mut corrupted = frame(1000, 1000, Flags::ACK);
         corrupted.flip_bit(8 * 500);

@@ -17,10 +17,12 @@ const SPARE: usize = 64;
 pub(super) struct Segments {
     marked: Option<Box<Marked>>,
     plain: VecDeque<TxSegment>,
+    /// Where among the plain ones the next is likely to be looked for: behind the one that left last.
+    next: usize,
 }
 
 impl Segments {
-    pub(super) const EMPTY: Segments = Segments { marked: None, plain: VecDeque::new() };
+    pub(super) const EMPTY: Segments = Segments { marked: None, plain: VecDeque::new(), next: 0 };
 
     /// Plain ones it has room for.
     pub(super) fn capacity(&self) -> usize {
@@ -131,7 +133,13 @@ impl Segments {
         }
     }
 
+    #[inline]
     fn find_plain(&self, seq: SeqNum) -> usize {
+        let is_it = |next: &TxSegment| next.seq == seq && next.len > 0;
+        if self.plain.get(self.next).is_some_and(is_it) { self.next } else { self.search_plain(seq) }
+    }
+
+    fn search_plain(&self, seq: SeqNum) -> usize {
         self.plain.partition_point(|segment| segment.end().before_or_eq(seq))
     }
 
@@ -175,7 +183,10 @@ impl Segments {
     ) -> Option<R> {
         match &mut self.marked {
             Some(marked) if place.block < marked.blocks() => marked.update(place, change),
-            _ => self.plain.get_mut(place.at).map(change),
+            _ => {
+                self.next = place.at + 1;
+                self.plain.get_mut(place.at).map(change)
+            }
         }
     }
 
@@ -217,6 +228,7 @@ impl Segments {
         }
         let marked = self.marked.get_or_insert_default();
         self.plain.drain(..=place.at).for_each(|segment| marked.push_back(segment));
+        self.next = self.next.saturating_sub(place.at + 1);
         if self.plain.capacity() > 4 * (self.plain.len() + SPARE) {
             self.plain.shrink_to(2 * (self.plain.len() + SPARE));
         }
@@ -290,7 +302,11 @@ impl Segments {
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<TxSegment> {
-        if self.marked.is_some() { self.pop_marked() } else { self.plain.pop_front() }
+        if self.marked.is_some() {
+            return self.pop_marked();
+        }
+        self.next = self.next.saturating_sub(1);
+        self.plain.pop_front()
     }
 
     fn pop_marked(&mut self) -> Option<TxSegment> {
