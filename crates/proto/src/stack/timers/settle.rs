@@ -100,9 +100,10 @@ impl Stack {
         let hash = connection.tuple.hash(&self.hash_key);
         if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
             // As Linux counts what is kept of a connection, FIN-WAIT-2 too, and apart if it is not for long.
-            let brief = timeout <= BRIEF;
-            cx.counters.time_wait += u64::from(!brief);
-            cx.counters.time_wait_killed += u64::from(brief);
+            let counters = &mut cx.counters;
+            let ended =
+                if timeout <= BRIEF { &mut counters.time_wait_killed } else { &mut counters.time_wait };
+            *ended += 1;
             let entry = time_wait_of(connection);
             let key = if self.hooks.is_some() { connection.md5_key().cloned() } else { None };
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
@@ -129,6 +130,7 @@ impl Stack {
     }
 
     /// Nobody needs a connection any more that is not in the demultiplexer.
+    #[inline(always)]
     pub(in crate::stack) fn free(&mut self, now: Instant, index: u32) {
         if self.trace.is_some() {
             self.trace_end(index);

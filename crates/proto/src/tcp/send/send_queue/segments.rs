@@ -17,7 +17,7 @@ const SPARE: usize = 64;
 pub(super) struct Segments {
     marked: Option<Box<Marked>>,
     plain: VecDeque<TxSegment>,
-    /// Where among the plain ones the next is likely to be looked for: behind the one that left last.
+    /// Where among the plain ones the next is likely to be looked for: behind the one that left last. Without meaning if that is gone.
     next: usize,
 }
 
@@ -228,7 +228,7 @@ impl Segments {
         }
         let marked = self.marked.get_or_insert_default();
         self.plain.drain(..=place.at).for_each(|segment| marked.push_back(segment));
-        self.next = self.next.saturating_sub(place.at + 1);
+        self.next = self.next.wrapping_sub(place.at + 1);
         if self.plain.capacity() > 4 * (self.plain.len() + SPARE) {
             self.plain.shrink_to(2 * (self.plain.len() + SPARE));
         }
@@ -305,7 +305,7 @@ impl Segments {
         if self.marked.is_some() {
             return self.pop_marked();
         }
-        self.next = self.next.saturating_sub(1);
+        self.next = self.next.wrapping_sub(1);
         self.plain.pop_front()
     }
 
