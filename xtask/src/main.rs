@@ -54,6 +54,11 @@ usage: cargo xtask COMMAND
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["help" | "--help" | "-h"]
+        | ["test" | "package" | "threads" | "plant" | "sanitize" | "fuzz" | "scripts", "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
         ["test"] => test(),
         ["tidy"] => tidy::check(),
         ["package", ref arguments @ ..] => package::run(arguments),
@@ -65,10 +70,6 @@ fn main() -> ExitCode {
         ["sanitize"] => sanitize::run(),
         ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
-        ["help" | "--help" | "-h"] => {
-            print!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

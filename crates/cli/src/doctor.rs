@@ -82,7 +82,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
     budget: f64,
     /// Serve metrics at http://ADDRESS/metrics, of windows of --interval, until Ctrl-C.
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "json", "prometheus", "watch"])]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::listening_address, conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "json", "prometheus", "watch"])]
     listen: Option<SocketAddr>,
 }
 

@@ -179,6 +179,12 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     }
     let recorder = args.explain.then(Recorder::new);
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
+    if running.addresses.iter().any(|own| own.addr == peer.ip()) {
+        return Err(Failure::failed(format!(
+            "{} is this stack's own address, where nobody listens: ask the other end of its TUN device, or another host",
+            peer.ip()
+        )));
+    }
     if args.trace {
         running.net.set_trace(TraceMask::all());
     }

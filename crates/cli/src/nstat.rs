@@ -1,6 +1,6 @@
 //! `firstbyte nstat`: counters in the words of nstat(8), of the kernel or of a stack of ours.
 use crate::control::ask;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::terminal::print;
 use crate::values;
 use crate::whom::WhomArgs;
@@ -54,6 +54,13 @@ pub(crate) fn run(args: &NstatArgs) -> Result<ExitCode, Failure> {
         return print(&format!("{}\n", counters::json(&view, &window)));
     }
     let text = counters::text(&view, &window);
+    if text.is_empty() && !args.patterns.is_empty() {
+        let named = args.patterns.join(" or ");
+        warn(match args.zeros {
+            true => format!("no counter has {named} in its name"),
+            false => format!("no counter with {named} in its name has moved; -z shows the others, too"),
+        });
+    }
     if !args.explain {
         return print(&text);
     }

@@ -28,6 +28,13 @@ pub(crate) fn port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| "write a port from 1 to 65535".to_owned())
 }
 
+/// An address of this machine and a port of it.
+pub(crate) fn listening_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an address and a port up to 65535, such as 127.0.0.1:9100 or [::1]:9100".to_owned()
+    })
+}
+
 /// The number of something in a list that begins with 1.
 pub(crate) fn ordinal(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number > 0);

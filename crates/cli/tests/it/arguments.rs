@@ -40,7 +40,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 73] = [
+    let cases: [(&[&str], &str); 74] = [
         (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
         (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
@@ -90,6 +90,10 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["ss", "--stack", "--kernel"], "cannot be used with"),
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
         (&["ss", "--summary", "-i"], "'--summary' cannot be used with '--info'"),
+        (
+            &["route", "set", "10.77.0.1/24", "initcwnd", "9"],
+            "has bits beyond its length: write 10.77.0.0/24",
+        ),
         (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
         (&["route", "set", "default", "via", "10.0.0.1"], "`via` is not one of: mtu, advmss, initcwnd"),
         (&["route", "del", "ten"], "`ten` is not a prefix such as 10.0.0.0/8"),
@@ -174,6 +178,18 @@ fn what_cannot_be_done_is_a_failure() {
 }
 
 /// The job fails before there is anything to write.
+#[test]
+fn a_pattern_that_shows_nothing_is_told() {
+    for (arguments, part) in [
+        (&["nstat", "xyz"][..], "no counter with xyz in its name has moved; -z shows the others"),
+        (&["nstat", "-z", "xyz", "zyx"], "no counter has xyz or zyx in its name"),
+    ] {
+        let output = run(arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn a_file_is_not_emptied_for_nothing() {
     let folder = std::env::temp_dir().join(format!("firstbyte-kept-{}", std::process::id()));

@@ -34,11 +34,15 @@ fn record(name: &str) -> File {
 
 #[test]
 fn wrong_arguments_are_no_verdict() {
-    for arguments in
-        [&["doctor", "--interval", "5"][..], &["doctor", "--nosuch"], &["doctor", "--budget", "0"]]
-    {
+    for (arguments, part) in [
+        (&["doctor", "--interval", "5"][..], "write a time with a unit"),
+        (&["doctor", "--nosuch"], "unexpected argument '--nosuch'"),
+        (&["doctor", "--budget", "0"], "write a share in percent"),
+        (&["doctor", "--listen", "127.0.0.1:99999"], "write an address and a port up to 65535"),
+    ] {
         let output = run(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
     }
 }
 

@@ -158,6 +158,9 @@ fn an_unreachable_peer_is_explained() {
             "{}",
             stderr(&other_family)
         );
+        let own = run(&["get", "http://10.78.0.2/"]);
+        assert_eq!(own.status.code(), Some(1));
+        assert!(stderr(&own).contains("10.78.0.2 is this stack's own address"), "{}", stderr(&own));
         let listening = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
         std::thread::spawn(move || drop(listening.accept()));
         let cut = run(&["get", &format!("http://{KERNEL}/")]);

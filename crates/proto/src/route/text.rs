@@ -13,6 +13,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::str::{FromStr, SplitWhitespace};
 use core::time::Duration;
+use wire::Addr;
 
 /// Why a text is no route; it says which word is wrong and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct RouteError(String);
 
 sentences! { RouteError { RouteError(sentence) => sentence, } }
 
-/// `ADDRESS/LENGTH`, or an address alone, or `default` for all of IPv4. Bits beyond the length do not count.
+/// `ADDRESS/LENGTH`, or an address alone, or `default` for all of IPv4. As for ip-route(8), an address with bits beyond the length is none.
 impl FromStr for Network {
     type Err = RouteError;
     fn from_str(text: &str) -> Result<Network, RouteError> {
@@ -34,7 +35,12 @@ impl FromStr for Network {
         if len > width {
             return Err(wrong());
         }
-        Ok(Network::new(addr.into(), len))
+        let addr = Addr::from(addr);
+        let network = Network::new(addr, len);
+        if network.prefix() != addr {
+            return Err(RouteError(format!("`{text}` has bits beyond its length: write {network}")));
+        }
+        Ok(network)
     }
 }
 
@@ -199,7 +205,7 @@ mod tests {
             assert_eq!(kind.parse::<RouteMetrics>().unwrap().to_string(), kind);
         }
         assert_eq!("".parse(), Ok(RouteMetrics::default()));
-        assert_eq!("10.1.2.3/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!("10.0.0.0/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
         assert_eq!("default".parse::<Network>().unwrap().to_string(), "0.0.0.0/0");
         assert_eq!("fd00::1".parse::<Network>().unwrap().to_string(), "fd00::1/128");
     }
@@ -220,5 +226,7 @@ mod tests {
         for text in ["10.0.0.0/33", "ten/8", "10.0.0.0/", "fd00::/129"] {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
+        let error = "10.1.2.3/8".parse::<Network>().unwrap_err().to_string();
+        assert_eq!(error, "`10.1.2.3/8` has bits beyond its length: write 10.0.0.0/8");
     }
 }
