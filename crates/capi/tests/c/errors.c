@@ -273,14 +273,13 @@ static void readiness(void) {
 
 /* Paths are to be kept: where they cannot be is said at the start, or, if it has come to that since, at the end. */
 static void cache(void) {
-  char folder[] = "/tmp/firstbyte-errors-XXXXXX", description[200];
+  char folder[] = "/tmp/firstbyte-errors-XXXXXX", paths[sizeof folder + sizeof "/paths"], description[200];
   check(mkdtemp(folder) != NULL);
-  snprintf(description, sizeof description, "device loopback; address 10.0.0.2/24; cache %s/paths", folder);
+  snprintf(paths, sizeof paths, "%s/paths", folder);
+  snprintf(description, sizeof description, "device loopback; address 10.0.0.2/24; cache %s", paths);
   check(fb_start(description) == 0 && fb_stop(0) == 0);
   check(fb_start(description) == 0);
-  strcat(folder, "/paths");
-  check(unlink(folder) == 0);
-  *strrchr(folder, '/') = '\0';
+  check(unlink(paths) == 0);
   check(rmdir(folder) == 0);
   fails(fb_stop(0), ENOENT);
   check(strstr(fb_error(), folder) != NULL);
