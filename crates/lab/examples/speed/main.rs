@@ -180,7 +180,9 @@ fn main() {
         && mode.starts_with("--")
     {
         let number = number.parse().expect("--instructions takes the number of flows, --ns3 how many times");
-        let hosts = rest.first().and_then(|hosts| hosts.parse().ok()).unwrap_or(number);
+        let hosts = rest
+            .first()
+            .map_or(number, |hosts| hosts.parse().expect("after the flows comes the number of hosts"));
         let count = |cards| {
             let world = World { hosts, flows: number, bytes: BYTES, cards, windows: Windows::Usual };
             println!("{} packets", play(world));
