@@ -14,7 +14,6 @@ use clap::Args;
 use end::End;
 use ending::Ending;
 use firstbyte::Instant;
-use firstbyte::device::tun::Tun;
 use rustix::event::{PollFd, PollFlags};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -59,10 +58,8 @@ pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("the client's namespace and the server's must be two"));
     }
     let open = |name: &str, address| {
-        whom::in_namespace(Some(name), || {
-            Tun::builder().name("link0").mtu(mtu).offload(false).address(address, 24).open()
-        })?
-        .map_err(|error| Failure::failed(format!("in {name}: {error}")))
+        whom::in_namespace(Some(name), || end::open(mtu, |builder| builder.address(address, 24)))?
+            .map_err(|error| Failure::failed(format!("in {name}: {error}")))
     };
     let devices = [open(&args.client, ADDRESSES[0])?, open(&args.server, ADDRESSES[1])?];
     let ending =

@@ -1,7 +1,8 @@
 //! One end of a path in real time: a TUN device, and what waits for room in it.
 use bytes::Bytes;
 use firstbyte::device::Device;
-use firstbyte::device::tun::Tun;
+use firstbyte::device::interface;
+use firstbyte::device::tun::{Builder, Tun};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::VecDeque;
 use std::io;
@@ -12,6 +13,9 @@ use wire::{RxBatch, TxPacket};
 const BURST: usize = 64;
 /// Packets that wait for room in a device; more are lost, as in a full ring.
 const WAITING_MAX: usize = 1000;
+/// Packets of the kernel that may wait to be read. A TUN device has room for 500, and loses what a large window sends at once beyond them,
+/// which no path of ours did.
+const QUEUE_LEN: u32 = 20_000;
 /// Of an IPv4 header without options; a packet's other bytes are its text, whatever they are.
 const HEADER: usize = 20;
 
@@ -21,6 +25,16 @@ pub(crate) struct End<D = Tun> {
     batch: RxBatch,
     waiting: VecDeque<TxPacket>,
     waiting_max: usize,
+}
+
+/// The device of an end, in the network namespace that this thread is in; `addressed` says its addresses and routes.
+///
+/// # Errors
+/// It cannot be opened, or may not be given a longer queue.
+pub(crate) fn open(mtu: usize, addressed: impl FnOnce(Builder) -> Builder) -> io::Result<Tun> {
+    let tun = addressed(Tun::builder().name("link0").mtu(mtu).offload(false)).open()?;
+    interface::set_queue_len(tun.index(), QUEUE_LEN)?;
+    Ok(tun)
 }
 
 impl<D: Device> End<D> {

@@ -78,6 +78,23 @@ fn the_kernel_is_limited_by_its_windows_as_in_virtual_time() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A TUN device has room for 500 packets that nobody has read: windows of more lost what was sent at once, on a path that loses nothing.
+#[test]
+fn the_path_loses_nothing_of_a_large_window() {
+    let more = "\n[[expect]]\nwhat = \"segments retransmitted\"\nthat = \"count(with scaling, server, TcpRetransSegs)\"\nat_most = \"0\"\n";
+    let Some(path) = shortened("window-scaling", &[("read 20MB", "read 10MB"), ("write 20MB", "write 10MB")])
+    else {
+        return;
+    };
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without =
+        text.find("[[run]]\nname = \"without").unwrap()..text.find("[[run]]\nname = \"with scaling").unwrap();
+    let (runs, _) = text.split_once("[[expect]]").unwrap();
+    std::fs::write(&path, runs.replace(&text[without], "") + more).unwrap();
+    agrees(&path, "kernel", "segments retransmitted");
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn the_kernel_is_limited_by_its_buffers_as_in_virtual_time() {
     // The smallest one takes half a minute.

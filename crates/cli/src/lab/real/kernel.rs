@@ -1,6 +1,7 @@
 //! An end that is the kernel's: a network namespace of its own, its device, and a thread with the program on its sockets.
 
 use crate::failure::Failure;
+use crate::link::end;
 use ::lab::apps::{Step, Told};
 use ::lab::experiment::{KernelEnd, KernelTold};
 use doctor::sources;
@@ -123,8 +124,7 @@ impl Kernel {
 fn enter(end: &KernelEnd, mtu: usize) -> io::Result<Tun> {
     rustix::thread::unshare(UnshareFlags::NEWNET)?;
     let (local, peer) = (end.local.ip(), end.peer.ip());
-    let tun = Tun::builder().name("link0").mtu(mtu).offload(false).address(local, 32).route(peer, 32).open();
-    let tun = tun.map_err(|error| io::Error::other(error.to_string()))?;
+    let tun = end::open(mtu, |builder| builder.address(local, 32).route(peer, 32))?;
     for (name, value) in &end.settings {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         std::fs::write(&path, value)
