@@ -114,7 +114,8 @@ impl Report {
             if let Scope::Peer(name) | Scope::Socket(name) | Scope::Device(name) = &mut finding.scope {
                 escape(name);
             }
-            escape(&mut finding.formula);
+            let Finding { symptom, formula, why, fix, .. } = finding;
+            [symptom, formula, why, &mut fix.advice].into_iter().for_each(escape);
             for evidence in &mut finding.evidence {
                 [&mut evidence.name, &mut evidence.value].into_iter().for_each(escape);
             }

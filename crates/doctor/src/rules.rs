@@ -62,6 +62,30 @@ struct Found {
     formula: String,
     /// Commands that only the numbers tell.
     steps: Vec<Step>,
+    /// The rule's words, where the numbers allow better ones.
+    words: Words,
+}
+
+impl Default for Found {
+    fn default() -> Found {
+        Found {
+            severity: Severity::Info,
+            scope: Scope::Namespace,
+            evidence: Vec::new(),
+            formula: String::new(),
+            steps: Vec::new(),
+            words: Words::default(),
+        }
+    }
+}
+
+/// Words and confidence that replace those of the rule; `None`: the rule's own.
+#[derive(Default)]
+struct Words {
+    symptom: Option<String>,
+    why: Option<String>,
+    advice: Option<String>,
+    confidence: Option<Confidence>,
 }
 
 impl Rule {
@@ -92,17 +116,18 @@ impl Rule {
     fn finding(&self, found: Found, now: &Sample) -> Finding {
         let settings = self.settings.iter().filter_map(|(name, change)| change.step(name, now));
         let steps = settings.chain(found.steps).map(|step| own::words(step, now)).collect();
+        let words = found.words;
         Finding {
             id: self.id.to_owned(),
             severity: found.severity,
             scope: found.scope,
-            symptom: self.symptom.to_owned(),
+            symptom: words.symptom.unwrap_or_else(|| self.symptom.to_owned()),
             evidence: found.evidence,
             formula: found.formula,
-            why: self.why.to_owned(),
-            fix: Fix { advice: self.advice.to_owned(), steps },
+            why: words.why.unwrap_or_else(|| self.why.to_owned()),
+            fix: Fix { advice: words.advice.unwrap_or_else(|| self.advice.to_owned()), steps },
             kernels: self.kernels.to_string(),
-            confidence: self.confidence,
+            confidence: words.confidence.unwrap_or(self.confidence),
         }
     }
 }
@@ -132,7 +157,7 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
 
 /// What a rule finds about the namespace as a whole, if its condition holds.
 fn found(holds: bool, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Vec<Found> {
-    let found = Found { severity, scope: Scope::Namespace, evidence, formula, steps: Vec::new() };
+    let found = Found { severity, scope: Scope::Namespace, evidence, formula, ..Found::default() };
     holds.then_some(found).into_iter().collect()
 }
 

@@ -295,7 +295,7 @@ fn half_open(window: &Window<'_>) -> Vec<Found> {
                 window.shown("with their SYN-ACK retransmitted", again),
             ],
             formula: format!("{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}"),
-            steps: Vec::new(),
+            ..Found::default()
         })
     });
     piled.collect()
@@ -336,6 +336,6 @@ fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Fo
         formula: format!(
             "{waiting} connections wait, the queue holds {backlog} + 1; {drops} packets dropped"
         ),
-        steps: Vec::new(),
+        ..Found::default()
     }
 }

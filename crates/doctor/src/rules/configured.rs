@@ -128,5 +128,6 @@ fn of_line(window: &Window<'_>, line: &Configured, severity: Severity, formula: 
             undo: Some(format!("sed -i '{number}s/^# //' {path}")),
             obstacle: None,
         }],
+        ..Found::default()
     }
 }

@@ -88,6 +88,7 @@ fn remembered(window: &Window<'_>) -> Vec<Found> {
             ],
             formula: format!("{} < {limit} segments", path.ssthresh),
             steps: vec![Step { command: "ip tcp_metrics flush all".to_owned(), ..Step::default() }],
+            ..Found::default()
         })
         .collect()
 }
@@ -138,6 +139,7 @@ fn of_routes(
             evidence: vec![window.shown("route", changed(route, &route.metrics))],
             formula,
             steps: vec![change(route, &better)],
+            ..Found::default()
         })
     });
     found.collect()

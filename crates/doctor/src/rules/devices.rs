@@ -139,7 +139,7 @@ pub(super) fn other_discipline(sample: &Sample, device: &str) -> Step {
 }
 
 fn of_device(device: &str, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
-    Found { severity, scope: Scope::Device(device.to_owned()), evidence, formula, steps: Vec::new() }
+    Found { severity, scope: Scope::Device(device.to_owned()), evidence, formula, ..Found::default() }
 }
 
 fn deep_fifo(window: &Window<'_>) -> Vec<Found> {

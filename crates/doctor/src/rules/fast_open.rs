@@ -229,6 +229,7 @@ fn syn_drops(window: &Window<'_>) -> Vec<Found> {
                 command: format!("ip tcp_metrics delete address {}", path.peer),
                 ..Step::default()
             }],
+            ..Found::default()
         })
         .collect()
 }

@@ -74,7 +74,7 @@ fn pairs<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Device, &'a Devic
 }
 
 fn of_device(device: &Device, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
-    Found { severity, scope: Scope::Device(device.name.clone()), evidence, formula, steps: Vec::new() }
+    Found { severity, scope: Scope::Device(device.name.clone()), evidence, formula, ..Found::default() }
 }
 
 fn ring(window: &Window<'_>) -> Vec<Found> {

@@ -203,7 +203,7 @@ fn gave_up(window: &Window<'_>) -> Vec<Found> {
                     window.shown("Recv-Q", listener.recv_queue),
                 ],
                 formula: format!("{count} of {} that wait have already gone", listener.recv_queue),
-                steps: Vec::new(),
+                ..Found::default()
             })
         })
         .collect()
@@ -287,7 +287,7 @@ fn waiting(window: &Window<'_>) -> Vec<Found> {
             scope: Scope::Peer(format!("{peer}:{port} from {local}")),
             evidence: vec![window.shown("ports in TIME-WAIT", count), window.set(REUSE)],
             formula: format!("{count} of {whole} ports = {share:.0} % > {limit} %"),
-            steps: Vec::new(),
+            ..Found::default()
         })
     });
     used.collect()
@@ -324,7 +324,7 @@ fn ports(window: &Window<'_>) -> Vec<Found> {
                     window.set("net.ipv4.ip_local_port_range"),
                 ],
                 formula: format!("{count} of {whole} ports = {share:.0} % > {} %", window.limit(&PORTS)),
-                steps: Vec::new(),
+                ..Found::default()
             })
         })
         .collect()

@@ -106,7 +106,7 @@ fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) ->
             scope: Scope::Device(now.device.clone()),
             evidence,
             formula,
-            steps: Vec::new(),
+            ..Found::default()
         })
     });
     found.collect()

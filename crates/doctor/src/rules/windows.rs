@@ -146,7 +146,7 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
     let found = window.in_state(ESTABLISHED).filter_map(|socket| {
         let (severity, evidence, formula) = judge(window, socket)?;
         let evidence = evidence.into_iter().map(|(name, value)| window.shown(name, value)).collect();
-        Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula, steps: Vec::new() })
+        Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula, ..Found::default() })
     });
     found.take(SHOWN).collect()
 }
