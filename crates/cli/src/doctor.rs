@@ -9,6 +9,7 @@ mod watch;
 
 use crate::control::ControlArgs;
 use crate::failure::Failure;
+use crate::output::write_whole;
 use crate::terminal::print;
 use crate::values;
 use crate::whom::StackOnly;
@@ -136,8 +137,7 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
         record.mask();
     }
     if let Some(path) = &args.record {
-        std::fs::write(path, record.text())
-            .map_err(|error| not_done(Failure::file("write", path, &error)))?;
+        write_whole(path, record.text()).map_err(not_done)?;
     }
     let report = judged(args, policy, &record.window());
     let text = match () {
@@ -178,8 +178,7 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     };
     let window = if samples.len() == 1 { Window::since_boot(last) } else { Window::between(first, last) };
     let report = judged(args, policy, &window);
-    std::fs::write(path, report.page(&samples))
-        .map_err(|error| not_done(Failure::file("write", path, &error)))?;
+    write_whole(path, report.page(&samples)).map_err(not_done)?;
     print(&format!(
         "{}written to {}\n",
         report.text().lines().take(2).fold(String::new(), |text, line| text + line + "\n"),

@@ -9,6 +9,7 @@ mod report;
 pub(crate) use kernel::{cookie as known_cookie, visits};
 
 use crate::failure::Failure;
+use crate::output;
 use crate::terminal::print;
 use crate::values::{self, Cidr};
 use clap::Args;
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(path) = &args.html {
         let page = page::document(&args.target, &reports).to_html();
-        std::fs::write(path, page).map_err(|error| Failure::file("write", path, &error))?;
+        output::write_whole(path, page)?;
     }
     let all_work = reports.iter().all(Report::works);
     Ok(ExitCode::from(u8::from(!all_work)))

@@ -1,14 +1,14 @@
 //! `firstbyte key`: makes, shows and checks cookie keys, in files that nobody else can read. A key is never printed.
 use crate::failure::Failure;
+use crate::output::write_secret;
 use crate::serve::key::read;
 use crate::terminal::print;
 use clap::{Args, Subcommand};
 use firstbyte::KeyRing;
 use firstbyte::fast_open::{CookieCheck, Key};
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wire::{Addr, Cookie};
@@ -128,23 +128,6 @@ fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
     write_secret(path, &format!("{ring}\n"))
 }
 
-/// Whole or not at all, and for nobody else from the first moment on.
-pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
-    let failure = |error: std::io::Error| Failure::file("write", path, &error);
-    let mut name = path.file_name().ok_or_else(|| Failure::usage("that is no name of a file"))?.to_owned();
-    name.push(".new");
-    let beside = path.with_file_name(name);
-    // Left behind by a run that was killed.
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failure(error)),
-        _ => {}
-    }
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failure)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
-    fs::rename(&beside, path).map_err(failure)
-}
-
 /// Hexadecimal digits of a cookie.
 pub(crate) fn cookie(text: &str) -> Result<Cookie, String> {
     let wrong = || "a cookie is 8 to 32 hexadecimal digits, two for each byte".to_owned();
@@ -159,6 +142,7 @@ pub(crate) fn cookie(text: &str) -> Result<Cookie, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -10,6 +10,7 @@ mod sweep;
 pub(crate) use args::LabArgs;
 
 use crate::failure::Failure;
+use crate::output::{write_whole, write_with};
 use crate::terminal::{page_style, print};
 use ::lab::report::{
     Finding, Page, Report, document, traces, write_pcapng, write_pcapng_of_servers, write_series,
@@ -20,8 +21,6 @@ use args::{
     PacketsArgs, QlenArgs, ReplayArgs, Scenario, TextbookArgs,
 };
 use firstbyte::CongestionControl;
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -154,24 +153,19 @@ fn draw_document(
     html: Option<&Path>,
     svg: Option<&Path>,
 ) -> Result<(), Failure> {
-    let write = |path: &Path, text: String| {
-        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
-    };
-    html.map_or(Ok(()), |path| write(path, document().to_html()))?;
-    svg.map_or(Ok(()), |path| write(path, document().to_svg()))
+    html.map_or(Ok(()), |path| write_whole(path, document().to_html()))?;
+    svg.map_or(Ok(()), |path| write_whole(path, document().to_svg()))
 }
 
 fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.pcap {
-        let written = create(path).and_then(|file| write_pcapng(file, &report.recordings()));
-        written.map_err(|error| Failure::file("write", path, &error))?;
+        write_with(path, |out| write_pcapng(out, &report.recordings()))?;
     }
     if let Some(path) = &output.pcap_server {
-        let written = create(path).and_then(|file| write_pcapng_of_servers(file, &report.recordings()));
-        written.map_err(|error| Failure::file("write", path, &error))?;
+        write_with(path, |out| write_pcapng_of_servers(out, &report.recordings()))?;
     }
     if let Some(path) = &output.csv {
-        write_csv(report, path).map_err(|error| Failure::file("write", path, &error))?;
+        write_with(path, |out| write_series(out, &report.recordings()))?;
     }
     let findings = report.findings();
     let holds = findings.iter().all(|finding| finding.holds);
@@ -216,14 +210,6 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     }
     print(&page.into_text())?;
     Ok(ending)
-}
-
-fn create(path: &Path) -> io::Result<BufWriter<File>> {
-    File::create(path).map(BufWriter::new)
-}
-
-fn write_csv(report: &dyn Report, path: &Path) -> io::Result<()> {
-    write_series(create(path)?, &report.recordings())
 }
 
 fn list() -> String {
@@ -271,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
-        let error = io::Error::from_raw_os_error(2);
+        let error = std::io::Error::from_raw_os_error(2);
         let path = Path::new("/nonexistent/x");
         for option in ["--pcap", "--pcap-server", "--csv"] {
             assert_eq!(

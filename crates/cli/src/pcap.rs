@@ -9,6 +9,7 @@ mod picture;
 mod text;
 
 use crate::failure::{Failure, warn};
+use crate::output;
 use crate::{terminal, values};
 use ::lab::report::{Page, PageStyle};
 use account::Account;
@@ -175,7 +176,7 @@ fn draw(args: &PcapArgs, path: &Path, pictures: &Pictures, page: &mut Page) -> R
     };
     let whole = if args.connection.is_some() { Page::new(PageStyle::default()) } else { page.clone() };
     let document = pictures.document(format!("firstbyte pcap {}", args.name()), question, &whole);
-    std::fs::write(path, document.to_html()).map_err(|error| Failure::file("write", path, &error))?;
+    output::write_whole(path, document.to_html())?;
     page.gap();
     page.line(&format!("Pictures are in {}.", path.display()));
     Ok(())

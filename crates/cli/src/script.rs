@@ -1,11 +1,11 @@
 //! `firstbyte script`: runs packetdrill's scripts in virtual time.
 use crate::failure::Failure;
+use crate::output::write_with;
 use crate::terminal::print;
 use ::script::{Passed, Script, Setup, ast};
 use clap::Args;
 use firstbyte::device::tap::{Captured, Direction, PcapngWriter};
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -120,15 +120,15 @@ fn outcome(
         None => ::script::run(&script, setup),
         Some(pcap) => {
             let (outcome, passed) = ::script::run_captured(&script, setup);
-            capture(pcap, &passed).map_err(|error| Failure::file("write", pcap, &error))?;
+            write_with(pcap, |out| capture(out, &passed))?;
             outcome
         }
     };
     Ok(outcome.map_err(|failure| failure.in_source(source).to_string()))
 }
 
-fn capture(path: &Path, passed: &[Passed]) -> std::io::Result<()> {
-    let mut writer = PcapngWriter::new(BufWriter::new(File::create(path)?))?;
+fn capture(out: impl Write, passed: &[Passed]) -> std::io::Result<()> {
+    let mut writer = PcapngWriter::new(out)?;
     let interface = writer.add_interface("tun0", "the script's device, seen from the stack")?;
     for Passed { at, direction, packet } in passed {
         let direction = match direction {

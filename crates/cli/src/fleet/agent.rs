@@ -3,7 +3,7 @@ use super::keys::{hold, uses};
 use super::plan::{fleet_name, runtime, shown};
 use super::store::{Store, StoreArgs, Trouble};
 use crate::failure::{Failure, warn};
-use crate::key::write_secret;
+use crate::output::write_secret;
 use crate::terminal::print;
 use crate::values;
 use crate::whom::WhomArgs;

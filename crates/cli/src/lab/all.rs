@@ -3,6 +3,7 @@
 use super::args::{AllArgs, LabArgs, Scenario};
 use super::{parallel, perform, shelf};
 use crate::failure::Failure;
+use crate::output::write_whole;
 use crate::terminal::print;
 use ::lab::experiment::{Experiment, SHELF};
 use ::lab::report::document;
@@ -37,7 +38,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     let done: Vec<Done> = done.into_iter().collect::<Result<_, _>>()?;
     if let Some(folder) = &args.html {
         let index = folder.join("index.html");
-        std::fs::write(&index, book(&done)).map_err(|error| Failure::file("write", &index, &error))?;
+        write_whole(&index, book(&done))?;
     }
     let mut text = String::new();
     for one in &done {
@@ -90,7 +91,7 @@ fn run_one(name: &str, folder: Option<&Path>, place: Place) -> Result<Done, Fail
         document.place = Some(place.clone());
         let Some(folder) = folder else { return Ok(()) };
         let path = folder.join(format!("{name}.html"));
-        std::fs::write(&path, document.to_html()).map_err(|error| Failure::file("write", &path, &error))
+        write_whole(&path, document.to_html())
     };
     let leaf = |question: &str, holds, answer| Leaf {
         file: format!("{name}.html"),

@@ -3,12 +3,11 @@
 use super::args::SweepArgs;
 use super::{draw_document, parallel, shelf};
 use crate::failure::Failure;
+use crate::output::write_with;
 use crate::terminal::{page_style, print};
 use ::lab::experiment::{SHELF, Sweep, Swept};
 use ::lab::report::{Page, Report, document};
 use ::lab::scenario::CATALOGUE;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,14 +23,10 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let swept =
         Swept::new(&sweep, samples.map_err(|error| Failure::failed(format!("{}: {error}", args.what)))?);
     if let Some(path) = &args.output.csv {
-        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
-        let written = swept.write_csv(BufWriter::new(file));
-        written.map_err(|error| Failure::file("write", path, &error))?;
+        write_with(path, |out| swept.write_csv(out))?;
     }
     if let Some(path) = &args.output.parquet {
-        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
-        let written = swept.write_parquet(BufWriter::new(file));
-        written.map_err(|error| Failure::file("write", path, &error))?;
+        write_with(path, |out| swept.write_parquet(out))?;
     }
     draw_document(
         || document(&format!("sweep {}", args.what), sweep.question(), &swept),

@@ -1,5 +1,6 @@
 //! `--pcap FILE`: everything that passes the stack's device, in a file.
 use crate::failure::{Failure, warn};
+use crate::output::OutputFile;
 use firstbyte::device::Device;
 use firstbyte::device::tap::{Capture, InterfaceId, PcapngWriter, SharedWriter};
 use std::fs::File;
@@ -19,12 +20,15 @@ pub(crate) struct PcapFile {
 }
 
 impl PcapFile {
-    /// Creates the file, with one interface.
+    /// Begins a capture with one interface. An older file is replaced once the new one has its
+    /// header; packets follow as they are seen.
     pub(crate) fn create(path: &Path, interface: &str) -> Result<PcapFile, Failure> {
         let failure = |error| Failure::file("write", path, &error);
-        let file = File::create(path).map_err(failure)?;
-        let mut writer = PcapngWriter::new(BufWriter::new(file)).map_err(failure)?;
+        let mut file = OutputFile::create(path).map_err(failure)?;
+        let mut writer =
+            file.handle().and_then(|file| PcapngWriter::new(BufWriter::new(file))).map_err(failure)?;
         let interface = writer.add_interface(interface, "").map_err(failure)?;
+        writer.flush().and_then(|()| file.place()).map_err(failure)?;
         let writer = Arc::new(Mutex::new(writer));
         Ok(PcapFile { path: path.to_owned(), writer, interface, failed: AtomicBool::new(false) })
     }

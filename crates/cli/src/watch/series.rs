@@ -1,5 +1,6 @@
 //! Samples one after another: of the kernel, saved where it was asked for, or of such a file.
 use crate::failure::Failure;
+use crate::output::OutputFile;
 use crate::whom::KernelArgs;
 use doctor::{Record, Sample, sources};
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where samples come from.
 pub(super) enum Series<'a> {
     /// The kernel.
-    Live { whom: &'a KernelArgs, record: Option<(PathBuf, File)> },
+    Live { whom: &'a KernelArgs, record: Option<(PathBuf, OutputFile)> },
     /// A file, a record a line.
     Replay { path: PathBuf, lines: Lines<BufReader<File>>, at: usize },
 }
@@ -17,7 +18,7 @@ pub(super) enum Series<'a> {
 impl<'a> Series<'a> {
     /// Of the kernel.
     pub(super) fn live(whom: &'a KernelArgs, record: Option<&Path>) -> Result<Series<'a>, Failure> {
-        let create = |path: &Path| match File::create(path) {
+        let create = |path: &Path| match OutputFile::create(path) {
             Ok(file) => Ok((path.to_owned(), file)),
             Err(error) => Err(Failure::file("write", path, &error)),
         };
@@ -37,7 +38,8 @@ impl<'a> Series<'a> {
                 let sample = whom.read(sources::here)?;
                 if let Some((path, file)) = record {
                     let line = Record::new(None, sample.clone()).text() + "\n";
-                    file.write_all(line.as_bytes()).map_err(|error| Failure::file("write", path, &error))?;
+                    let written = file.write_all(line.as_bytes()).and_then(|()| file.place());
+                    written.map_err(|error| Failure::file("write", path, &error))?;
                 }
                 Ok(Some(sample))
             }

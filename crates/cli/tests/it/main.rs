@@ -10,6 +10,7 @@ mod host;
 mod hostile;
 mod lab;
 mod link;
+mod outputs;
 mod pcap;
 mod pictures;
 mod ports;
