@@ -5,10 +5,14 @@ use std::path::PathBuf;
 /// Runs a scenario; gives its values, and for each run (an interface of the capture) the packets of which Wireshark thinks that they went
 /// a second time.
 fn retransmissions(scenario: &str, option: &str) -> (serde_json::Value, Vec<usize>) {
+    retransmissions_of(&[scenario], scenario, option)
+}
+
+fn retransmissions_of(words: &[&str], name: &str, option: &str) -> (serde_json::Value, Vec<usize>) {
     let capture: PathBuf =
-        std::env::temp_dir().join(format!("firstbyte-lab-{scenario}{option}-{}.pcapng", std::process::id()));
+        std::env::temp_dir().join(format!("firstbyte-lab-{name}{option}-{}.pcapng", std::process::id()));
     let file = capture.to_str().unwrap();
-    let output = run(&["lab", scenario, "--json", option, file]);
+    let output = run(&[&["lab"], words, &["--json", option, file]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let values = serde_json::from_str(stdout(&output)).unwrap();
     let mut tshark = testnet::command("tshark");
@@ -60,6 +64,28 @@ fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
         assert!(seen as u64 <= sent_again, "{seen} of {sent_again}: {}", download["algorithm"]);
         assert!(sent_again > 0, "the bottleneck loses some");
     }
+}
+
+/// Its runs end while data is in flight, as the client closes when it has what it reads.
+#[test]
+fn a_run_beside_another_has_as_many_retransmissions_as_alone() {
+    if skipped_without("tshark") {
+        return;
+    }
+    let text = include_str!("../../../lab/scenarios/bufferbloat.toml");
+    let beside = retransmissions("bufferbloat", "--pcap").1;
+    let alone = ["fifo", "fq_codel"].map(|name| {
+        let (head, rest) = text.split_once("[[run]]").unwrap();
+        let run = rest.split("[[run]]").find(|run| run.contains(&format!("\"{name}\""))).unwrap();
+        let run = run.split("[[expect]]").next().unwrap();
+        let expect = "[[expect]]\nwhat = \"done\"\nthat = \"done()\"\nis = 1\n";
+        let file = std::env::temp_dir().join(format!("firstbyte-lab-{name}-{}.toml", std::process::id()));
+        std::fs::write(&file, format!("{head}[[run]]{run}{expect}")).unwrap();
+        let (_, counts) = retransmissions_of(&["run", file.to_str().unwrap()], name, "--pcap");
+        std::fs::remove_file(file).unwrap();
+        counts[0]
+    });
+    assert_eq!(beside, alone);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Recordings as a pcapng file that Wireshark and tshark read, with comments on the packets that matter.
 
+mod apart;
+
 use super::remarks::remarks;
 use crate::capture::{Capture, HostId, Place};
+use apart::Apart;
 use device::tap::{Captured, Direction, PcapngWriter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -15,19 +18,11 @@ pub struct Recording<'a> {
     pub capture: &'a Capture,
     /// At whose interface the packets are shown.
     pub host: HostId,
-    /// Who opened the connections, in ascending order; the comments are about those of the first.
+    /// Who opened the connections, in ascending order.
     pub clients: &'a [HostId],
 }
 
 impl Recording<'_> {
-    /// The first of the clients: pictures and comments are about its connections.
-    ///
-    /// # Panics
-    /// Where there is no client.
-    pub fn client(&self) -> HostId {
-        *self.clients.first().expect("somebody opened the connections")
-    }
-
     /// Is it one of the clients?
     pub fn is_client(&self, host: HostId) -> bool {
         self.clients.binary_search(&host).is_ok()
@@ -41,6 +36,11 @@ impl Recording<'_> {
         });
         let servers: BTreeSet<HostId> = hosts.filter(|host| !self.is_client(*host)).collect();
         servers.into_iter().collect()
+    }
+
+    /// Hosts whose packets are shown: where that is a client, all of them.
+    fn shown(&self) -> Vec<HostId> {
+        if self.is_client(self.host) { self.clients.to_vec() } else { vec![self.host] }
     }
 
     /// Name and description of the interface at a host.
@@ -57,15 +57,17 @@ impl Recording<'_> {
     }
 }
 
-/// Between two recordings in one file, so that they do not overlap.
+/// Before each recording in a file, so that they do not overlap. The first one begins later than 1970-01-01 too: Wireshark takes a SYN at time
+/// zero for one without a time, and then does not know the round trip by which it tells reordering from retransmission.
 const PAUSE_NANOS: u64 = 1_000_000_000;
 
-/// Writes recordings one after the other, each as an interface of its own. Time zero is 1970-01-01.
+/// Writes recordings one after the other, each client as an interface of its own. The first begins one second after 1970-01-01. The
+/// servers of each recording have addresses of their own in the file.
 ///
 /// # Errors
 /// The writer's.
 pub fn write_pcapng(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
-    write(writer, recordings, |recording| vec![recording.host])
+    write(writer, recordings, |recording| recording.shown())
 }
 
 /// Writes recordings as their servers saw them, each server as an interface of its own; a packet has the same time zero as in the file that
@@ -83,15 +85,16 @@ fn write(
     hosts: impl Fn(&Recording<'_>) -> Vec<HostId>,
 ) -> io::Result<()> {
     let mut file = PcapngWriter::new(writer)?;
-    let mut start = 0;
+    let (mut start, mut apart) = (PAUSE_NANOS, Apart::default());
     for recording in recordings {
+        let moved = apart.of_run(recording.capture.observations().iter().map(|seen| &seen.bytes));
         let hosts = hosts(recording);
         let mut interfaces = BTreeMap::new();
         for host in &hosts {
             let (name, place) = recording.names(*host);
             interfaces.insert(*host, file.add_interface(&name, &place)?);
         }
-        let remarks = remarks(recording.capture, recording.client());
+        let remarks = remarks(recording.capture, recording.clients);
         // Also of what is not shown: both files have the same beginnings.
         let mut end = 0;
         for seen in recording.capture.observations() {
@@ -107,7 +110,7 @@ fn write(
                 at: start + seen.at.as_nanos(),
                 direction: Some(direction),
                 comments: remarks.get(&seen.packet).map(Vec::as_slice).unwrap_or_default(),
-                data: &seen.bytes,
+                data: &moved.packet(&seen.bytes),
             })?;
         }
         start += end + PAUSE_NANOS;

@@ -17,16 +17,21 @@ use super::trace::each_once;
 use super::{Recording, Report};
 pub use ladder::drawing;
 
-use crate::capture::Journey;
-use crate::exchange::{Exchange, exchanges, spoofed};
+use crate::capture::{HostId, Journey};
+use crate::exchange::{Exchange, exchanges_of, spoofed};
 use crate::ladder::milliseconds;
 use crate::segment::Segment;
 use ::picture::{Document, Graph, Run};
 use proto::Instant;
+use std::collections::BTreeMap;
 use wire::SeqNum;
 
-/// More runs than this make no page to look at; those that are left out are told.
+/// Most runs on a page; the page says how many are left out.
 const RUNS_MAX: usize = 8;
+/// Most clients of one run on a page.
+const CLIENTS_MAX: usize = 8;
+/// Most clients of all runs together.
+const SECTIONS_MAX: usize = 24;
 
 /// A report as a document: `name` of the scenario, and what it asks.
 pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
@@ -39,18 +44,18 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
         page.blocks().iter().filter(|block| !is_question(block)).filter_map(block_words).collect();
     document.summary = report.graphs();
     let recordings = report.recordings();
-    let mut runs: Vec<&Recording<'_>> = each_once(&recordings).collect();
-    let left_out = runs.len().saturating_sub(RUNS_MAX);
-    runs.truncate(RUNS_MAX);
-    document.runs = runs.into_iter().map(run).collect();
-    if let [single] = &mut document.runs[..] {
-        single.name.clear();
+    let runs: Vec<&Recording<'_>> = each_once(&recordings).collect();
+    let shown = &runs[..runs.len().min(RUNS_MAX)];
+    let clients_max = (SECTIONS_MAX / shown.len().max(1)).clamp(1, CLIENTS_MAX);
+    let mut clients_left_out = 0;
+    for recording in shown {
+        let name = if shown.len() == 1 { "" } else { &recording.name };
+        let (sections, left_out) = sections(recording, name, clients_max);
+        document.runs.extend(sections);
+        clients_left_out += left_out;
     }
-    if left_out > 0 {
-        let are = if left_out == 1 { "run is" } else { "runs are" };
-        let text = format!("{left_out} more {are} not drawn; `--json` and `--pcap` have all.");
-        document.answer.push(::picture::Block::Text(text));
-    }
+    document.answer.extend(left_out(runs.len() - shown.len(), "run"));
+    document.answer.extend(left_out(clients_left_out, "client"));
     document
 }
 
@@ -75,29 +80,47 @@ fn block_words(block: &Block) -> Option<::picture::Block> {
     }
 }
 
-fn run(recording: &Recording<'_>) -> Run {
-    let connections = exchanges(recording.capture, recording.client());
-    let graphs = [sequence::graph(recording, &connections)]
-        .into_iter()
-        .chain(sender::graphs(recording, &connections))
-        .chain(queue::graphs(recording.capture))
-        .chain(queue::of_cards(recording));
-    Run {
-        name: recording.name.clone(),
-        graphs: graphs.filter(Graph::shows).collect(),
-        ladder: match connections.is_empty() {
-            true => ladder::ladder("spoofed address", &spoofed(recording.capture)),
-            false => ladder::ladder("client", &connections),
-        },
-    }
+/// Says how many runs or clients are not drawn.
+fn left_out(count: usize, what: &str) -> Option<::picture::Block> {
+    let are = if count == 1 { format!("{what} is") } else { format!("{what}s are") };
+    let text = format!("{count} more {are} not drawn; `--pcap` has the packets of all.");
+    (count > 0).then_some(::picture::Block::Text(text))
 }
 
-/// Which client's packets are drawn, where there are several.
-fn of_clients(recording: &Recording<'_>) -> String {
-    match recording.clients.len() {
-        1 => String::new(),
-        count => format!("the first of {count} clients, "),
+/// A section for each of the first clients of a run, and how many clients are left out. Queues stand in the first section, as clients share
+/// them.
+fn sections(recording: &Recording<'_>, name: &str, clients_max: usize) -> (Vec<Run>, usize) {
+    let mut by_client: BTreeMap<HostId, Vec<Exchange>> = BTreeMap::new();
+    for exchange in exchanges_of(recording.capture, recording.clients) {
+        // A connection begins with the SYN that its client sent.
+        if let Some(client) = exchange.journeys.first().and_then(|syn| syn.sent.host) {
+            by_client.entry(client).or_default().push(exchange);
+        }
     }
+    let mut shared = queue::graphs(recording.capture);
+    shared.extend(queue::of_cards(recording, |host| !recording.is_client(host)));
+    if by_client.is_empty() {
+        let ladder = ladder::ladder("spoofed address", &spoofed(recording.capture));
+        let graphs = shared.into_iter().filter(Graph::shows).collect();
+        return (vec![Run { name: name.into(), graphs, ladder }], 0);
+    }
+    let count = by_client.len();
+    let mut sections = Vec::new();
+    for (n, (client, connections)) in by_client.into_iter().take(clients_max).enumerate() {
+        let which = if count == 1 { String::new() } else { format!("client {}", n + 1) };
+        let graphs = [sequence::graph(&connections)]
+            .into_iter()
+            .chain(sender::graphs(recording, client, &connections))
+            .chain(core::mem::take(&mut shared))
+            .chain(queue::of_cards(recording, |host| host == client));
+        let gap = if name.is_empty() || which.is_empty() { "" } else { ", " };
+        sections.push(Run {
+            name: format!("{name}{gap}{which}"),
+            graphs: graphs.filter(Graph::shows).collect(),
+            ladder: ladder::ladder("client", &connections),
+        });
+    }
+    (sections, count.saturating_sub(clients_max))
 }
 
 /// Milliseconds since the run began.

@@ -1,15 +1,15 @@
 //! What is worth saying about single packets, from the packets alone.
 
 use crate::capture::{Capture, HostId, Journey, PacketId};
-use crate::exchange::{Exchange, exchanges};
+use crate::exchange::{Exchange, exchanges_of};
 use crate::ladder::{milliseconds, milliseconds_text};
 use crate::segment::Segment;
 use proto::Instant;
 use std::collections::BTreeMap;
 use wire::Flags;
 
-/// Remarks by packet, on every connection `client` opened and on packets that no host sent.
-pub(super) fn remarks(capture: &Capture, client: HostId) -> BTreeMap<PacketId, Vec<String>> {
+/// Remarks by packet, on every connection that `clients` opened and on packets that no host sent.
+pub(super) fn remarks(capture: &Capture, clients: &[HostId]) -> BTreeMap<PacketId, Vec<String>> {
     let mut remarks: BTreeMap<PacketId, Vec<String>> = BTreeMap::new();
     for journey in capture.journeys().iter().filter(|journey| journey.injected_by.is_some()) {
         let by = journey.injected_by.unwrap_or_default();
@@ -18,7 +18,7 @@ pub(super) fn remarks(capture: &Capture, client: HostId) -> BTreeMap<PacketId, V
             .or_default()
             .push(format!("sent by {by}, not by the host of this address"));
     }
-    for exchange in exchanges(capture, client) {
+    for exchange in exchanges_of(capture, clients) {
         let mut syns = 0;
         for journey in &exchange.journeys {
             let Some(segment) = journey.segment() else { continue };

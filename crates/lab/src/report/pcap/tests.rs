@@ -35,7 +35,10 @@ fn recordings_follow_each_other_with_comments() {
     let packets = packets(&file);
     let times: Vec<_> =
         packets.iter().map(|(interface, nanos, ..)| (*interface, nanos / 1_000_000)).collect();
-    assert_eq!(times, [(0, 0), (0, 40), (0, 40), (0, 80), (1, 1100), (1, 1100), (1, 1140), (1, 1140)]);
+    assert_eq!(
+        times,
+        [(0, 1000), (0, 1040), (0, 1040), (0, 1080), (1, 2100), (1, 2100), (1, 2140), (1, 2140)]
+    );
     assert_eq!(
         packets[0].3,
         ["SYN carries 27 bytes and a cookie: the request arrives 20.0 ms after connect"]
@@ -81,10 +84,57 @@ fn the_servers_file_has_the_same_packets_at_its_own_time() {
     write_pcapng_of_servers(&mut server, &runs).unwrap();
     let milliseconds =
         |file: &[u8]| -> Vec<u128> { packets(file).iter().map(|(_, nanos, ..)| nanos / 1_000_000).collect() };
-    assert_eq!(milliseconds(&client), [0, 40, 40, 80, 1080, 1120, 1120, 1160]);
-    assert_eq!(milliseconds(&server), [20, 20, 60, 60, 1100, 1100, 1140, 1140]);
+    assert_eq!(milliseconds(&client), [1000, 1040, 1040, 1080, 2080, 2120, 2120, 2160]);
+    assert_eq!(milliseconds(&server), [1020, 1020, 1060, 1060, 2100, 2100, 2140, 2140]);
     assert_eq!(packets(&client)[0].3, packets(&server)[0].3, "remarks are on a packet wherever it is seen");
     let named = |name: &str, at: &str| (name.to_owned(), format!("{at}, virtual time"));
     assert_eq!(interfaces(&client)[1], named("second (client)", "at the client"));
     assert_eq!(interfaces(&server)[1], named("second (server)", "at the server"));
+}
+
+/// Three clients in each of two runs, which end while data is in flight.
+fn three_clients_twice() -> crate::experiment::Outcome {
+    let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\nfor = \"300ms\"\n[path]\nrtt = \"20ms\"\nrate = \"5mbit\"\n[client]\n\
+                clients = 3\nsteps = [\"connect\", \"read 1MB\", \"close\"]\n[server]\nsteps = [\"write 1MB\", \"close\"]\n\
+                [[run]]\nname = \"one\"\n[[run]]\nname = \"two\"\n\
+                [[expect]]\nwhat = \"cut off\"\nthat = \"done(one) + done(two)\"\nis = 0\n";
+    let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
+    assert!(outcome.holds(), "both runs end early");
+    outcome
+}
+
+/// An analyzer takes packets between the same ports for one connection, on whichever interface they were seen.
+#[test]
+fn no_two_runs_have_a_connection_between_the_same_ports() {
+    let outcome = three_clients_twice();
+    let mut file = Vec::new();
+    write_pcapng(&mut file, &crate::report::Report::recordings(&outcome)).unwrap();
+    let mut reader = PcapNgReader::new(&file[..]).unwrap();
+    let mut seen_on: BTreeMap<[std::net::SocketAddr; 2], BTreeSet<u32>> = BTreeMap::new();
+    while let Some(block) = reader.next_block() {
+        let (Block::EnhancedPacket(packet), _) = block.unwrap() else { continue };
+        let segment = crate::segment::Segment::parse(&packet.data.into_owned().into()).unwrap();
+        let mut ends = [segment.src(), segment.dst()];
+        ends.sort_unstable();
+        seen_on.entry(ends).or_default().insert(packet.interface_id);
+    }
+    assert_eq!(seen_on.len(), 6, "three clients in two runs");
+    assert!(seen_on.values().all(|interfaces| interfaces.len() == 1), "{seen_on:?}");
+}
+
+#[test]
+fn all_clients_of_a_run_are_in_the_file_with_their_remarks() {
+    let outcome = three_clients_twice();
+    let mut file = Vec::new();
+    write_pcapng(&mut file, &crate::report::Report::recordings(&outcome)).unwrap();
+    let names: Vec<String> = interfaces(&file).into_iter().map(|(name, _)| name).collect();
+    let of_run = |run| [1, 2, 3].map(|n| format!("{run} (client {n})"));
+    assert_eq!(names, [of_run("one"), of_run("two")].concat());
+    let packets = packets(&file);
+    for interface in 0..6 {
+        let has_reply = |comment: &String| comment.starts_with("reply of ");
+        let replies =
+            packets.iter().filter(|(on, .., comments)| *on == interface && comments.iter().any(has_reply));
+        assert_eq!(replies.count(), 1, "{}", names[interface as usize]);
+    }
 }

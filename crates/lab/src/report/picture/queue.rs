@@ -50,13 +50,12 @@ const SENDING: [Place; 2] =
 const RECEIVING: [Place; 2] =
     [("in its ring", |held| held.receiving), ("in the input backlog", |held| held.backlog)];
 
-/// Of the card of each end on which anything waited: of several clients the first one's.
-pub(super) fn of_cards(recording: &Recording<'_>) -> Vec<Graph> {
+/// Graphs of the cards of those hosts that are `meant`, on which anything waited.
+pub(super) fn of_cards(recording: &Recording<'_>, meant: impl Fn(HostId) -> bool) -> Vec<Graph> {
     let mut hosts: Vec<HostId> = recording.capture.cards().iter().map(|sample| sample.host).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let shown = hosts.into_iter().filter(|host| *host == recording.client() || !recording.is_client(*host));
-    shown.flat_map(|host| of_card(recording, host)).collect()
+    hosts.into_iter().filter(|host| meant(*host)).flat_map(|host| of_card(recording, host)).collect()
 }
 
 fn of_card(recording: &Recording<'_>, host: HostId) -> Vec<Graph> {

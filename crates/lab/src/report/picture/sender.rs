@@ -1,13 +1,14 @@
 //! What a sender knew of its path and what it waited for, over time: as its stack told it.
 
 use super::held::Held;
-use super::{Offsets, busiest, ms, of_clients};
-use crate::capture::Journey;
+use super::{Offsets, busiest, ms};
+use crate::capture::{HostId, Journey};
 use crate::exchange::Exchange;
 use crate::report::Recording;
 use ::picture::{BYTES, Graph, Series, Style, Tone};
 use core::net::SocketAddr;
 use proto::{Instant, LimitedBy, TraceEvent, Traced};
+use std::collections::BTreeSet;
 
 /// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
 const WAITS: [(LimitedBy, &str, &str); 7] = [
@@ -21,7 +22,7 @@ const WAITS: [(LimitedBy, &str, &str); 7] = [
 ];
 
 /// Of the end that sent more: of all connections if they follow each other, and otherwise of the one that moved most.
-pub(super) fn graphs(recording: &Recording<'_>, connections: &[Exchange]) -> Vec<Graph> {
+pub(super) fn graphs(recording: &Recording<'_>, client: HostId, connections: &[Exchange]) -> Vec<Graph> {
     let Some(number) = busiest(connections) else { return Vec::new() };
     let is_client = sends(&connections[number]);
     let follow = connections.is_sorted_by(|one, next| last_data_at(one) <= next.started_at)
@@ -31,9 +32,10 @@ pub(super) fn graphs(recording: &Recording<'_>, connections: &[Exchange]) -> Vec
         (count, true) => (connections, format!("{count} connections, ")),
         (count, false) => (&connections[number..=number], format!("connection {} of {count}, ", number + 1)),
     };
-    let senders: Vec<Sender<'_>> = shown.iter().map(|one| sender(recording, one, is_client)).collect();
+    let sender = |one| if is_client { at_client(recording, client, one) } else { at_server(recording, one) };
+    let senders: Vec<Sender<'_>> = shown.iter().map(sender).collect();
     let end = if is_client { "client" } else { "server" };
-    let note = format!("{}{of_which}at the {end}", of_clients(recording));
+    let note = format!("{of_which}at the {end}");
     [windows(&senders), waits(&senders), round_trips(&senders)]
         .map(|graph| graph.with_note(note.clone()))
         .into()
@@ -139,18 +141,31 @@ struct Sender<'a> {
     exchange: &'a Exchange,
 }
 
-fn sender<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange, is_client: bool) -> Sender<'a> {
-    let local = if is_client { exchange.client } else { exchange.server };
-    let belongs = |event: &&TraceEvent| {
-        let ours = |(from, to): (SocketAddr, SocketAddr)| {
-            from == local && (is_client || to.port() == exchange.client.port())
-        };
-        event.ends.is_some_and(ours) && event.at >= exchange.started_at && event.at <= exchange.ended_at
-    };
-    let traced = recording.capture.traced().iter();
-    let of_end = traced.filter(|(host, _)| recording.is_client(*host) == is_client);
-    let events = of_end.map(|(_, event)| event).filter(belongs).collect();
-    Sender { is_client, events, exchange }
+fn at_client<'a>(recording: &'a Recording<'_>, client: HostId, exchange: &'a Exchange) -> Sender<'a> {
+    let belongs = |host: HostId, from, to| host == client && (from, to) == (exchange.client, exchange.server);
+    Sender { is_client: true, events: events(recording, exchange, belongs), exchange }
+}
+
+fn at_server<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange) -> Sender<'a> {
+    // Behind a NAT the server knows its client by another address.
+    let seen = exchange.journeys.iter().filter_map(Journey::received_segment);
+    let clients: BTreeSet<SocketAddr> =
+        seen.filter(|segment| segment.dst() == exchange.server).map(|segment| segment.src()).collect();
+    let belongs =
+        |host, from, to| !recording.is_client(host) && from == exchange.server && clients.contains(&to);
+    Sender { is_client: false, events: events(recording, exchange, belongs), exchange }
+}
+
+/// What stacks reported of a connection. `belongs`: does an event of this host, with its own and its peer's address, belong to it?
+fn events<'a>(
+    recording: &'a Recording<'_>,
+    exchange: &Exchange,
+    belongs: impl Fn(HostId, SocketAddr, SocketAddr) -> bool,
+) -> Vec<&'a TraceEvent> {
+    let span = exchange.started_at..=exchange.ended_at;
+    let traced = recording.capture.traced().iter().filter(|(_, event)| span.contains(&event.at));
+    let own = traced.filter(|(host, event)| event.ends.is_some_and(|(from, to)| belongs(*host, from, to)));
+    own.map(|(_, event)| event).collect()
 }
 
 impl Sender<'_> {

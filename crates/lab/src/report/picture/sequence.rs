@@ -2,16 +2,15 @@
 //!
 //! After tcptrace by S. Ostermann: an upright bar for each segment, a stair of acknowledgements below them, and one of the window above.
 
-use super::{Offsets, ms, of_clients};
+use super::{Offsets, ms};
 use crate::capture::Journey;
 use crate::exchange::Exchange;
-use crate::report::Recording;
 use crate::segment::Segment;
 use ::picture::{BYTES, Graph, Series, Style, Tone};
 use wire::Flags;
 
 /// Of the direction that carried more, at the sender's end; connections follow each other along the axis of time.
-pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Graph {
+pub(super) fn graph(connections: &[Exchange]) -> Graph {
     let downward: u64 = connections.iter().map(|one| text_of(one, false)).sum();
     let upward: u64 = connections.iter().map(|one| text_of(one, true)).sum();
     let from_client = upward > downward;
@@ -22,7 +21,7 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
         return Graph::new("Time and sequence", "sequence number", BYTES);
     }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
-    let note = format!("{}bytes from the {from} to the {to}, as the {from} saw them", of_clients(recording));
+    let note = format!("bytes from the {from} to the {to}, as the {from} saw them");
     let window = drawn.windows_end();
     Graph::new("Time and sequence", "sequence number", BYTES)
         .with_note(note)

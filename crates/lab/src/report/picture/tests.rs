@@ -49,6 +49,54 @@ fn connections_that_follow_each_other_share_the_graphs_of_their_sender() {
     );
 }
 
+/// An experiment with so many clients, each of which reads 20 kB.
+fn clients(count: u32) -> Document {
+    let text = format!(
+        "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[path]\nrtt = \"20ms\"\nrate = \"5mbit\"\nrouter = \"1ms\"\n[client]\n\
+         clients = {count}\nsteps = [\"connect\", \"read 20kB\", \"close\"]\n[server]\nsteps = [\"write 20kB\", \"close\"]\n\
+         [[run]]\nname = \"one\"\n[[run]]\nname = \"two\"\n\
+         [[expect]]\nwhat = \"done\"\nthat = \"done(one) + done(two)\"\nis = {}\n",
+        2 * count
+    );
+    let outcome = crate::experiment::Experiment::parse(&text).unwrap().run().unwrap();
+    assert!(outcome.holds());
+    document("own", "How?", &outcome)
+}
+
+#[test]
+fn every_client_of_every_run_is_drawn() {
+    let document = clients(3);
+    let names: Vec<&str> = document.runs.iter().map(|run| run.name.as_str()).collect();
+    let expected = [
+        "one, client 1",
+        "one, client 2",
+        "one, client 3",
+        "two, client 1",
+        "two, client 2",
+        "two, client 3",
+    ];
+    assert_eq!(names, expected);
+    for run in &document.runs {
+        let graph = &run.graphs[0];
+        let data = graph.series.iter().find(|series| series.name == "data").unwrap();
+        assert_eq!((graph.title.as_str(), data.greatest()), ("Time and sequence", 20_000.0), "{}", run.name);
+        let windows = run.graphs.iter().find(|graph| graph.title == "Windows").unwrap();
+        assert!(windows.series[0].greatest() <= 20_000.0, "{}: of this client alone", run.name);
+        assert!(run.ladder.as_ref().is_some_and(|ladder| ladder.rungs.len() > 10), "{}", run.name);
+    }
+    let queues = document.runs.iter().filter(|run| run.graphs.iter().any(|graph| graph.title == "Queue"));
+    assert_eq!(queues.count(), 2, "clients share the queue of a run");
+}
+
+#[test]
+fn clients_that_a_page_has_no_room_for_are_counted() {
+    let document = clients(10);
+    assert_eq!(document.runs.len(), 16);
+    let told =
+        ::picture::Block::Text("4 more clients are not drawn; `--pcap` has the packets of all.".into());
+    assert!(document.answer.contains(&told), "{:?}", document.answer);
+}
+
 #[test]
 fn a_run_without_a_client_shows_what_spoofed_syns_bring_about() {
     let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\nfor = \"4s\"\n[server]\nbacklog = 8\n\
