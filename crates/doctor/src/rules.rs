@@ -7,7 +7,9 @@ mod configured;
 mod connections;
 mod cwnd;
 mod devices;
+mod drops;
 mod fast_open;
+mod flood;
 mod kernels;
 mod loss;
 mod nics;
@@ -16,6 +18,7 @@ mod paths;
 mod receive;
 mod settings;
 mod states;
+mod syn_queue;
 mod transmit;
 mod windows;
 
@@ -141,12 +144,14 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
         connections::RULES,
         cwnd::RULES,
         devices::RULES,
+        drops::RULES,
         fast_open::RULES,
         loss::RULES,
         nics::RULES,
         paths::RULES,
         receive::RULES,
         states::RULES,
+        syn_queue::RULES,
         transmit::RULES,
         windows::RULES,
     ];

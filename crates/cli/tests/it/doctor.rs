@@ -284,7 +284,7 @@ fn a_stack_of_ours_is_judged_and_mended() {
         let full = full.expect("the listener's port");
         assert_ne!(full.status.code(), Some(0));
         let listed = run(&["ss", "--control", path, "--explain", "-l"]);
-        assert!(stdout(&listed).contains("ACC-02 (fires now)"), "{}", stdout(&listed));
+        assert!(stdout(&listed).contains("ACC-01 (fires now)"), "{}", stdout(&listed));
         let timers = run(&["ss", "--control", path, "-o", "--state", "established", "--port", "7"]);
         assert!(stdout(&timers).contains("\t timer:(keepalive,"), "{}", stdout(&timers));
         drop(clients);

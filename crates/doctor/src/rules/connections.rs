@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "slow growth that no loss explains",
         condition: "ssthresh below 1000 segments that a route or tcp_metrics gave, nothing retransmitted, not limited by the application, round trip > 10 ms",
         why: "The connection left slow start at a threshold of another day or another connection.",
-        advice: "See CC-01 and CC-04.",
+        advice: "Take ssthresh out of the route, or forget what was remembered: ip tcp_metrics flush all.",
         settings: &[("net.ipv4.tcp_no_ssthresh_metrics_save", Change::To("1"))],
         needs: &[Sockets, Paths, Routes],
         kernels: Kernels::ALL,

@@ -1,4 +1,5 @@
 //! TFO: TCP Fast Open (RFC 7413), as client and as server.
+use super::flood::flood;
 use super::{Change, Found, Kernels, Rule, counter, found, percent, setting};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -194,11 +195,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-14",
         symptom: "Fast Open ignored while SYN cookies are sent",
-        condition: "Fast Open is on for servers, and tcp_syncookies = 2 or TcpExtTCPReqQFullDoCookies grows",
+        condition: "Fast Open is on for servers, and tcp_syncookies = 2, or TcpExtTCPReqQFullDoCookies grows without a flood",
         why: "A SYN that is answered by a SYN cookie is not looked at for Fast Open.",
-        advice: "See ACC-07 and ACC-10.",
+        advice: "Set tcp_syncookies to 1; where the SYN queue overflows, raise the backlog of that listener.",
         settings: &[(COOKIES, Change::To("1"))],
-        needs: &[Counters, Settings],
+        needs: &[Counters, Settings, Sockets],
         kernels: Kernels::since(3, 7),
         confidence: Confidence::Certain,
         limits: &[],
@@ -238,9 +239,11 @@ fn without_parsing(window: &Window<'_>) -> Vec<Found> {
     let full = "TcpExtTCPReqQFullDoCookies";
     let serves = window.now.number(SWITCH).is_some_and(|value| value & 2 != 0);
     let always = window.now.number(COOKIES) == Some(2);
+    // A flood is named by its own rule, which says this too.
+    let overflows = window.grown(full) > 0 && flood(window).is_none();
     let evidence = vec![window.set(SWITCH), window.set(COOKIES), window.counted(full)];
     let formula = format!("tcp_syncookies = 2, or TCPReqQFullDoCookies +{} > 0", window.grown(full));
-    found(serves && (always || window.grown(full) > 0), Severity::Info, evidence, formula)
+    found(serves && (always || overflows), Severity::Info, evidence, formula)
 }
 
 fn refused(window: &Window<'_>) -> Vec<Found> {

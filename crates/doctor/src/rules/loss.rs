@@ -2,8 +2,12 @@
 use super::{Change, Found, Kernels, Rule, found, percent, setting};
 use crate::finding::{Confidence, Severity};
 use crate::limit::Limit;
-use crate::sample::Source::{Counters, Settings};
+use crate::sample::Source::{Counters, Settings, Sockets};
+use crate::sample::state::{SYN_RECEIVED, SYN_SENT};
+use crate::sample::{Address, Sample, Socket};
 use crate::window::Window;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -27,9 +31,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CC-07",
         symptom: "segments are lost",
-        condition: "TcpRetransSegs > 1 % of TcpOutSegs (critical: 5 %), with at least 1000 segments",
+        condition: "TcpRetransSegs without TcpExtTCPSynRetrans (SYNs and SYN-ACKs) > 1 % of TcpExtTCPOrigDataSent (critical: 5 %), with at least 1000 segments of data",
         why: "At 1 to 2 % loss, congestion control that reacts to loss carries a small part of what the path could.",
-        advice: "Find the link that loses them (TX-01, RX-01); consider BBR.",
+        advice: "Find the link or queue that loses them; `firstbyte ss -i` shows which peers. Congestion control that does not react to each loss (BBR) carries more meanwhile.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -61,11 +65,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CC-12",
         symptom: "SYNs unanswered",
-        condition: "TcpExtTCPSynRetrans > 5 % of TcpActiveOpens, at least 10",
+        condition: "TcpExtTCPSynRetrans > 5 % of TcpActiveOpens, at least 10; where this host answers SYNs too, whose SYN-ACKs the counter includes, only sockets in SYN-SENT count",
         why: "Peers are dead or filtered, or their accept queues are full.",
         advice: "Look at the destinations in SYN-SENT, and run the doctor at the peer.",
         settings: &[],
-        needs: &[Counters],
+        needs: &[Counters, Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Hint,
         limits: &[SYNS],
@@ -78,23 +82,65 @@ const LOSS_CRITICAL: Limit = Limit { rule: "CC-07", name: "critical", value: 5.0
 const SYNS: Limit = Limit { rule: "CC-12", name: "share", value: 5.0, unit: "%" };
 
 fn lost(window: &Window<'_>) -> Vec<Found> {
-    let (again, sent) = (window.grown("TcpRetransSegs"), window.grown("TcpOutSegs"));
+    // TcpOutSegs counts pure acknowledgements and SYN-ACKs as well.
+    let counts_data = window.now.counters.contains_key("TcpExtTCPOrigDataSent");
+    let all = if counts_data { "TcpExtTCPOrigDataSent" } else { "TcpOutSegs" };
+    let (again, sent) = (data_again(window), window.grown(all));
     let share = percent(again, sent);
     let limit = window.limit(&LOSS);
     let severity = if share > window.limit(&LOSS_CRITICAL) { Severity::Critical } else { Severity::Warning };
-    let evidence = vec![window.counted("TcpRetransSegs"), window.counted("TcpOutSegs")];
+    let evidence =
+        vec![window.counted("TcpRetransSegs"), window.counted("TcpExtTCPSynRetrans"), window.counted(all)];
     let formula = format!("{again} / {sent} = {share:.2} % > {limit} %");
     found(sent >= 1000 && share > limit, severity, evidence, formula)
 }
 
+/// Retransmitted segments of data: `TcpRetransSegs` counts SYNs and SYN-ACKs as well.
+pub(super) fn data_again(window: &Window<'_>) -> u64 {
+    window.grown("TcpRetransSegs").saturating_sub(window.grown("TcpExtTCPSynRetrans"))
+}
+
 fn unanswered(window: &Window<'_>) -> Vec<Found> {
-    let (again, opened) = (window.grown("TcpExtTCPSynRetrans"), window.grown("TcpActiveOpens"));
-    let share = percent(again, opened.max(1));
-    let evidence = vec![window.counted("TcpExtTCPSynRetrans"), window.counted("TcpActiveOpens")];
-    found(
-        again >= 10 && share > window.limit(&SYNS),
-        Severity::Warning,
-        evidence,
-        format!("{again} / {opened} = {share:.0} % > {} %", window.limit(&SYNS)),
-    )
+    let waiting: Vec<&Socket> = window.in_state(SYN_SENT).filter(|socket| socket.retransmits > 0).collect();
+    let again = match is_client_only(window) {
+        true => window.grown("TcpExtTCPSynRetrans"),
+        false => waiting.iter().map(|socket| u64::from(tries(window, socket))).sum(),
+    };
+    let opened = window.grown("TcpActiveOpens");
+    let share = percent(again, opened.max(waiting.len() as u64).max(1));
+    let mut evidence = vec![
+        window.counted("TcpExtTCPSynRetrans"),
+        window.counted("TcpActiveOpens"),
+        window.shown("SYN-SENT sockets that have sent their SYN again", waiting.len()),
+    ];
+    let mut peers: BTreeMap<(Address, u16), u64> = BTreeMap::new();
+    waiting.iter().for_each(|socket| *peers.entry((socket.peer, socket.peer_port)).or_default() += 1);
+    if let Some(((peer, port), count)) = peers.into_iter().max_by_key(|(_, count)| *count) {
+        evidence
+            .push(window.shown("most of them to", format!("{} ({count})", SocketAddr::new(peer.0, port))));
+    }
+    let limit = window.limit(&SYNS);
+    let formula =
+        format!("{again} SYNs sent again >= 10, of {opened} connects begun: {share:.0} % > {limit} %");
+    found(again >= 10 && share > limit, Severity::Warning, evidence, formula)
+}
+
+/// `TcpExtTCPSynRetrans` counts SYN-ACKs as well: is every SYN of it one of this host's connects?
+fn is_client_only(window: &Window<'_>) -> bool {
+    let serves = [
+        "TcpPassiveOpens",
+        "TcpExtTCPReqQFullDoCookies",
+        "TcpExtTCPReqQFullDrop",
+        "TcpExtSyncookiesSent",
+        "TcpExtEmbryonicRsts",
+    ];
+    let half_open = |sample: &Sample| sample.in_state(SYN_RECEIVED).any(|socket| socket.retransmits > 0);
+    let answers = half_open(window.now) || window.before().is_some_and(half_open);
+    !answers && serves.iter().all(|counter| window.grown(counter) == 0)
+}
+
+/// SYNs that it has sent again within the window.
+fn tries(window: &Window<'_>, socket: &Socket) -> u8 {
+    let before = window.earlier(socket).filter(|then| then.state == SYN_SENT);
+    socket.retransmits.saturating_sub(before.map_or(0, |then| then.retransmits))
 }

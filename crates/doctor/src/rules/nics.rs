@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "the receive ring overflows",
         condition: "rx_missed_errors, rx_fifo_errors or rx_over_errors of a device grow",
         why: "The CPU did not empty the ring in time, and packets are lost before the kernel sees them.",
-        advice: "A larger ring where the device has one; else spread its interrupts (RX-06).",
+        advice: "A larger ring where the device has one; else spread its interrupts over more CPUs.",
         settings: &[],
         needs: &[Devices],
         kernels: Kernels::ALL,

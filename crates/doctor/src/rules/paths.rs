@@ -1,4 +1,5 @@
 //! CC: order of packets, congestion controls that may be chosen, and how long a connect waits.
+use super::loss::data_again;
 use super::settings::set_to;
 use super::{Found, Kernels, Rule, found, percent};
 use crate::finding::{Confidence, Severity, Step};
@@ -11,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CC-09",
         symptom: "packets arrive out of order or twice",
-        condition: "TcpExtTCPSACKReorder and TCPTSReorder grow by at least 20 (info); TcpExtTCPDSACKRecv > 20 % of TcpRetransSegs, at least 20 (warning)",
+        condition: "TcpExtTCPSACKReorder and TCPTSReorder grow by at least 20 (info); TcpExtTCPDSACKRecv > 20 % of the retransmitted data (TcpRetransSegs without TcpExtTCPSynRetrans), at least 20 (warning)",
         why: "Packets were late, not lost: retransmissions were for nothing. RACK hides most of the cost.",
         advice: "Look for balancing by packet: bonding mode balance-rr, per-packet ECMP; balance by flow.",
         settings: &[],
@@ -55,15 +56,15 @@ const TWICE: Limit = Limit { rule: "CC-09", name: "share", value: 20.0, unit: "%
 fn reordered(window: &Window<'_>) -> Vec<Found> {
     let (sack, stamps) = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder");
     let (twice, again) = ("TcpExtTCPDSACKRecv", "TcpRetransSegs");
-    let reorderings = window.grown(sack) + window.grown(stamps);
-    let (spurious, share) = (window.grown(twice), percent(window.grown(twice), window.grown(again).max(1)));
+    let reorderings = window.grown(sack).saturating_add(window.grown(stamps));
+    let (spurious, data) = (window.grown(twice), data_again(window));
+    let share = percent(spurious, data.max(1));
     let limit = window.limit(&TWICE);
     let vain = spurious >= 20 && share > limit;
     let evidence =
         vec![window.counted(sack), window.counted(stamps), window.counted(twice), window.counted(again)];
     let formula = format!(
-        "{reorderings} reorderings; {spurious} of {} retransmitted in vain = {share:.0} % > {limit} %",
-        window.grown(again)
+        "{reorderings} reorderings; {spurious} of {data} retransmitted needlessly = {share:.0} % > {limit} %"
     );
     let severity = if vain { Severity::Warning } else { Severity::Info };
     found(vain || reorderings as f64 >= window.limit(&REORDERED), severity, evidence, formula)

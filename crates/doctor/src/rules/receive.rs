@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "receiving ends with work left",
         condition: "softnet_stat's time_squeeze grows by more than 1 % of the packets, at least 10",
         why: "netdev_budget or netdev_budget_usecs was used up: packets wait in the ring for the next round.",
-        advice: "Larger budgets; better, more queues or CPUs that receive (RX-06).",
+        advice: "Larger budgets; better, more queues or CPUs that receive.",
         settings: &[
             ("net.core.netdev_budget", Change::AtLeast(600)),
             ("net.core.netdev_budget_usecs", Change::AtLeast(16000)),

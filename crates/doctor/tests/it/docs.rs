@@ -49,7 +49,7 @@ fn row(rule: &Rule) -> String {
 
 #[test]
 fn the_table_of_rules_is_true() {
-    assert_eq!(RULES.len(), 87);
+    assert_eq!(RULES.len(), 90);
     let known = |id: &str| RULES.iter().any(|rule| rule.id == id);
     assert!(SHOWINGS.iter().flat_map(|showing| showing.rules).all(|(id, _)| known(id)));
     assert!(BY_RECORD.iter().all(|(id, _)| known(id)));
@@ -91,6 +91,16 @@ fn the_list_of_rules_for_our_own_stack_is_true() {
         format!("Judged ({}): {}.\n\n| not judged | why |\n|---|---|\n", here.len(), here.join(", "));
     list.extend(reasons.iter().map(|(reason, ids)| format!("| {} | {reason} |\n", ids.join(", "))));
     held("<!-- own -->\n", "<!-- /own -->", &list);
+}
+
+/// A rule that a finding names may not have fired: its advice stands alone.
+#[test]
+fn no_rule_points_at_another() {
+    for rule in RULES.iter() {
+        let words = [rule.symptom, rule.why, rule.advice].join(" ");
+        let other = RULES.iter().find(|other| words.contains(other.id));
+        assert!(other.is_none(), "{} points at {}", rule.id, other.map_or("", |other| other.id));
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
     sources.for_each(|source| bed.wire.inject(Direction::ToServer, syn(from, to, source, port)));
 }
 
-fn syn(from: Ipv4Addr, to: Ipv4Addr, source: u16, port: u16) -> Vec<u8> {
+pub(crate) fn syn(from: Ipv4Addr, to: Ipv4Addr, source: u16, port: u16) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
     packet.extend(from.octets().into_iter().chain(to.octets()));
     checksum(&mut packet);
@@ -36,7 +36,7 @@ pub(crate) fn checksum(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-fn half_open(bed: &Bed) -> usize {
+pub(crate) fn half_open(bed: &Bed) -> usize {
     bed.server.host.run(|| sources::here().in_state(doctor::sample::state::SYN_RECEIVED).count())
 }
 
@@ -48,22 +48,22 @@ pub(crate) fn a_syn_queue_that_overflows_into_cookies_is_found(show: &Show) {
         flood(&bed, 80, 900..904);
         until("a SYN queue", || half_open(&bed) == 4);
     });
-    show.silent(&["ACC-07"], &found);
+    show.silent(&["ACC-14"], &found);
     let found = bed.at_server(|| {
         flood(&bed, 80, 1000..1050);
         until("a full SYN queue", || half_open(&bed) >= 9);
         until("cookies", || bed.server.host.counters().of("SyncookiesSent") >= 41);
     });
-    show.fires(&["ACC-07"], &found);
+    show.fires(&["ACC-14"], &found);
     drop(small);
     let large = bed.address(81);
     let _large = bed.server.host.run(|| listener_at(large, 4096));
-    show.by_hand(&["ACC-07"]);
+    show.by_hand(&["ACC-14"]);
     let found = bed.at_server(|| {
         flood(&bed, 81, 2000..2050);
         until("a longer SYN queue", || half_open(&bed) >= 50);
     });
-    show.gone(&["ACC-07"], &found);
+    show.gone(&["ACC-14"], &found);
 }
 
 pub(crate) fn half_open_connections_that_nobody_finishes_are_found(show: &Show) {

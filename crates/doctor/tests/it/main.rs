@@ -9,6 +9,7 @@ mod cwnd;
 mod devices;
 mod docs;
 mod fast_open;
+mod floods;
 mod half_open;
 mod hosts;
 mod mutated;

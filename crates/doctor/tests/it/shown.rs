@@ -39,7 +39,7 @@ macro_rules! showings {
 }
 
 showings! {
-    accept::a_full_accept_queue_is_named_with_its_port_first: ByHand ["ACC-01" "ACC-02" "ACC-05"];
+    accept::a_full_accept_queue_is_named_with_its_port_first: ByHand ["ACC-01" "ACC-05"];
     accept::an_accept_queue_that_fills_is_seen_before_it_overflows: ByHand ["ACC-03"];
     accept::a_backlog_cut_by_somaxconn_is_told_until_the_service_listens_again: Command ["ACC-04"];
     counted::losses_on_the_path_are_found: ByHand ["CC-07"];
@@ -70,7 +70,11 @@ showings! {
     fast_open::keys_that_change_without_a_backup_are_found_at_both_ends: ByHand ["TFO-04" "TFO-07"];
     fast_open::a_path_that_drops_syns_with_data_is_found_until_it_is_forgotten: Command ["TFO-05"];
     fast_open::a_key_without_a_backup_and_cookies_without_fast_open_are_told: ByHand ["TFO-08"] Command ["TFO-14"];
-    half_open::a_syn_queue_that_overflows_into_cookies_is_found: ByHand ["ACC-07"];
+    half_open::a_syn_queue_that_overflows_into_cookies_is_found: ByHand ["ACC-14"];
+    floods::a_syn_flood_is_one_finding_that_names_it: ByHand ["ACC-07"];
+    floods::clients_without_a_route_back_are_named: ByHand ["ACC-02"];
+    floods::damaged_segments_are_told_from_losses: ByHand ["RX-11"];
+    floods::signatures_that_do_not_match_are_named: ByHand ["RX-12"];
     half_open::half_open_connections_that_nobody_finishes_are_found: Command ["ACC-12"];
     half_open::clients_connected_by_cookie_into_a_full_queue_are_found: ByHand ["ACC-13"];
     hosts::a_receive_ring_that_overflows_is_found_and_enlarged: Record ["RX-04"];

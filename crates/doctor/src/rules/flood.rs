@@ -1,0 +1,99 @@
+//! A SYN flood, as the kernel's numbers show it. Rules about half-open connections, retransmissions and drops ask for it first: in a flood
+//! all of their counters move, and each would name another cause.
+use crate::limit::Limit;
+use crate::sample::Address;
+use crate::sample::state::SYN_RECEIVED;
+use crate::window::Window;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Fewer sources are clients whose answers are lost as well.
+pub(super) const SOURCES: Limit = Limit { rule: "ACC-07", name: "sources", value: 16.0, unit: "addresses" };
+
+/// SYNs of one flood, seen at the port where most of them wait.
+pub(super) struct Flood {
+    pub(super) port: u16,
+    /// SYN-RECEIVED sockets of that port.
+    pub(super) half_open: u64,
+    /// Of these, those whose SYN-ACK was retransmitted.
+    pub(super) unanswered: u64,
+    /// Their peers' addresses; of IPv6, networks of 64 bits.
+    pub(super) sources: BTreeSet<IpAddr>,
+    /// Other ports that are flooded as well.
+    pub(super) others: Vec<u16>,
+    /// SYNs answered by a SYN cookie in the window.
+    pub(super) cookies: u64,
+    /// SYNs dropped in the window because the SYN queue was full.
+    pub(super) dropped: u64,
+    /// Connections that were completed in the window, also by SYN cookie.
+    pub(super) completed: u64,
+}
+
+/// The half-open connections of a port.
+#[derive(Default)]
+struct Port {
+    all: u64,
+    again: u64,
+    sources: BTreeSet<IpAddr>,
+}
+
+/// The flood that goes on, if there is one: half-open connections from many addresses, more of them unanswered than connections are
+/// completed, and a SYN queue that overflows or is more than half full of them.
+pub(super) fn flood(window: &Window<'_>) -> Option<Flood> {
+    let cookies = window.grown("TcpExtTCPReqQFullDoCookies");
+    let dropped = window.grown("TcpExtTCPReqQFullDrop");
+    let completed = window.grown("TcpPassiveOpens");
+    let by_cookie = window.grown("TcpExtSyncookiesRecv");
+    let overflowed = cookies.saturating_sub(by_cookie).saturating_add(dropped);
+    let is_flooded = |number: u16, port: &Port| {
+        // Half of the queue, whose length is the backlog.
+        let half = least(window, number);
+        let distinct = port.sources.len() as u64;
+        let many = distinct as f64 >= window.limit(&SOURCES) && distinct.saturating_mul(2) >= port.all;
+        let unanswered = port.again.saturating_mul(2) > port.all;
+        // What was completed since boot says nothing about now.
+        let lost = overflowed.saturating_add(port.again);
+        let most = window.before().is_none() || lost > completed;
+        many && unanswered && most && (overflowed > 0 || port.all > half)
+    };
+    let mut flooded: Vec<(u16, Port)> =
+        ports(window).into_iter().filter(|(number, port)| is_flooded(*number, port)).collect();
+    flooded.sort_by_key(|(_, port)| std::cmp::Reverse(port.all));
+    let mut flooded = flooded.into_iter();
+    let (number, Port { all, again, sources }) = flooded.next()?;
+    Some(Flood {
+        port: number,
+        half_open: all,
+        unanswered: again,
+        sources,
+        others: flooded.map(|(port, _)| port).collect(),
+        cookies,
+        dropped,
+        completed,
+    })
+}
+
+/// More half-open connections than this fill more than half of a port's SYN queue, above which Linux gives them less time.
+pub(super) fn least(window: &Window<'_>, port: u16) -> u64 {
+    let backlog = window.listeners().find(|listener| listener.local_port == port);
+    u64::from(backlog.map_or(0, |listener| listener.send_queue)).max(8) / 2
+}
+
+fn ports(window: &Window<'_>) -> BTreeMap<u16, Port> {
+    let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+    for socket in window.in_state(SYN_RECEIVED) {
+        let port = ports.entry(socket.local_port).or_default();
+        port.all += 1;
+        port.again += u64::from(socket.retransmits >= 1);
+        port.sources.insert(source(socket.peer));
+    }
+    ports
+}
+
+/// A host of IPv6 may use every address of its network.
+fn source(peer: Address) -> IpAddr {
+    match peer.0 {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}

@@ -1,0 +1,212 @@
+//! ACC: half-open connections: SYN floods, SYN queues, SYN cookies.
+use super::flood::{Flood, SOURCES, flood, least};
+use super::{Change, Found, Kernels, Rule, Words, found};
+use crate::finding::{Confidence, Scope, Severity};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Settings, Sockets};
+use crate::sample::state::SYN_RECEIVED;
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+const SOMAXCONN: &str = "net.core.somaxconn";
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+const MAX_SYN_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
+const SYNACK_RETRIES: &str = "net.ipv4.tcp_synack_retries";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "ACC-07",
+        symptom: "SYN flood",
+        condition: "half-open connections from at least 16 addresses, hardly two from one, more than half with their SYN-ACK retransmitted, more than connections are completed; and the SYN queue overflows (TcpExtTCPReqQFullDoCookies, TCPReqQFullDrop) or is more than half full",
+        why: "The SYNs come from forged or unreachable addresses, and nobody answers the SYN-ACKs: they fill the SYN queue.",
+        advice: "Drop or limit the SYNs before this host (provider, firewall, a SYN proxy). A longer SYN queue only moves the limit. Where the addresses are those of your clients it is no attack: the way back to them is broken.",
+        settings: &[(COOKIES, Change::To("1")), (SYNACK_RETRIES, Change::To("2"))],
+        needs: &[Sockets, Counters, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[SOURCES],
+        judge: flooded,
+    },
+    Rule {
+        id: "ACC-08",
+        symptom: "SYNs dropped, SYN queue full",
+        condition: "no flood, and TcpExtTCPReqQFullDrop grows; or without cookies TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
+        why: "Without SYN cookies every SYN beyond the queue is lost, and its client waits a second.",
+        advice: "Switch SYN cookies on and raise the backlog.",
+        settings: &[(COOKIES, Change::To("1")), (MAX_SYN_BACKLOG, Change::AtLeast(8192))],
+        needs: &[Counters, Settings, Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: syns_dropped,
+    },
+    Rule {
+        id: "ACC-12",
+        symptom: "half-open connections pile up",
+        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have sent their SYN-ACK again, and there are more than half of max(8, backlog)",
+        why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged; above half full Linux gives half-open connections less time.",
+        advice: "Look at the way back to these clients: firewall, routes, rp_filter on either side. Under attack fewer retries free the queue sooner.",
+        settings: &[(SYNACK_RETRIES, Change::To("2"))],
+        needs: &[Sockets, Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[UNANSWERED],
+        judge: half_open,
+    },
+    Rule {
+        id: "ACC-13",
+        symptom: "clients connected that the server does not know",
+        condition: "TcpExtSyncookiesRecv and TcpExtListenOverflows grow together",
+        why: "A handshake by cookie ended at the client while the accept queue was full: it sends data into nothing.",
+        advice: "See why the program accepts too slowly; a longer accept queue takes bursts: raise the backlog in the program and listen again.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
+        judge: ghosts,
+    },
+    Rule {
+        id: "ACC-14",
+        symptom: "SYN queue overflows, cookies are sent",
+        condition: "no flood, and TcpExtTCPReqQFullDoCookies grows",
+        why: "More connections are half open than the backlog: it is smaller than arrivals times round trip, or SYN-ACKs are not answered. Connections by cookie lose Fast Open and, without timestamps, window scaling and SACK.",
+        advice: "Raise the backlog of that listener in the program, and listen again.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: &[Counters, Sockets],
+        kernels: Kernels::since(3, 0),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: cookies_sent,
+    },
+];
+
+fn flooded(window: &Window<'_>) -> Vec<Found> {
+    let Some(flood) = flood(window) else { return Vec::new() };
+    let Flood { port, half_open, unanswered, cookies, dropped, completed, .. } = flood;
+    let mut evidence = vec![
+        window.shown("SYN-RECEIVED sockets", half_open),
+        window.shown("with their SYN-ACK retransmitted", unanswered),
+        window.shown("addresses they come from", sources(&flood)),
+        window.counted("TcpExtTCPReqQFullDoCookies"),
+        window.counted("TcpExtSyncookiesRecv"),
+        window.counted("TcpExtTCPReqQFullDrop"),
+        window.counted("TcpPassiveOpens"),
+    ];
+    if !flood.others.is_empty() {
+        let others: Vec<String> = flood.others.iter().take(SHOWN).map(u16::to_string).collect();
+        evidence.push(window.shown("other ports that are flooded", others.join(", ")));
+    }
+    // Who is hurt.
+    let why = match (dropped, cookies) {
+        (1.., _) => {
+            "SYNs from forged or unreachable addresses fill the SYN queue, and clients' SYNs are dropped with them: new clients wait a second and more, or fail."
+        }
+        (_, 1..) => {
+            "SYNs from forged or unreachable addresses fill the SYN queue. Clients still connect, by SYN cookie: without Fast Open and, where they send no timestamps, without window scaling and SACK."
+        }
+        _ => {
+            "SYNs from forged or unreachable addresses fill the SYN queue; no client is hurt yet. When it is full, clients connect by SYN cookie, or without cookies not at all."
+        }
+    };
+    vec![Found {
+        severity: if dropped > 0 { Severity::Critical } else { Severity::Warning },
+        scope: Scope::Port(port),
+        evidence,
+        formula: format!(
+            "{half_open} half-open from {} addresses, {unanswered} unanswered; {cookies} cookies sent, {dropped} SYNs dropped, {completed} connections completed",
+            flood.sources.len()
+        ),
+        words: Words { why: Some(why.to_owned()), ..Words::default() },
+        ..Found::default()
+    }]
+}
+
+/// Sources and ports that evidence names.
+const SHOWN: usize = 3;
+
+fn sources(flood: &Flood) -> String {
+    let named: Vec<String> = flood.sources.iter().take(SHOWN).map(ToString::to_string).collect();
+    format!("{} ({} …)", flood.sources.len(), named.join(", "))
+}
+
+fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
+    if flood(window).is_some() {
+        return Vec::new();
+    }
+    let (full, drops) = ("TcpExtTCPReqQFullDrop", "TcpExtListenDrops");
+    let evidence = vec![
+        window.counted(full),
+        window.counted(drops),
+        window.counted("TcpExtListenOverflows"),
+        window.shown("SYN-RECEIVED sockets, of the port with most", most_half_open(window)),
+        window.set(COOKIES),
+    ];
+    let formula = format!("TCPReqQFullDrop +{} > 0, or no room left without cookies", window.grown(full));
+    let holds = window.grown(full) > 0 || is_without_room(window);
+    found(holds, Severity::Critical, evidence, formula)
+}
+
+/// Are SYNs dropped because the last quarter of the SYN queue is kept for peers that are known? Without cookies Linux does so, and counts
+/// no reason (`tcp_conn_request`).
+pub(super) fn is_without_room(window: &Window<'_>) -> bool {
+    let Some(most) = window.now.number(MAX_SYN_BACKLOG).and_then(|most| u64::try_from(most).ok()) else {
+        return false;
+    };
+    let others = window.grown("TcpExtListenDrops").saturating_sub(window.grown("TcpExtListenOverflows"));
+    window.now.number(COOKIES) == Some(0) && others > 0 && most_half_open(window) >= most - most / 4
+}
+
+fn most_half_open(window: &Window<'_>) -> u64 {
+    let mut ports: BTreeMap<u16, u64> = BTreeMap::new();
+    window.in_state(SYN_RECEIVED).for_each(|socket| *ports.entry(socket.local_port).or_default() += 1);
+    ports.into_values().max().unwrap_or(0)
+}
+
+const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.0, unit: "%" };
+
+fn half_open(window: &Window<'_>) -> Vec<Found> {
+    if flood(window).is_some() {
+        return Vec::new();
+    }
+    let mut ports: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    for socket in window.in_state(SYN_RECEIVED) {
+        let (all, again) = ports.entry(socket.local_port).or_default();
+        *all += 1;
+        *again += u64::from(socket.retransmits >= 1);
+    }
+    let piled = ports.into_iter().filter_map(|(port, (all, again))| {
+        let least = least(window, port);
+        let share = super::percent(again, all);
+        let limit = window.limit(&UNANSWERED);
+        (all > least && share > limit).then(|| Found {
+            severity: Severity::Warning,
+            scope: Scope::Port(port),
+            evidence: vec![
+                window.shown("SYN-RECEIVED sockets", all),
+                window.shown("with their SYN-ACK retransmitted", again),
+            ],
+            formula: format!("{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}"),
+            ..Found::default()
+        })
+    });
+    piled.collect()
+}
+
+fn ghosts(window: &Window<'_>) -> Vec<Found> {
+    let (received, overflows) = ("TcpExtSyncookiesRecv", "TcpExtListenOverflows");
+    let evidence = vec![window.counted(received), window.counted(overflows)];
+    let formula = format!(
+        "SyncookiesRecv +{} > 0 and ListenOverflows +{} > 0",
+        window.grown(received),
+        window.grown(overflows)
+    );
+    found(window.grown(received) > 0 && window.grown(overflows) > 0, Severity::Critical, evidence, formula)
+}
+
+fn cookies_sent(window: &Window<'_>) -> Vec<Found> {
+    match flood(window) {
+        Some(_) => Vec::new(),
+        None => super::counter(window, "TcpExtTCPReqQFullDoCookies", Severity::Warning),
+    }
+}
