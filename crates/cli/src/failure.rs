@@ -51,19 +51,28 @@ impl Failure {
 
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
-        say("error:", "31", &self.message);
+        say(&labelled("error:", "31", &self.message));
         ExitCode::from(self.exit_code)
     }
 }
 
 /// Says on stderr what is odd but no reason to stop.
 pub(crate) fn warn(message: impl Display) {
-    say("warning:", "33", &message.to_string());
+    say(&warning(&message.to_string()));
+}
+
+/// The line that [`warn`] writes, for those who write it themselves.
+pub(crate) fn warning(message: &str) -> String {
+    labelled("warning:", "33", message)
+}
+
+fn labelled(label: &str, colour: &str, message: &str) -> String {
+    format!("{} {}", color::stderr_label(label, colour), escape::message(message))
 }
 
 /// Where stderr cannot be written, the exit code must do.
-fn say(label: &str, colour: &str, message: &str) {
-    let _ = writeln!(io::stderr(), "{} {}", color::stderr_label(label, colour), escape::message(message));
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

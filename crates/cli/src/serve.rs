@@ -2,19 +2,22 @@
 //!
 //! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
 //! - `serve/reply.rs`: which answer a request gets; `serve/files.rs`: answers from a folder; `serve/body.rs`: their bytes;
+//!   `serve/disk.rs`: the threads that wait for a disk;
 //! - `serve/echo.rs`: the echo server;
 //! - `serve/key.rs`: the cookie key; `serve/ending.rs`: from the first signal to the end;
-//! - `serve/log.rs`: what is printed.
+//! - `serve/log.rs`: what is printed; `serve/outlet.rs`: the thread that writes it.
 //!
 //! Everything runs on one thread, the stack's driver included: an answer that is ready in the poll in which its request came
 //! is written before the driver sends anything, which is what lets it ride on the SYN-ACK.
 mod body;
 mod connection;
+mod disk;
 mod echo;
 mod ending;
 mod files;
 pub(crate) mod key;
 mod log;
+mod outlet;
 mod page;
 mod reply;
 
@@ -51,7 +54,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
                   firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
 )]
 pub(crate) struct ServeArgs {
-    /// Serve the files of this folder; without it, every path is answered with a greeting.
+    /// Serve the files of this folder, as it is at the start; without it, every path is answered with a greeting. Links are followed if
+    /// they are relative and lead to a file beneath the folder.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Port of the HTTP server.
@@ -136,7 +140,10 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(args, config, key, site))
+    let done = runtime.block_on(serve(args, config, key, site));
+    // Not waiting for helper threads: a file system that hangs would hold up the end.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve(
@@ -151,7 +158,8 @@ async fn serve(
         Some(key) => builder.fast_open_key(key),
         None => builder,
     })?;
-    let log = Arc::new(Log::new(args.json, args.quiet));
+    let log = Log::start(args.json, args.quiet);
+    let log = Arc::new(log.map_err(|error| Failure::failed(format!("cannot start: {error}")))?);
     let (stop, stopped) = watch::channel(false);
     let (alive, all_gone) = mpsc::channel(1);
     let task = Task { log: log.clone(), stopped, crowded: watch::channel(false).1, _alive: alive };
@@ -175,6 +183,7 @@ async fn serve(
     log.banner(&args, &running.tun, &places, control);
     let ended = ending::until_stopped(&running, signals, stop, all_gone, &log).await;
     log.summary(&running.net);
+    log.finish();
     running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)
 }

@@ -1,89 +1,95 @@
-//! Bodies of replies: bytes in memory, or a part of a file that a helper thread reads.
+//! Bodies of replies: bytes in memory, and parts of a file that a helper thread reads.
+use super::disk::OpenFile;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, Read};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::task::{JoinError, JoinHandle};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-/// The body of a reply.
-pub(crate) enum Body {
-    /// In memory; taken when sent.
-    Whole(Bytes),
-    /// In a file.
-    File(FilePart),
+/// The body of a reply: pieces, one after the other.
+pub(crate) struct Body {
+    pieces: VecDeque<Piece>,
+    /// The chunk that a helper thread reads, of the first piece.
+    reading: Option<Reading>,
 }
 
-/// The next `remaining` bytes of a file. Each chunk is read by a helper thread once somebody asks for it, so that a client who takes
-/// nothing holds none.
-pub(crate) struct FilePart {
-    remaining: u64,
-    state: Reading,
+/// A part of a body.
+pub(crate) enum Piece {
+    /// In memory.
+    Memory(Bytes),
+    /// In a file. Each chunk is read by a helper thread once somebody asks for it, so that a client that takes nothing holds none.
+    File(Arc<OpenFile>, Range<u64>),
 }
 
-enum Reading {
-    Idle(File),
-    Busy(JoinHandle<(File, io::Result<Vec<u8>>)>),
-    Failed,
-}
+type Reading = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
-/// What is read from a file at a time, bytes.
-const CHUNK: usize = 64 * 1024;
+/// The most that is read from a file at a time, bytes.
+const CHUNK: u64 = 64 * 1024;
 
 impl Body {
+    /// A body in memory.
     pub(crate) fn whole(bytes: Bytes) -> Body {
-        Body::Whole(bytes)
+        Body::new([Piece::Memory(bytes)])
     }
 
-    /// The next `len` bytes of `file`, from where it stands.
-    pub(crate) fn file(file: File, len: u64) -> Body {
-        Body::File(FilePart { remaining: len, state: Reading::Idle(file) })
+    /// A body of pieces; empty ones are left out.
+    pub(crate) fn new(pieces: impl IntoIterator<Item = Piece>) -> Body {
+        Body { pieces: pieces.into_iter().filter(|piece| piece.len() > 0).collect(), reading: None }
     }
-}
 
-impl FilePart {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        if self.remaining == 0 {
-            return Poll::Ready(None);
-        }
-        loop {
-            match std::mem::replace(&mut self.state, Reading::Failed) {
-                Reading::Idle(file) => {
-                    let len = usize::try_from(self.remaining).map_or(CHUNK, |remaining| remaining.min(CHUNK));
-                    self.state = Reading::Busy(tokio::task::spawn_blocking(move || read_chunk(file, len)));
-                }
-                Reading::Busy(mut reading) => {
-                    let Poll::Ready(read) = Pin::new(&mut reading).poll(cx) else {
-                        self.state = Reading::Busy(reading);
-                        return Poll::Pending;
-                    };
-                    return Poll::Ready(Some(self.take(read)));
-                }
-                Reading::Failed => return Poll::Ready(None),
+        let (file, part) = match self.pieces.front_mut() {
+            None => return Poll::Ready(None),
+            Some(Piece::Memory(bytes)) => {
+                let bytes = std::mem::take(bytes);
+                self.pieces.pop_front();
+                return Poll::Ready(Some(Ok(bytes)));
             }
+            Some(Piece::File(file, part)) => (file, part),
+        };
+        let reading = self.reading.get_or_insert_with(|| begin_reading(file, part));
+        let chunk = ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        match &chunk {
+            Ok(chunk) => {
+                part.start += chunk.len() as u64;
+                if part.is_empty() {
+                    self.pieces.pop_front();
+                }
+            }
+            // An error is the last of it.
+            Err(_) => self.pieces.clear(),
         }
-    }
-
-    /// An error is the last of it.
-    fn take(&mut self, read: Result<(File, io::Result<Vec<u8>>), JoinError>) -> io::Result<Bytes> {
-        let (file, chunk) = read.map_err(io::Error::other)?;
-        let chunk = chunk?;
-        if chunk.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.remaining -= chunk.len() as u64;
-        self.state = Reading::Idle(file);
-        Ok(chunk.into())
+        Poll::Ready(Some(chunk.map(Bytes::from)))
     }
 }
 
-/// At most `len` bytes from where the file stands; none at its end.
-fn read_chunk(mut file: File, len: usize) -> (File, io::Result<Vec<u8>>) {
-    let mut chunk = Vec::with_capacity(len);
-    let read = file.by_ref().take(len as u64).read_to_end(&mut chunk);
-    (file, read.map(|_| chunk))
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Piece::Memory(bytes) => bytes.len() as u64,
+            Piece::File(_, part) => part.end - part.start,
+        }
+    }
+}
+
+fn begin_reading(file: &Arc<OpenFile>, part: &Range<u64>) -> Reading {
+    let (file, part) = (file.clone(), part.start..part.end.min(part.start + CHUNK));
+    let lane = file.lane().clone();
+    Box::pin(async move { lane.run(move || read(file.file()?, &part)).await? })
+}
+
+/// All bytes of `part`. A file that ends before is an error: the reply has said how long it would be.
+pub(crate) fn read(file: &File, part: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut chunk = vec![0; (part.end - part.start) as usize];
+    file.read_exact_at(&mut chunk, part.start)?;
+    Ok(chunk)
 }
 
 impl hyper::body::Body for Body {
@@ -91,79 +97,80 @@ impl hyper::body::Body for Body {
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match &mut *self {
-            Body::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Body::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Body::File(part) => part.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
-        }
+        self.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Body::Whole(bytes) => bytes.is_empty(),
-            Body::File(part) => part.remaining == 0,
-        }
+        self.pieces.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match self {
-            Body::Whole(bytes) => bytes.len() as u64,
-            Body::File(part) => part.remaining,
-        })
+        SizeHint::with_exact(self.pieces.iter().map(Piece::len).sum())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::disk::Disk;
     use super::*;
     use http_body_util::BodyExt;
-    use std::io::{Seek, SeekFrom, Write};
+    use std::io::Write;
+    use std::time::Duration;
 
-    fn file(contents: &[u8]) -> File {
+    fn file(contents: &[u8]) -> Arc<OpenFile> {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("firstbyte-body-{}-{number}", std::process::id()));
         let mut file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         file.write_all(contents).unwrap();
-        file.rewind().unwrap();
-        file
+        Arc::new(OpenFile::new(file, Disk::new(Duration::from_secs(60)).lane(b"")))
+    }
+
+    fn body(contents: &[u8], part: Range<u64>) -> Body {
+        Body::new([Piece::File(file(contents), part)])
     }
 
     #[tokio::test]
     async fn a_file_arrives_whole() {
         let contents: Vec<u8> = (0..300_000_u32).map(|i| i as u8).collect();
-        let collected = Body::file(file(&contents), 300_000).collect().await.unwrap();
+        let collected = body(&contents, 0..300_000).collect().await.unwrap();
         assert_eq!(collected.to_bytes(), contents);
     }
 
     /// One helper thread is enough for any number of bodies that nobody reads on.
     #[test]
     fn whoever_reads_no_further_holds_no_thread() {
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
-        let contents = vec![7; 10 * CHUNK];
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        let contents = vec![7; 10 * CHUNK as usize];
+        let len = contents.len() as u64;
         runtime.block_on(async {
             let mut idle = Vec::new();
             for _ in 0..3 {
-                let mut body = Body::file(file(&contents), contents.len() as u64);
+                let mut body = body(&contents, 0..len);
                 assert!(body.frame().await.unwrap().is_ok());
                 idle.push(body);
             }
-            let all = Body::file(file(&contents), contents.len() as u64).collect().await.unwrap();
+            let all = body(&contents, 0..len).collect().await.unwrap();
             assert_eq!(all.to_bytes(), contents);
         });
     }
 
     #[tokio::test]
-    async fn a_part_of_a_file_is_that_part() {
-        let mut file = file(b"0123456789");
-        file.seek(SeekFrom::Start(3)).unwrap();
-        assert_eq!(Body::file(file, 4).collect().await.unwrap().to_bytes(), "3456");
+    async fn parts_of_a_file_are_those_parts() {
+        let file = file(b"0123456789");
+        let text = |text: &'static str| Piece::Memory(Bytes::from_static(text.as_bytes()));
+        let pieces = [text("a"), Piece::File(file.clone(), 3..7), text("b"), Piece::File(file, 0..1)];
+        assert_eq!(Body::new(pieces).collect().await.unwrap().to_bytes(), "a3456b0");
     }
 
     #[tokio::test]
     async fn a_file_that_was_cut_meanwhile_is_an_error_and_no_short_reply() {
-        let error = Body::file(file(b"012"), 4).collect().await.unwrap_err();
+        let error = body(b"012", 0..4).collect().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

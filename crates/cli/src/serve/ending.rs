@@ -1,8 +1,8 @@
 //! From the first signal to the end: connections finish, and it is said what is waited for.
 use super::log::Log;
-use crate::failure::{Failure, warn};
+use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::stack::Running;
+use crate::stack::{PcapFile, Running};
 use std::io;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -34,7 +34,9 @@ pub(super) async fn until_stopped(
                 return Err(Failure::failed(format!("the stack ended{why}")));
             }
             () = tokio::time::sleep(FLUSH_EVERY), if running.pcap.is_some() => {
-                running.pcap.as_ref().into_iter().for_each(|pcap| pcap.flush());
+                if let Some(warning) = running.pcap.as_ref().and_then(PcapFile::flush) {
+                    log.warn(&warning);
+                }
             }
         }
     }
@@ -57,7 +59,7 @@ pub(super) async fn until_stopped(
     };
     match finished {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            warn("connections that did not finish in time were reset")
+            log.warn("connections that did not finish in time were reset")
         }
         Err(error) => return Err(Failure::failed(format!("the stack did not end well: {error}"))),
         Ok(()) => {}

@@ -1,61 +1,97 @@
-//! Answers from the files of a folder: content types, ETag and conditions (RFC 9110 §13), one range (§14).
+//! Answers from the files of a folder: content types, conditions, ranges.
 //!
-//! Only regular files under the folder are served, after symbolic links have been followed; no listings. A small file is read at
-//! once, so that it can ride on the SYN-ACK; a larger one by a helper thread.
-use super::body::Body;
+//! - `files/beneath.rs`: opens files under the folder, and nothing outside;
+//! - `files/conditions.rs`: ETag and conditions (RFC 9110 §13); `files/ranges.rs`: ranges (§14).
+//!
+//! Only regular files are served, after symbolic links have been followed; no listings. A small file that the kernel has in memory is read at
+//! once, so that it can ride on the SYN-ACK; a helper thread does all else (`serve/disk.rs`).
+mod beneath;
+mod conditions;
+mod ranges;
+
+use super::body::{Body, Piece};
+use super::disk::{Disk, Lane, OpenFile};
 use super::page::text;
 use crate::failure::Failure;
+use beneath::{Folder, Patience};
+use bytes::Bytes;
+use conditions::{Choice, Version, choose};
 use hyper::header::{
-    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, LOCATION, RANGE,
+    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED,
+    LOCATION,
 };
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode, Uri};
+use ranges::{Asked, Multipart, content_range};
+use rustix::io::Errno;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A folder that is served.
 pub(crate) struct Root {
-    /// Without symbolic links.
-    path: PathBuf,
+    folder: Folder,
+    disk: Disk,
 }
 
 /// Files up to this length are read at once, bytes.
 const SMALL: u64 = 64 * 1024;
 
 impl Root {
-    pub(crate) fn open(path: &Path) -> Result<Root, Failure> {
-        let failure = |error: io::Error| Failure::failed(format!("--root {}: {error}", path.display()));
-        let path = path.canonicalize().map_err(failure)?;
-        std::fs::read_dir(&path).map_err(failure)?;
-        Ok(Root { path })
+    /// Opens the folder. No file is waited for longer than `timeout`.
+    pub(crate) fn open(path: &Path, timeout: Duration) -> Result<Root, Failure> {
+        let folder = Folder::open(path)
+            .map_err(|error| Failure::failed(format!("cannot serve --root {}: {error}", path.display())))?;
+        Ok(Root { folder, disk: Disk::new(timeout) })
     }
 
     /// The answer to a GET, or to a HEAD, whose body is left out later.
-    pub(crate) fn answer<T>(&self, request: &Request<T>) -> Response<Body> {
-        match self.find(request.uri().path()) {
-            Ok(Found::File(path)) => send(&path, request).unwrap_or_else(|error| refusal(&error)),
-            Ok(Found::Folder) => {
-                let mut reply = text(StatusCode::MOVED_PERMANENTLY, "This is a folder.\n");
-                if let Ok(location) = HeaderValue::try_from(with_slash(request.uri())) {
-                    reply.headers_mut().insert(LOCATION, location);
-                }
-                reply
+    pub(crate) async fn answer(self: &Arc<Self>, request: &Parts) -> Response<Body> {
+        let Parts { method, uri, headers, .. } = request;
+        let reply = match self.reply(method, uri, headers, Patience::None) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let root = self.clone();
+                let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
+                let reply = self
+                    .lane(uri.path())
+                    .run(move || root.reply(&method, &uri, &headers, Patience::Any))
+                    .await;
+                reply.flatten()
             }
-            Ok(Found::NoIndex) => {
-                text(StatusCode::NOT_FOUND, "This folder has no index.html; ask for one of its files.\n")
+            reply => reply,
+        };
+        reply.unwrap_or_else(|error| refusal(&error))
+    }
+
+    fn reply(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        patience: Patience,
+    ) -> io::Result<Response<Body>> {
+        let path = path_of(uri);
+        match self.find(&path, patience)? {
+            Found::File(file) if !uri.path().is_empty() => self.send(*file, method, headers, patience),
+            Found::File(_) => Ok(moved("This is a file.\n", &with_query(&on_this_host(&path), uri))),
+            Found::Folder => {
+                Ok(moved("This is a folder.\n", &with_query(&format!("{}/", on_this_host(&path)), uri)))
             }
-            Err(error) => refusal(&error),
+            Found::NoIndex => {
+                Ok(text(StatusCode::NOT_FOUND, "This folder has no index.html; ask for one of its files.\n"))
+            }
         }
     }
 
-    fn find(&self, uri_path: &str) -> io::Result<Found> {
+    fn find(&self, uri_path: &str, patience: Patience) -> io::Result<Found> {
         let decoded = percent_decoded(uri_path).ok_or(io::ErrorKind::NotFound)?;
-        let mut path = self.path.clone();
+        let mut path = PathBuf::from(".");
         for part in decoded.split(|byte| *byte == b'/') {
             match part {
                 b"" | b"." => {}
@@ -63,52 +99,197 @@ impl Root {
                 name => path.push(OsStr::from_bytes(name)),
             }
         }
-        let mut path = path.canonicalize()?;
-        if path.is_dir() {
+        let mut file = self.folder.open_beneath(&path, patience)?;
+        let mut metadata = file.metadata()?;
+        if metadata.is_dir() {
             if !decoded.ends_with(b"/") {
-                return self.inside(path).map(|_| Found::Folder);
+                return Ok(Found::Folder);
             }
-            path = match self.inside(path)?.join("index.html").canonicalize() {
+            path.push("index.html");
+            file = match self.folder.open_beneath(&path, patience) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::NoIndex),
-                found => found?,
+                opened => opened?,
             };
+            metadata = file.metadata()?;
         } else if decoded.ends_with(b"/") {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        self.inside(path).map(Found::File)
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let lane = self.lane(uri_path);
+        let found = FoundFile { file, metadata, content_type: content_type(&path), lane };
+        Ok(Found::File(Box::new(found)))
     }
 
-    /// `path` if it is under the folder, else it is not found.
-    fn inside(&self, path: PathBuf) -> io::Result<PathBuf> {
-        if path.starts_with(&self.path) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
+    /// File systems are mounted somewhere below; what lies under one name of the folder is taken for one.
+    fn lane(&self, uri_path: &str) -> Lane {
+        let first = uri_path.split('/').find(|part| !part.is_empty()).unwrap_or_default();
+        self.disk.lane(first.as_bytes())
+    }
+
+    fn send(
+        &self,
+        found: FoundFile,
+        method: &Method,
+        headers: &HeaderMap,
+        patience: Patience,
+    ) -> io::Result<Response<Body>> {
+        let len = found.metadata.len();
+        let version = Version::of(&found.metadata);
+        let content_type = found.content_type;
+        let mut reply = Response::new(Body::new([]));
+        let mut fields = Vec::new();
+        *reply.status_mut() = match choose(&version, len, method, headers) {
+            Choice::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Choice::NotModified => StatusCode::NOT_MODIFIED,
+            Choice::Send(Asked::Unsatisfiable) => {
+                fields.push((CONTENT_RANGE, format!("bytes */{len}")));
+                StatusCode::RANGE_NOT_SATISFIABLE
+            }
+            Choice::Send(Asked::Whole) => {
+                fields.push((CONTENT_TYPE, content_type.to_owned()));
+                *reply.body_mut() = self.body(found, vec![Section::Part(0..len)], patience)?;
+                StatusCode::OK
+            }
+            Choice::Send(Asked::Part(part)) => {
+                fields.push((CONTENT_TYPE, content_type.to_owned()));
+                fields.push((CONTENT_RANGE, content_range(&part, len)));
+                *reply.body_mut() = self.body(found, vec![Section::Part(part)], patience)?;
+                StatusCode::PARTIAL_CONTENT
+            }
+            Choice::Send(Asked::Parts(parts)) => {
+                let frame = Multipart::new();
+                fields.push((CONTENT_TYPE, frame.content_type()));
+                *reply.body_mut() =
+                    self.body(found, sections(&frame, &parts, content_type, len), patience)?;
+                StatusCode::PARTIAL_CONTENT
+            }
+        };
+        fields.push((ETAG, version.etag));
+        fields.push((LAST_MODIFIED, httpdate::fmt_http_date(version.modified)));
+        fields.push((ACCEPT_RANGES, "bytes".to_owned()));
+        put(&mut reply, fields);
+        Ok(reply)
+    }
+
+    /// Reads what is small; leaves the rest in the file.
+    fn body(&self, found: FoundFile, sections: Vec<Section>, patience: Patience) -> io::Result<Body> {
+        let FoundFile { file, lane, .. } = found;
+        if sections.iter().map(Section::len).sum::<u64>() <= SMALL {
+            let mut bytes = Vec::new();
+            for section in sections {
+                match section {
+                    Section::Text(text) => bytes.extend_from_slice(&text),
+                    Section::Part(part) => bytes.append(&mut self.folder.read(&file, &part, patience)?),
+                }
+            }
+            return Ok(Body::whole(bytes.into()));
+        }
+        let file = Arc::new(OpenFile::new(file, lane));
+        Ok(Body::new(sections.into_iter().map(|section| match section {
+            Section::Text(text) => Piece::Memory(text),
+            Section::Part(part) => Piece::File(file.clone(), part),
+        })))
     }
 }
 
 enum Found {
-    File(PathBuf),
+    File(Box<FoundFile>),
     /// A folder whose name lacks the slash at its end.
     Folder,
     /// A folder with nothing to show of itself.
     NoIndex,
 }
 
-/// The path of a folder with the slash that it lacked, as a reference that stays on this host: one that begins with `//` names
-/// another (RFC 3986 §4.2), and browsers read `\` as `/`.
-fn with_slash(uri: &Uri) -> String {
-    let path = uri.path().trim_start_matches('/').replace('\\', "%5C");
-    let query = uri.query().map_or(String::new(), |query| format!("?{query}"));
-    format!("/{path}/{query}")
+struct FoundFile {
+    file: File,
+    metadata: Metadata,
+    content_type: &'static str,
+    lane: Lane,
+}
+
+/// A piece of a body that is not read yet.
+enum Section {
+    Text(Bytes),
+    Part(Range<u64>),
+}
+
+impl Section {
+    fn len(&self) -> u64 {
+        match self {
+            Section::Text(text) => text.len() as u64,
+            Section::Part(part) => part.end - part.start,
+        }
+    }
+}
+
+/// Several parts with what stands between them.
+fn sections(frame: &Multipart, parts: &[Range<u64>], content_type: &str, len: u64) -> Vec<Section> {
+    let mut sections = Vec::with_capacity(2 * parts.len() + 1);
+    for part in parts {
+        sections.push(Section::Text(frame.head(sections.is_empty(), content_type, part, len)));
+        sections.push(Section::Part(part.clone()));
+    }
+    sections.push(Section::Text(frame.tail()));
+    sections
+}
+
+fn put(reply: &mut Response<Body>, fields: Vec<(HeaderName, String)>) {
+    for (name, value) in fields {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            reply.headers_mut().insert(name, value);
+        }
+    }
+}
+
+fn moved(what: &'static str, to: &str) -> Response<Body> {
+    let mut reply = text(StatusCode::MOVED_PERMANENTLY, what);
+    put(&mut reply, vec![(LOCATION, to.to_owned())]);
+    reply
+}
+
+/// The path that is asked for. `GET name`, which is no form of a target (RFC 9112 §3.2), asks for `/name`.
+fn path_of(uri: &Uri) -> Cow<'_, str> {
+    match (uri.path(), uri.authority()) {
+        ("", Some(authority)) => format!("/{authority}").into(),
+        (path, _) => path.into(),
+    }
+}
+
+/// A reference that stays on this host: one that begins with `//` names another (RFC 3986 §4.2), and browsers read `\` as `/`.
+fn on_this_host(path: &str) -> String {
+    format!("/{}", path.trim_start_matches('/').replace('\\', "%5C"))
+}
+
+fn with_query(path: &str, uri: &Uri) -> String {
+    uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
 }
 
 fn refusal(error: &io::Error) -> Response<Body> {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        // A link in a circle, a link that leads outside, a socket, a device that is not there.
+        Some(Errno::LOOP | Errno::XDEV | Errno::NXIO | Errno::NODEV) => return not_found(),
+        Some(Errno::MFILE | Errno::NFILE) => return busy("There are too many files open.\n"),
+        _ => {}
+    }
     match error.kind() {
         io::ErrorKind::PermissionDenied => text(StatusCode::FORBIDDEN, "This file may not be read.\n"),
         io::ErrorKind::NotFound
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::InvalidFilename
-        | io::ErrorKind::InvalidInput => text(StatusCode::NOT_FOUND, "There is no such file here.\n"),
+        | io::ErrorKind::InvalidInput => not_found(),
+        io::ErrorKind::TimedOut => busy("The disk does not answer.\n"),
         _ => text(StatusCode::INTERNAL_SERVER_ERROR, "This file cannot be read.\n"),
     }
+}
+
+fn not_found() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "There is no such file here.\n")
+}
+
+fn busy(why: &'static str) -> Response<Body> {
+    text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
 /// `None`: a `%` without two digits, or a NUL.
@@ -130,151 +311,6 @@ fn percent_decoded(text: &str) -> Option<Vec<u8>> {
         decoded.push(byte);
     }
     Some(decoded)
-}
-
-fn send<T>(path: &Path, request: &Request<T>) -> io::Result<Response<Body>> {
-    // What is no regular file may block when opened.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let version = Version::of(&metadata);
-    let (status, part) = match choose(&version, metadata.len(), request.method(), request.headers()) {
-        Choice::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, 0..0),
-        Choice::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
-        Choice::Unsatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, 0..0),
-        Choice::Whole => (StatusCode::OK, 0..metadata.len()),
-        Choice::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
-    };
-    let mut reply = Response::new(read(file, &part)?);
-    *reply.status_mut() = status;
-    let mut put = |name: HeaderName, value: String| {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            reply.headers_mut().insert(name, value);
-        }
-    };
-    put(ETAG, version.etag);
-    put(LAST_MODIFIED, httpdate::fmt_http_date(version.modified));
-    put(ACCEPT_RANGES, "bytes".to_owned());
-    match status {
-        StatusCode::PARTIAL_CONTENT => {
-            put(CONTENT_RANGE, format!("bytes {}-{}/{}", part.start, part.end - 1, metadata.len()));
-        }
-        StatusCode::RANGE_NOT_SATISFIABLE => put(CONTENT_RANGE, format!("bytes */{}", metadata.len())),
-        _ => {}
-    }
-    if status.is_success() {
-        put(CONTENT_TYPE, content_type(path).to_owned());
-    }
-    Ok(reply)
-}
-
-fn read(mut file: File, part: &Range<u64>) -> io::Result<Body> {
-    let len = part.end - part.start;
-    if part.start > 0 {
-        file.seek(SeekFrom::Start(part.start))?;
-    }
-    if len > SMALL {
-        return Ok(Body::file(file, len));
-    }
-    let mut bytes = Vec::with_capacity(len as usize);
-    file.take(len).read_to_end(&mut bytes)?;
-    Ok(Body::whole(bytes.into()))
-}
-
-/// What tells one content of a file from another.
-struct Version {
-    etag: String,
-    /// In whole seconds, as HTTP's dates.
-    modified: SystemTime,
-}
-
-impl Version {
-    fn of(metadata: &Metadata) -> Version {
-        let since = metadata
-            .modified()
-            .ok()
-            .and_then(|modified| modified.duration_since(SystemTime::UNIX_EPOCH).ok())
-            .unwrap_or_default();
-        let seconds = std::time::Duration::from_secs(since.as_secs());
-        Version {
-            etag: format!("\"{:x}-{:x}\"", metadata.len(), since.as_nanos()),
-            modified: SystemTime::UNIX_EPOCH + seconds,
-        }
-    }
-
-    /// Is it named by the ETags of these fields? Strong comparison knows no weak one (RFC 9110 §8.8.3.2).
-    fn is_in(&self, headers: &HeaderMap, name: HeaderName, comparison: Comparison) -> bool {
-        let is_own = |etag: &[u8]| match comparison {
-            Comparison::Strong => etag == self.etag.as_bytes(),
-            Comparison::Weak => etag.strip_prefix(b"W/").unwrap_or(etag) == self.etag.as_bytes(),
-        };
-        let fields = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-        let mut etags = fields.flat_map(|list| list.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-        etags.any(|etag| etag == b"*" || is_own(etag))
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Comparison {
-    Strong,
-    Weak,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Choice {
-    PreconditionFailed,
-    NotModified,
-    Unsatisfiable,
-    Whole,
-    Part(Range<u64>),
-}
-
-/// RFC 9110 §13.2.2, for GET and HEAD; a range is for GET alone (§14.2).
-fn choose(version: &Version, len: u64, method: &Method, headers: &HeaderMap) -> Choice {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let date = |name| text(name).and_then(|value| httpdate::parse_http_date(value).ok());
-    let is_expected = match headers.contains_key(IF_MATCH) {
-        true => version.is_in(headers, IF_MATCH, Comparison::Strong),
-        false => date(IF_UNMODIFIED_SINCE).is_none_or(|since| version.modified <= since),
-    };
-    if !is_expected {
-        return Choice::PreconditionFailed;
-    }
-    let is_fresh = match headers.contains_key(IF_NONE_MATCH) {
-        true => version.is_in(headers, IF_NONE_MATCH, Comparison::Weak),
-        false => date(IF_MODIFIED_SINCE).is_some_and(|since| version.modified <= since),
-    };
-    if is_fresh {
-        return Choice::NotModified;
-    }
-    let is_same = match text(IF_RANGE) {
-        Some(etag) if etag.starts_with('"') => etag == version.etag,
-        Some(_) => date(IF_RANGE) == Some(version.modified),
-        None => true,
-    };
-    match text(RANGE).filter(|_| is_same && method == Method::GET) {
-        Some(range) => part_of(len, range),
-        None => Choice::Whole,
-    }
-}
-
-/// One range of bytes. What is no such range, or is several, is answered with the whole, as RFC 9110 §14.2 allows.
-fn part_of(len: u64, range: &str) -> Choice {
-    let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
-        return Choice::Whole;
-    };
-    // `parse` would take a sign.
-    let number =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok())?;
-    let part = match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last => first..len.min(last.saturating_add(1)),
-        (Some(first), None) if last.is_empty() => first..len,
-        (None, Some(suffix)) if first.is_empty() => len.saturating_sub(suffix)..len,
-        _ => return Choice::Whole,
-    };
-    if part.start < part.end { Choice::Part(part) } else { Choice::Unsatisfiable }
 }
 
 fn content_type(path: &Path) -> &'static str {

@@ -1,19 +1,22 @@
 //! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
+//! [`Outlet`] writes it, so that no reader can hold up the server.
 use super::ServeArgs;
+use super::outlet::{Outlet, To, write_line};
 use crate::escape;
+use crate::failure::warning;
 use chrono::{DateTime, SecondsFormat, Utc};
 use firstbyte::{ConnectionInfo, Net};
 use serde_json::{Value, json};
 use std::error::Error;
-use std::fmt::Display;
-use std::io::Write;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Writes to standard output. A reader that has gone is no reason to stop serving.
+/// Writes to standard output, and warnings to standard error. A reader that has gone is no reason to stop serving.
 pub(crate) struct Log {
+    outlet: Outlet,
     json: bool,
     quiet: bool,
     requests: AtomicU64,
@@ -33,15 +36,27 @@ pub(crate) struct Request {
 }
 
 impl Log {
-    pub(crate) fn new(json: bool, quiet: bool) -> Log {
-        Log { json, quiet, requests: AtomicU64::new(0), echoes: AtomicU64::new(0) }
+    pub(crate) fn start(json: bool, quiet: bool) -> io::Result<Log> {
+        let notice = if json { dropped_object } else { dropped_words };
+        let outlet = Outlet::start(write_line, notice)?;
+        Ok(Log { outlet, json, quiet, requests: AtomicU64::new(0), echoes: AtomicU64::new(0) })
+    }
+
+    /// Says on standard error what is odd but no reason to stop.
+    pub(crate) fn warn(&self, message: &str) {
+        self.outlet.put(To::Error, warning(message));
+    }
+
+    /// Gives the last lines time to be written.
+    pub(crate) fn finish(&self) {
+        self.outlet.finish(LAST_LINES);
     }
 
     /// Where the server is, and what to try.
     pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String], control: Option<&Path>) {
         if self.json {
             let echo = args.echo;
-            return print_json(&json!({
+            return self.print_json(&json!({
                 "event": "listening", "tun": tun, "urls": places, "echo_port": echo, "fast_open_qlen": args.fast_open,
                 "control": control,
             }));
@@ -50,17 +65,17 @@ impl Log {
             .root
             .as_ref()
             .map_or("a greeting".to_owned(), |root| format!("the files of {}", root.display()));
-        print_line(&format!("Serving {what} at {} through {tun}.", places.join(" and ")));
+        self.print(format!("Serving {what} at {} through {tun}.", places.join(" and ")));
         if let Some(port) = args.echo {
-            print_line(&format!("Echo is on port {port}."));
+            self.print(format!("Echo is on port {port}."));
         }
         if let Some(place) = places.first() {
-            print_line(&format!("Try twice: curl --tcp-fastopen {place}"));
+            self.print(format!("Try twice: curl --tcp-fastopen {place}"));
         }
         if let Some(control) = control {
-            print_line(&format!("Look into it: firstbyte ss -a --control {}", control.display()));
+            self.print(format!("Look into it: firstbyte ss -a --control {}", control.display()));
         }
-        print_line(&"Ctrl-C ends it.");
+        self.print("Ctrl-C ends it.".to_owned());
     }
 
     /// A request on a connection; with `info`, the connection has ended.
@@ -70,8 +85,8 @@ impl Log {
             return;
         }
         match self.json {
-            true => print_event(request_object(peer, request, info)),
-            false => print_words(&request_words(peer, request, info)),
+            true => self.print_event(request_object(peer, request, info)),
+            false => self.print_words(&request_words(peer, request, info)),
         }
     }
 
@@ -86,9 +101,9 @@ impl Log {
                 "event": "echo", "peer": peer.to_string(), "bytes": bytes, "early": early_len > 0,
             });
             add_fast_open(&mut line, info);
-            return print_event(line);
+            return self.print_event(line);
         }
-        print_words(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
+        self.print_words(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
     }
 
     /// A connection that ended badly.
@@ -98,8 +113,8 @@ impl Log {
         }
         let why = with_causes(why);
         match self.json {
-            true => print_event(json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
-            false => print_words(&format!("{peer} broke off: {}", escape::line(&why))),
+            true => self.print_event(json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
+            false => self.print_words(&format!("{peer} broke off: {}", escape::line(&why))),
         }
     }
 
@@ -110,8 +125,8 @@ impl Log {
         }
         let why = with_causes(why);
         match self.json {
-            true => print_event(json!({ "event": "refused", "peer": peer.to_string(), "why": why })),
-            false => print_words(&format!("{peer} was refused: {}", escape::line(&why))),
+            true => self.print_event(json!({ "event": "refused", "peer": peer.to_string(), "why": why })),
+            false => self.print_words(&format!("{peer} was refused: {}", escape::line(&why))),
         }
     }
 
@@ -119,11 +134,11 @@ impl Log {
     pub(crate) fn stopping(&self, connections: usize, at_most: Duration) {
         let seconds = at_most.as_secs();
         if self.json {
-            return print_json(
+            return self.print_json(
                 &json!({ "event": "stopping", "connections": connections, "at_most_seconds": seconds }),
             );
         }
-        print_line(&format!(
+        self.print(format!(
             "\nWaiting for {connections} {} to finish, at most {seconds} s; a second Ctrl-C ends it at once.",
             if connections == 1 { "connection" } else { "connections" },
         ));
@@ -136,11 +151,14 @@ impl Log {
         if self.json {
             let counters: Value =
                 counters.all().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
-            return print_json(
-                &json!({ "event": "summary", "requests": requests, "echoes": echoes, "counters": counters }),
+            return self.print_json(
+                &json!({
+                    "event": "summary", "requests": requests, "echoes": echoes, "lines_dropped": self.outlet.dropped(),
+                    "counters": counters,
+                }),
             );
         }
-        print_line(&format!(
+        self.print(format!(
             "\n{requests} requests, {echoes} echoes on {} connections.",
             counters.passive_opens
         ));
@@ -153,12 +171,42 @@ impl Log {
             ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
             ("SYNs the replay guard refused", counters.replay_guard_hits + counters.replay_guard_full),
             ("segments retransmitted", counters.retrans_segs),
+            ("lines that standard output did not take in time", self.outlet.dropped()),
         ];
-        let [always @ .., _, _, _, _, _] = &rows;
+        let [always @ .., _, _, _, _, _, _] = &rows;
         for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {
-            print_line(&format!("{count:>8}  {what}"));
+            self.print(format!("{count:>8}  {what}"));
         }
     }
+
+    /// A line about a client, with the time.
+    fn print_event(&self, mut line: Value) {
+        line["at"] = now().into();
+        self.print_json(&line);
+    }
+
+    fn print_words(&self, words: &str) {
+        self.print(format!("{} {words}", now()));
+    }
+
+    fn print_json(&self, line: &Value) {
+        self.print(escape::json(line, false));
+    }
+
+    fn print(&self, line: String) {
+        self.outlet.put(To::Output, line);
+    }
+}
+
+/// How long the last lines may take to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+fn dropped_words(lines: u64) -> String {
+    format!("{} {lines} lines were dropped: standard output was not read in time", now())
+}
+
+fn dropped_object(lines: u64) -> String {
+    json!({ "event": "dropped", "lines": lines, "at": now() }).to_string()
 }
 
 /// What an error says, and what each error behind it adds.
@@ -211,32 +259,15 @@ fn fast_open_words(early: bool, info: Option<&ConnectionInfo>) -> String {
     }
 }
 
-/// What a client did, and when.
-fn print_event(mut line: Value) {
-    line["at"] = now().into();
-    print_json(&line);
-}
-
-fn print_words(words: &str) {
-    print_line(&format!("{} {words}", now()));
-}
-
 /// RFC 3339, in UTC.
 fn now() -> String {
     DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn print_json(line: &Value) {
-    print_line(&escape::json(line, false));
-}
-
-fn print_line(line: &dyn Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Display;
 
     #[test]
     fn an_error_tells_its_causes_once() {

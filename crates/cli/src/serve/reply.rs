@@ -27,7 +27,7 @@ impl Site {
         allow_early_unsafe: bool,
         timeout: Duration,
     ) -> Result<Site, Failure> {
-        let root = root.map(Root::open).transpose()?.map(Arc::new);
+        let root = root.map(|path| Root::open(path, timeout)).transpose()?.map(Arc::new);
         Ok(Site { root, allow_early_unsafe, timeout })
     }
 
@@ -37,7 +37,7 @@ impl Site {
         let mut reply = match (request.method(), &self.root) {
             _ if !names_host(&request) => text(StatusCode::BAD_REQUEST, "A request has one field `Host`.\n"),
             (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
-            (&Method::GET | &Method::HEAD, Some(root)) => root.answer(&request),
+            (&Method::GET | &Method::HEAD, Some(root)) => root.answer(&request.into_parts().0).await,
             (&Method::GET | &Method::HEAD, None) => greeting(early),
             (&Method::POST | &Method::PUT, None) => receipt(request, self.timeout).await,
             (_, Some(_)) => not_allowed("GET, HEAD"),

@@ -1,5 +1,5 @@
 //! `--pcap FILE`: everything that passes the stack's device, in a file.
-use crate::failure::{Failure, warn};
+use crate::failure::Failure;
 use crate::output::OutputFile;
 use firstbyte::device::Device;
 use firstbyte::device::tap::{Capture, InterfaceId, PcapngWriter, SharedWriter};
@@ -38,13 +38,10 @@ impl PcapFile {
         Capture::shared(device, self.interface, self.writer.clone(), Box::new(wall_clock))
     }
 
-    /// Brings what was captured so far to the file; where that fails it is said once.
-    pub(crate) fn flush(&self) {
-        if let Err(error) = self.try_flush()
-            && !self.failed.swap(true, Ordering::Relaxed)
-        {
-            warn(self.not_complete(&error));
-        }
+    /// Brings what was captured so far to the file. The first time that this fails, returns the warning.
+    pub(crate) fn flush(&self) -> Option<String> {
+        let error = self.try_flush().err()?;
+        (!self.failed.swap(true, Ordering::Relaxed)).then(|| self.not_complete(&error))
     }
 
     /// The last of it; an error also where something before it could not be written.

@@ -163,7 +163,10 @@ fn what_cannot_be_done_is_a_failure() {
             &["serve", "--key-file", "/proc/version"],
             "error: /proc/version: a Fast Open key is four hexadecimal words",
         ),
-        (&["serve", "--root", "/nonexistent"], "error: --root /nonexistent: No such file or directory"),
+        (
+            &["serve", "--root", "/nonexistent"],
+            "error: cannot serve --root /nonexistent: No such file or directory",
+        ),
         (&["get", "http://a/", "-o", "/nonexistent/x"], "error: cannot write /nonexistent/x: No such file"),
         (
             &["get", "http://a/", "-d", "@/nonexistent", "--no-fast-open"],

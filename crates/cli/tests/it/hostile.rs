@@ -18,7 +18,7 @@ pub(crate) fn ask(stream: &mut TcpStream, text: &str) {
 }
 
 /// What comes until the server closes, or resets because it did not read all.
-fn rest(stream: &mut TcpStream) -> String {
+pub(crate) fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     while let Ok(len @ 1..) = stream.read(&mut piece) {

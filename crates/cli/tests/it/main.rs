@@ -1,6 +1,7 @@
 //! The built `firstbyte` command, from the outside.
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod arguments;
+mod blocked;
 mod doctor;
 mod ending;
 mod explain;

@@ -1,15 +1,18 @@
 use super::*;
 use http_body_util::BodyExt;
+use hyper::Request;
 
 /// A folder with files, a link out of it, and a secret beside it; it vanishes with the value.
-struct Folder(PathBuf);
+struct Site(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Site {
+    fn new() -> Site {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder =
-            Folder(std::env::temp_dir().join(format!("firstbyte-files-{}-{number}", std::process::id())));
+            Site(std::env::temp_dir().join(format!("firstbyte-files-{}-{number}", std::process::id())));
         std::fs::create_dir_all(folder.0.join("root/sub dir")).unwrap();
         std::fs::create_dir_all(folder.0.join("root/empty")).unwrap();
         std::fs::write(folder.0.join("secret"), "secret").unwrap();
@@ -21,12 +24,16 @@ impl Folder {
         folder
     }
 
-    fn root(&self) -> Root {
-        Root::open(&self.0.join("root")).unwrap()
+    async fn ask(&self, request: Request<()>) -> Response<Body> {
+        self.root().answer(&request.into_parts().0).await
+    }
+
+    fn root(&self) -> Arc<Root> {
+        Arc::new(Root::open(&self.0.join("root"), PATIENCE).unwrap())
     }
 }
 
-impl Drop for Folder {
+impl Drop for Site {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -43,26 +50,26 @@ async fn body(reply: Response<Body>) -> Vec<u8> {
 
 #[tokio::test]
 async fn files_come_with_their_type() {
-    let folder = Folder::new();
+    let folder = Site::new();
     let cases: [(&str, &str, &[u8]); 6] = [
         ("/a.txt", "text/plain; charset=utf-8", b"0123456789"),
         ("/./a%2etxt", "text/plain; charset=utf-8", b"0123456789"),
         ("//a.txt", "text/plain; charset=utf-8", b"0123456789"),
-        ("/in", "text/plain; charset=utf-8", b"0123456789"),
+        ("/in", "application/octet-stream", b"0123456789"),
         ("/sub%20dir/", "text/html; charset=utf-8", b"<p>"),
         ("/large.bin", "application/octet-stream", &[7; 200_000]),
     ];
     for (path, content_type, expected) in cases {
-        let reply = folder.root().answer(&get(path, &[]));
+        let reply = folder.ask(get(path, &[])).await;
         assert_eq!(reply.status(), StatusCode::OK, "{path}");
         assert_eq!(reply.headers()[CONTENT_TYPE], content_type, "{path}");
         assert_eq!(body(reply).await, expected, "{path}");
     }
 }
 
-#[test]
-fn nothing_outside_the_folder_is_served() {
-    let folder = Folder::new();
+#[tokio::test]
+async fn nothing_outside_the_folder_is_served() {
+    let folder = Site::new();
     for path in [
         "/../secret",
         "/%2e%2e/secret",
@@ -78,15 +85,15 @@ fn nothing_outside_the_folder_is_served() {
         "/../root/a.txt",
         "/%zz",
     ] {
-        let reply = folder.root().answer(&get(path, &[]));
+        let reply = folder.ask(get(path, &[])).await;
         assert_eq!(reply.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }
 
-#[test]
-fn a_folder_without_its_slash_is_redirected_with_the_query() {
-    let folder = Folder::new();
-    let reply = folder.root().answer(&get("/sub%20dir?x=1", &[]));
+#[tokio::test]
+async fn a_folder_without_its_slash_is_redirected_with_the_query() {
+    let folder = Site::new();
+    let reply = folder.ask(get("/sub%20dir?x=1", &[])).await;
     assert_eq!(
         (reply.status(), &reply.headers()[LOCATION]),
         (StatusCode::MOVED_PERMANENTLY, &HeaderValue::from_static("/sub%20dir/?x=1"))
@@ -94,9 +101,9 @@ fn a_folder_without_its_slash_is_redirected_with_the_query() {
 }
 
 /// `//name/` as a Location would be the root of a host `name`.
-#[test]
-fn a_redirect_stays_on_this_host() {
-    let folder = Folder::new();
+#[tokio::test]
+async fn a_redirect_stays_on_this_host() {
+    let folder = Site::new();
     std::fs::create_dir(folder.0.join("root/\\name")).unwrap();
     for (path, location) in [
         ("//sub%20dir", "/sub%20dir/"),
@@ -104,7 +111,7 @@ fn a_redirect_stays_on_this_host() {
         ("/\\name", "/%5Cname/"),
         ("//\\name", "/%5Cname/"),
     ] {
-        let reply = folder.root().answer(&get(path, &[]));
+        let reply = folder.ask(get(path, &[])).await;
         assert_eq!(
             (reply.status(), reply.headers()[LOCATION].to_str().unwrap()),
             (StatusCode::MOVED_PERMANENTLY, location),
@@ -113,85 +120,181 @@ fn a_redirect_stays_on_this_host() {
     }
 }
 
-#[test]
-fn what_the_client_has_is_not_sent_again() {
-    let folder = Folder::new();
-    let root = folder.root();
-    let first = root.answer(&get("/a.txt", &[]));
+#[tokio::test]
+async fn what_the_client_has_is_not_sent_again() {
+    let folder = Site::new();
+    let first = folder.ask(get("/a.txt", &[])).await;
     let etag = first.headers()[ETAG].to_str().unwrap().to_owned();
     let date = first.headers()[LAST_MODIFIED].to_str().unwrap().to_owned();
-    let status = |pairs: &[(&str, &str)]| root.answer(&get("/a.txt", pairs)).status();
-    assert_eq!(status(&[("if-none-match", &etag)]), StatusCode::NOT_MODIFIED);
-    assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), StatusCode::NOT_MODIFIED);
-    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-none-match", &etag)]), StatusCode::NOT_MODIFIED);
-    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", &date)]), StatusCode::OK);
-    assert_eq!(status(&[("if-modified-since", &date)]), StatusCode::NOT_MODIFIED);
-    assert_eq!(status(&[("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")]), StatusCode::OK);
-    assert_eq!(status(&[("if-range", &etag), ("range", "bytes=0-1")]), StatusCode::PARTIAL_CONTENT);
-    assert_eq!(status(&[("if-range", "\"x\""), ("range", "bytes=0-1")]), StatusCode::OK);
+    let status = async |pairs: &[(&str, &str)]| folder.ask(get("/a.txt", pairs)).await.status();
+    assert_eq!(status(&[("if-none-match", &etag)]).await, StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]).await, StatusCode::NOT_MODIFIED);
+    assert_eq!(
+        status(&[("if-none-match", "\"x\""), ("if-none-match", &etag)]).await,
+        StatusCode::NOT_MODIFIED
+    );
+    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", &date)]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-modified-since", &date)]).await, StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-range", &etag), ("range", "bytes=0-1")]).await, StatusCode::PARTIAL_CONTENT);
+    assert_eq!(status(&[("if-range", "\"x\""), ("range", "bytes=0-1")]).await, StatusCode::OK);
 }
 
-#[test]
-fn what_the_client_does_not_expect_is_not_sent() {
-    let folder = Folder::new();
-    let root = folder.root();
-    let first = root.answer(&get("/a.txt", &[]));
+#[tokio::test]
+async fn what_the_client_does_not_expect_is_not_sent() {
+    let folder = Site::new();
+    let first = folder.ask(get("/a.txt", &[])).await;
     let etag = first.headers()[ETAG].to_str().unwrap();
     let date = first.headers()[LAST_MODIFIED].to_str().unwrap();
     let old = "Thu, 01 Jan 1970 00:00:00 GMT";
-    let status = |pairs: &[(&str, &str)]| root.answer(&get("/a.txt", pairs)).status();
-    assert_eq!(status(&[("if-match", "\"x\""), ("if-match", etag)]), StatusCode::OK);
-    assert_eq!(status(&[("if-match", "*")]), StatusCode::OK);
-    assert_eq!(status(&[("if-match", "\"x\"")]), StatusCode::PRECONDITION_FAILED);
-    assert_eq!(status(&[("if-match", &format!("W/{etag}"))]), StatusCode::PRECONDITION_FAILED);
-    assert_eq!(status(&[("if-match", etag), ("if-unmodified-since", old)]), StatusCode::OK);
-    assert_eq!(status(&[("if-unmodified-since", date)]), StatusCode::OK);
-    assert_eq!(status(&[("if-unmodified-since", "never")]), StatusCode::OK);
-    assert_eq!(status(&[("if-unmodified-since", old)]), StatusCode::PRECONDITION_FAILED);
-    assert_eq!(status(&[("if-match", "\"x\""), ("if-none-match", etag)]), StatusCode::PRECONDITION_FAILED);
+    let status = async |pairs: &[(&str, &str)]| folder.ask(get("/a.txt", pairs)).await.status();
+    assert_eq!(status(&[("if-match", "\"x\""), ("if-match", etag)]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-match", "*")]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-match", "\"x\"")]).await, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(&[("if-match", &format!("W/{etag}"))]).await, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(&[("if-match", etag), ("if-unmodified-since", old)]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", date)]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", "never")]).await, StatusCode::OK);
+    assert_eq!(status(&[("if-unmodified-since", old)]).await, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(
+        status(&[("if-match", "\"x\""), ("if-none-match", etag)]).await,
+        StatusCode::PRECONDITION_FAILED
+    );
 }
 
-#[test]
-fn a_range_is_for_get_alone() {
-    let folder = Folder::new();
+#[tokio::test]
+async fn a_range_is_for_get_alone() {
+    let folder = Site::new();
     let mut request = get("/a.txt", &[("range", "bytes=0-1")]);
     *request.method_mut() = Method::HEAD;
-    assert_eq!(folder.root().answer(&request).status(), StatusCode::OK);
+    assert_eq!(folder.ask(request).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn a_range_is_that_part() {
-    let folder = Folder::new();
-    let reply = folder.root().answer(&get("/a.txt", &[("range", "bytes=2-4")]));
+    let folder = Site::new();
+    let reply = folder.ask(get("/a.txt", &[("range", "bytes=2-4")])).await;
     assert_eq!(reply.status(), StatusCode::PARTIAL_CONTENT);
     assert_eq!(reply.headers()[CONTENT_RANGE], "bytes 2-4/10");
     assert_eq!(body(reply).await, b"234");
 }
 
 #[test]
-fn ranges_are_cut_to_the_file() {
-    let cases = [
-        ("bytes=0-", Choice::Part(0..10)),
-        ("bytes=9-99", Choice::Part(9..10)),
-        ("bytes=-3", Choice::Part(7..10)),
-        ("bytes=-99", Choice::Part(0..10)),
-        ("bytes=10-", Choice::Unsatisfiable),
-        ("bytes=-0", Choice::Unsatisfiable),
-        ("bytes=4-2", Choice::Whole),
-        ("bytes=0-1,3-4", Choice::Whole),
-        ("bytes=0-18446744073709551615", Choice::Part(0..10)),
-        ("lines=1-2", Choice::Whole),
-        ("bytes=+1-+2", Choice::Whole),
-        ("bytes=-+2", Choice::Whole),
-    ];
-    for (range, expected) in cases {
-        assert_eq!(part_of(10, range), expected, "{range}");
+fn a_root_that_is_no_folder_is_refused() {
+    let folder = Site::new();
+    assert!(Root::open(&folder.0.join("secret"), PATIENCE).is_err());
+    assert!(Root::open(&folder.0.join("none"), PATIENCE).is_err());
+}
+
+#[tokio::test]
+async fn links_in_a_circle_and_links_to_nothing_are_not_found() {
+    let folder = Site::new();
+    for (name, target) in [("circle", "circle"), ("a", "b"), ("b", "a"), ("nothing", "none")] {
+        std::os::unix::fs::symlink(target, folder.0.join("root").join(name)).unwrap();
+    }
+    for path in ["/circle", "/a", "/circle/x", "/nothing"] {
+        assert_eq!(folder.ask(get(path, &[])).await.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }
 
-#[test]
-fn a_root_that_is_no_folder_is_refused() {
-    let folder = Folder::new();
-    assert!(Root::open(&folder.0.join("secret")).is_err());
-    assert!(Root::open(&folder.0.join("none")).is_err());
+/// A FIFO without a writer would be waited for until there is one.
+#[tokio::test]
+async fn only_regular_files_are_served() {
+    let folder = Site::new();
+    let root = folder.0.join("root");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    for path in ["/fifo", "/socket"] {
+        assert_eq!(folder.ask(get(path, &[])).await.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+/// What somebody else does with the folder meanwhile: a file is a FIFO, or a link to the secret, from one moment to the next.
+#[tokio::test]
+async fn a_file_that_is_swapped_leads_nowhere_else() {
+    use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+    let folder = Site::new();
+    let path = |name: &str| folder.0.join("root").join(name);
+    std::os::unix::fs::symlink("../secret", path("link")).unwrap();
+    mknodat(CWD, path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let root = folder.root();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_over = &is_over;
+    let mut served = 0;
+    std::thread::scope(|scope| {
+        for other in [path("link"), path("fifo")] {
+            let file = path("a.txt");
+            scope.spawn(move || {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat_with(CWD, &other, CWD, &file, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        // Not within the runtime of the test.
+        let asked = scope.spawn(move || {
+            runtime.block_on(async {
+                for _ in 0..20_000 {
+                    let reply = root.answer(&get("/a.txt", &[]).into_parts().0).await;
+                    match reply.status() {
+                        StatusCode::OK => {
+                            assert_eq!(body(reply).await, b"0123456789");
+                            served += 1;
+                        }
+                        status => assert_eq!(status, StatusCode::NOT_FOUND),
+                    }
+                }
+            });
+            served
+        });
+        served = asked.join().unwrap();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(served > 100, "{served}");
+}
+
+/// `GET name` is no form of a target; the answer names the right one.
+#[tokio::test]
+async fn a_target_without_its_slash_is_moved_there() {
+    let folder = Site::new();
+    for (target, location) in [("a.txt", "/a.txt"), ("empty", "/empty/"), ("http://x//empty", "/empty/")] {
+        let reply = folder.ask(get(target, &[])).await;
+        assert_eq!(
+            (reply.status(), reply.headers()[LOCATION].to_str().unwrap()),
+            (StatusCode::MOVED_PERMANENTLY, location),
+            "{target}"
+        );
+    }
+    assert_eq!(folder.ask(get("none", &[])).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn several_ranges_come_as_parts_of_one_reply() {
+    let folder = Site::new();
+    for (path, len, content_type) in
+        [("/a.txt", 10, "text/plain; charset=utf-8"), ("/large.bin", 200_000, "application/octet-stream")]
+    {
+        let last = format!("{}-{}", len - 5, len - 4);
+        let reply = folder.ask(get(path, &[("range", &format!("bytes=0-1,{last}"))])).await;
+        assert_eq!(reply.status(), StatusCode::PARTIAL_CONTENT);
+        let kind = reply.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap().to_owned();
+        assert!(!reply.headers().contains_key(CONTENT_RANGE));
+        let body = body(reply).await;
+        let parts = match path {
+            "/a.txt" => ["01", "56"],
+            _ => ["\u{7}\u{7}"; 2],
+        };
+        let expected = format!(
+            "--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: bytes 0-1/{len}\r\n\r\n{}\r\n\
+             --{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: bytes {last}/{len}\r\n\r\n{}\r\n\
+             --{boundary}--\r\n",
+            parts[0], parts[1]
+        );
+        assert_eq!(String::from_utf8(body).unwrap(), expected);
+    }
+    let reply = folder.ask(get("/large.bin", &[("range", "bytes=0-99999,100000-")])).await;
+    let announced = hyper::body::Body::size_hint(reply.body()).exact().unwrap();
+    assert_eq!(body(reply).await.len() as u64, announced, "parts that a helper thread reads");
 }
