@@ -108,8 +108,8 @@ pub(super) struct ChangeArgs {
     /// 'cake bandwidth 20mbit'.
     #[arg(long, value_name = "WORDS", value_parser = discipline, conflicts_with = "host")]
     pub(super) qdisc: Option<String>,
-    /// Play it at the time of the clock, between two network namespaces, with this TCP at the ends of its path: `kernel`, `firstbyte`, or
-    /// the client's and the server's, `kernel,firstbyte`. The figures stand beside those of virtual time. Needs root.
+    /// Play it at the time of the clock, with the kernel's TCP at both ends of its path: `kernel`. Or at one end, with ours at the other: the
+    /// client's and the server's, `kernel,firstbyte` or `firstbyte,kernel`. The figures stand beside those of virtual time. Needs root.
     #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "pcap_server", "csv", "html", "svg", "trace"])]
     pub(super) host: Option<Hosts>,
 }
@@ -125,10 +125,17 @@ impl core::str::FromStr for Hosts {
         let whose = |word: &str| match word {
             "kernel" => Ok(Whose::Kernel),
             "firstbyte" => Ok(Whose::Firstbyte),
-            _ => Err("write kernel or firstbyte, or client and server: kernel,firstbyte".to_owned()),
+            _ => Err(format!("`{word}` is not a TCP; write kernel, kernel,firstbyte or firstbyte,kernel")),
         };
         let (client, server) = text.split_once(',').unwrap_or((text, text));
-        Ok(Hosts([whose(client)?, whose(server)?]))
+        match [whose(client)?, whose(server)?] {
+            [Whose::Firstbyte, Whose::Firstbyte] => Err(
+                "with our stack at both ends nothing is measured that virtual time does not show exactly; \
+                 leave out --host, or have the kernel at one end: kernel,firstbyte"
+                    .to_owned(),
+            ),
+            whose => Ok(Hosts(whose)),
+        }
     }
 }
 
@@ -523,6 +530,24 @@ pub(super) mod tests {
             let parsed = parse(&format!("{} --rtt 20ms --seed 7", entry.name)).unwrap();
             assert!(!matches!(parsed.scenario, None | Some(Scenario::Unknown(_))), "{}", entry.name);
             assert!(!about(entry.name).is_empty());
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_at_one_end_at_least_of_what_is_measured() {
+        for (words, whose) in [
+            ("kernel", Ok([Whose::Kernel; 2])),
+            ("kernel,firstbyte", Ok([Whose::Kernel, Whose::Firstbyte])),
+            ("firstbyte,kernel", Ok([Whose::Firstbyte, Whose::Kernel])),
+            ("firstbyte", Err("virtual time")),
+            ("firstbyte,firstbyte", Err("virtual time")),
+            ("kernel,bsd", Err("`bsd` is not a TCP")),
+        ] {
+            match (words.parse::<Hosts>(), whose) {
+                (Ok(Hosts(read)), Ok(whose)) => assert_eq!(read, whose),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{words}: {error}"),
+                (read, _) => panic!("{words}: {read:?}"),
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! `firstbyte lab … --host`: an experiment at the time of a clock, with the kernel's TCP, ours, or one of each at the ends of its path.
+//! `firstbyte lab … --host`: an experiment at the time of a clock, with the kernel's TCP at one or both ends of its path.
 
 mod kernel;
 

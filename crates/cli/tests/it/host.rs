@@ -137,5 +137,9 @@ fn what_a_clock_cannot_play_is_told() {
     assert!(stderr(&output).contains("router: only in virtual time"), "{output:?}");
     let output = run(&["lab", "round-trips", "--host", "linux"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("write kernel or firstbyte"), "{output:?}");
+    assert!(stderr(&output).contains("`linux` is not a TCP; write kernel"), "{output:?}");
+    // Nothing that runs at the clock would be measured.
+    let output = run(&["lab", "round-trips", "--host", "firstbyte"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("virtual time"), "{output:?}");
 }
