@@ -14,6 +14,7 @@
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
+//! - `unused`: what a file says that would change nothing;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `sweep`: the same played with other values and seeds, `swept` what came of it;
@@ -41,6 +42,7 @@ mod swept;
 mod talk;
 mod topology;
 pub(crate) mod units;
+mod unused;
 
 pub use crate::report::Finding;
 pub use nearest::{nearest_setting, nearest_word};
@@ -256,6 +258,12 @@ impl Experiment {
             return Err(format!("run `{name}`: {wrong}")).within("name").within(at).within("run");
         }
         self.check_runs(|run| Variant::of(&self.file, run).check())?;
+        let all: Vec<Variant<'_>> = self.runs.iter().map(|run| Variant::of(&self.file, run)).collect();
+        self.check_runs(|run| unused::check_routes(&Variant::of(&self.file, run)))?;
+        // Of a sweep, where a value may be one of many, only the file itself.
+        if self.text.is_some() {
+            self.check_runs(|run| unused::check_keys(&Variant::of(&self.file, run), &all))?;
+        }
         for (at, expect) in self.file.expect.iter().enumerate() {
             let is_there = self.file.expect[..at].iter().any(|other| other.what == expect.what);
             let check = if is_there {

@@ -15,7 +15,7 @@ use qdisc::{Limit, LinkConfig, Loss, Probability};
 use toml::{Table, Value};
 
 /// Behind the NAT, one after the other.
-const PUBLIC: [IpAddr; 2] =
+pub(super) const PUBLIC: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2))];
 const RTT: Duration = Duration::from_millis(40);
 /// Largest packet that passes a black hole.

@@ -25,8 +25,10 @@ use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 const CLIENTS_MAX: u64 = 100_000;
 /// Who sends probes.
 pub(super) const PROBE: &str = "probe";
-/// Of SYNs from nobody (RFC 5737).
+/// First source of spoofed SYNs (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
+/// All sources of spoofed SYNs.
+pub(super) const NOBODIES: core::ops::Range<u32> = NOBODY.to_bits()..NOBODY.to_bits() + 100;
 /// Bytes of a probe with its headers.
 const PROBE_LEN: usize = 200;
 /// Most ports a server listens at.
@@ -362,7 +364,9 @@ impl<'a> Variant<'a> {
 
 fn set_one(network: &mut Network, host: HostId, name: &str, value: &str) -> Result<(), String> {
     // A host with a table of routes has filters of its own before its stack.
-    if network.ways_mut(host).is_some_and(|ways| ways.set(name, value)) {
+    if let Some(ways) = network.ways_mut(host)
+        && ways.set(name, value).map_err(|error| format!("`{name}`: {error}"))?
+    {
         return Ok(());
     }
     network.with_stack(host, |stack, now| set(stack, now, name, value))
@@ -465,7 +469,7 @@ fn a_probe(way: Direction) -> bytes::Bytes {
 
 /// The n-th SYN from an address that nobody answers at.
 fn spoofed(number: u32) -> bytes::Bytes {
-    let source = IpAddr::V4(Ipv4Addr::from_bits(NOBODY.to_bits() + number % 100));
+    let source = IpAddr::V4(Ipv4Addr::from_bits(NOBODIES.start + number % NOBODIES.len() as u32));
     let mut tcp = TcpHeader::new(10_000 + (number % 50_000) as u16, SERVER.port());
     tcp.seq = SeqNum(number.wrapping_mul(0x9e37_79b9));
     tcp.flags = Flags::SYN;

@@ -11,6 +11,7 @@ use proto::fast_open::Network as Prefix;
 use proto::{Instant, RouteMetrics, Stack, parse_route};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use wire::Addr;
 
 /// One line or several, each in the place of what there is for its prefix.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +73,18 @@ impl FromStr for Routes {
 }
 
 impl Routes {
+    /// The first line that is for none of these addresses: its number, and its prefix.
+    pub(super) fn beside(&self, peers: &[IpAddr]) -> Option<(usize, String)> {
+        let holds = |prefix: &Prefix, address: &IpAddr| {
+            let address = Addr::from(*address);
+            address.is_v4() == prefix.prefix().is_v4() && Prefix::new(address, prefix.prefix_len()) == *prefix
+        };
+        let is_beside = |line: &Line| !peers.iter().any(|address| holds(&line.prefix, address));
+        let n = self.0.iter().position(is_beside)?;
+        let Line { prefix, .. } = self.0[n];
+        Some((n, format!("{}/{}", prefix.prefix().to_ip(), prefix.prefix_len())))
+    }
+
     /// Gives a host its routes: next hops to its table, if it has one, the rest to its stack.
     pub(super) fn apply(
         &self,

@@ -115,10 +115,16 @@ impl Table {
         self.routes.entry(len).or_default().insert(network_of(network, len), hop);
     }
 
-    fn device_of(&self, via: Option<Ipv4Addr>, named: Option<usize>) -> Result<usize, NextHopError> {
-        if let Some(device) = named.filter(|device| !self.links.contains_key(device)) {
-            return Err(NextHopError::NoDevice { device, devices: self.links.keys().copied().collect() });
+    /// Checks that there is a device of this number.
+    pub(super) fn check_device(&self, device: usize) -> Result<(), NextHopError> {
+        match self.links.contains_key(&device) {
+            true => Ok(()),
+            false => Err(NextHopError::NoDevice { device, devices: self.links.keys().copied().collect() }),
         }
+    }
+
+    fn device_of(&self, via: Option<Ipv4Addr>, named: Option<usize>) -> Result<usize, NextHopError> {
+        named.map_or(Ok(()), |device| self.check_device(device))?;
         let Some(via) = via else { return named.ok_or(NextHopError::Nowhere) };
         let mut on_link = self.links.iter().filter(|(_, link)| link.holds(via)).map(|(device, _)| *device);
         match (on_link.next(), named) {

@@ -42,24 +42,28 @@ impl Ways {
         self.table.reject(network);
     }
 
-    /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. False: it is neither, or no value of it.
-    pub fn set(&mut self, name: &str, value: &str) -> bool {
+    /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. Returns false for another setting, and for a value that it cannot have.
+    ///
+    /// # Errors
+    /// The host has no device of this name.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<bool, NextHopError> {
         let Some((device, setting)) =
             name.strip_prefix("net.ipv4.conf.").and_then(|name| name.rsplit_once('.'))
         else {
-            return false;
+            return Ok(false);
         };
-        let is_device = device == "all"
-            || device.strip_prefix("eth").is_some_and(|number| number.parse::<usize>().is_ok());
+        let number = device.strip_prefix("eth").and_then(|number| number.parse::<usize>().ok());
+        let is_device = device == "all" || number.is_some();
         let (Some(value), true) = (value.parse::<u8>().ok().filter(|value| *value <= 2), is_device) else {
-            return false;
+            return Ok(false);
         };
+        number.map_or(Ok(()), |number| self.table.check_device(number))?;
         match setting {
             "rp_filter" => self.settings.entry(device.to_owned()).or_default().0 = value,
             "log_martians" => self.settings.entry(device.to_owned()).or_default().1 = value > 0,
-            _ => return false,
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     }
 
     /// Packets that the filter has dropped (`IPReversePathFilter`).
@@ -127,7 +131,8 @@ mod tests {
             ways.replace_route((Ipv4Addr::UNSPECIFIED, 0), next, None).unwrap();
         }
         assert!(
-            ways.set("net.ipv4.conf.all.rp_filter", all) && ways.set("net.ipv4.conf.eth0.rp_filter", own)
+            ways.set("net.ipv4.conf.all.rp_filter", all) == Ok(true)
+                && ways.set("net.ipv4.conf.eth0.rp_filter", own) == Ok(true)
         );
         let syn = from_client(Flags::SYN, 0, 0, 0).emit();
         assert!(ways.admits(&from_client(Flags::ACK, 1, 1, 0).emit(), 0), "of no connection's packets");
@@ -147,14 +152,17 @@ mod tests {
     #[test]
     fn what_is_no_filter_is_not_taken() {
         let mut ways = Ways::default();
+        ways.add_link(1, Ipv4Addr::new(198, 18, 0, 254), 24);
         for (name, value) in [
-            ("net.ipv4.conf.eth0.rp_filter", "3"),
+            ("net.ipv4.conf.eth1.rp_filter", "3"),
             ("net.ipv4.conf.wlan0.rp_filter", "1"),
-            ("net.ipv4.conf.eth0.forwarding", "1"),
+            ("net.ipv4.conf.eth1.forwarding", "1"),
             ("net.ipv4.tcp_sack", "1"),
         ] {
-            assert!(!ways.set(name, value), "{name}");
+            assert_eq!(ways.set(name, value), Ok(false), "{name}");
         }
-        assert!(ways.set("net.ipv4.conf.eth1.log_martians", "1"));
+        assert_eq!(ways.set("net.ipv4.conf.eth1.log_martians", "1"), Ok(true));
+        let error = ways.set("net.ipv4.conf.eth0.log_martians", "1");
+        assert_eq!(error, Err(NextHopError::NoDevice { device: 0, devices: vec![1] }));
     }
 }
