@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
 /// Most hosts that do the client's steps.
-const CLIENTS_MAX: u64 = 100_000;
+pub(super) const CLIENTS_MAX: u32 = 100_000;
 /// Who sends probes.
 pub(super) const PROBE: &str = "probe";
 /// First source of spoofed SYNs (RFC 5737).
@@ -391,7 +391,7 @@ fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<()
 /// Of each there is at least one, and no more than there is room for.
 fn check_counts(end: &EndPart) -> Result<(), Mistake> {
     let counts = [
-        ("clients", end.clients.map(u64::from), CLIENTS_MAX),
+        ("clients", end.clients.map(u64::from), CLIENTS_MAX.into()),
         ("connections", end.connections.map(|count| count as u64), u64::MAX),
         ("at_once", end.at_once.map(|count| count as u64), u64::MAX),
         ("ports", end.ports.map(u64::from), PORTS_MAX),

@@ -4,7 +4,7 @@ use super::event::Act;
 use super::file::BoxName;
 use super::mistake::{Mistake, Within};
 use super::path::PUBLIC;
-use super::play::{NOBODIES, Variant};
+use super::play::{CLIENTS_MAX, NOBODIES, Variant};
 use super::routes::Routes;
 use super::topology::{SERVER, address_of_client};
 use core::net::IpAddr;
@@ -119,7 +119,9 @@ fn peers(variant: &Variant<'_>, of_client: bool) -> Vec<IpAddr> {
     let mut peers: Vec<IpAddr> = match variant.path.middlebox {
         Some(BoxName::AlternatingNat) => PUBLIC.to_vec(),
         _ => {
-            (0..variant.ends[0].clients.unwrap_or(1)).map(|number| address_of_client(number).into()).collect()
+            // A number that is out of range is refused elsewhere.
+            let count = variant.ends[0].clients.unwrap_or(1).clamp(1, CLIENTS_MAX);
+            (0..count).map(|number| address_of_client(number).into()).collect()
         }
     };
     if variant.events.iter().any(|event| matches!(event.act, Act::SpoofSyns { .. })) {
