@@ -59,6 +59,11 @@ fn answer(request: &Request, net: &Net, begun: Instant) -> Result<String, String
             let settings = net.inspect(settings);
             Ok(settings.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect())
         }
+        // Its value must not be shown in an error.
+        Request::Set { name, value } if key::is_setting(name) => {
+            net.set_fast_open_key(key::parse(value).map_err(|why| format!("{name}: {why}"))?);
+            Ok(String::new())
+        }
         Request::Set { name, value } => match net.set(name, value) {
             Ok(warning) => Ok(warning.map_or(String::new(), |warning| warning + "\n")),
             Err(SettingError::Unknown) => {

@@ -3,15 +3,18 @@
 //! - `fleet/check.rs`: visits all, and says where Fast Open works and whose key is another;
 //! - `fleet/plan.rs`: a fleet's keys in a store: made, shown, a host taken out;
 //! - `fleet/rotate.rs`: an operator's rotation; `fleet/agent.rs`: a host's part in it, `fleet/keys.rs`: the keys that are in use there;
-//! - `fleet/store.rs`: etcd, over HTTP.
+//! - `fleet/instance.rs`: tells machines with the same name apart;
+//! - `fleet/store.rs`: etcd, over HTTP; `fleet/tls.rs`: TLS to it.
 //!
 //! What may be done when is decided by the crate `fleet`.
 mod agent;
 mod check;
+mod instance;
 mod keys;
 mod plan;
 mod rotate;
 mod store;
+mod tls;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};

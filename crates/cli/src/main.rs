@@ -16,7 +16,7 @@
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`output`] (files that are replaced whole), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
 mod bdp;
@@ -38,6 +38,7 @@ mod pcap;
 mod recorder;
 mod route;
 mod script;
+mod secret;
 mod serve;
 mod signals;
 mod ss;

@@ -2,6 +2,7 @@
 //!
 //! - [`write_whole`] and [`write_with`] write a finished document;
 //! - [`write_secret`] writes one that only its owner can read;
+//! - [`check_writable`] asks first;
 //! - [`OutputFile`] is a file that grows while the command runs.
 //!
 //! Everything is first written to a temporary file in the same folder, then renamed. A command
@@ -123,6 +124,11 @@ pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OutputFile::with_mode(path, SECRET_MODE)
         .and_then(|file| finish(file, |out| out.write_all(text.as_bytes())));
     written.map_err(|error| Failure::file("write", path, &error))
+}
+
+/// Checks that `path` could be written now, without changing what is there.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    OutputFile::create(path).map(drop).map_err(|error| Failure::file("write", path, &error))
 }
 
 fn finish(

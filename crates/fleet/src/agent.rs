@@ -10,7 +10,10 @@ use proto::fast_open::KeyRing;
 pub enum Action {
     /// See that these keys are in use; then [`Agent::holds`].
     Hold(KeyRing),
-    /// Enter this host in the store, unless it is there; then [`Agent::joined`].
+    /// See that keys can be saved and used here: who cannot must not take part, as every rotation
+    /// would wait for it. Then [`Agent::checked`].
+    Check,
+    /// Claim this host's name for this agent, and enter the host in the store, unless it is there; then [`Agent::joined`].
     Join,
     /// Read the plan, and what the store has of this host; then [`Agent::fetched`].
     Fetch,
@@ -33,6 +36,8 @@ pub struct Agent {
     newer: Option<Plan>,
     /// Its keys are in use, as far as this process knows.
     is_held: bool,
+    /// Keys can be saved and used here.
+    is_able: bool,
     joined: bool,
     /// The store was read since the last rest.
     is_fresh: bool,
@@ -65,6 +70,7 @@ impl Agent {
             plan: saved,
             newer: None,
             is_held: false,
+            is_able: false,
             joined: false,
             is_fresh: false,
             confirmed: 0,
@@ -90,6 +96,7 @@ impl Agent {
             (Turn::Report, Some(_)) if self.confirmed != version => Action::Confirm(version),
             (Turn::Report, Some(_)) => Action::Report(version),
             (Turn::Rest, _) => Action::Rest,
+            _ if !self.is_able => Action::Check,
             _ if !self.joined => Action::Join,
             _ => Action::Fetch,
         }
@@ -101,12 +108,18 @@ impl Agent {
         self.turn = if self.is_fresh { Turn::Report } else { Turn::Store };
     }
 
-    /// The store has this host's entry.
+    /// Keys can be saved and used here.
+    pub fn checked(&mut self) {
+        self.is_able = true;
+    }
+
+    /// The store has this host's entry, and this agent's claim.
     pub fn joined(&mut self) {
         self.joined = true;
     }
 
-    /// The store has this plan, and of this host that it has applied `applied`; `None` where it was told to forget it.
+    /// The store has this plan, and of this host that it has applied `applied`; `None` where it was
+    /// told to forget it, or where the claim of this agent has ended.
     ///
     /// # Errors
     /// [`Behind`]: the keys that are in use stay, and nothing is confirmed.
@@ -175,6 +188,12 @@ mod tests {
     #[test]
     fn a_host_takes_part_then_reads_saves_uses_and_confirms() {
         let mut agent = Agent::new(None);
+        assert_eq!(agent.action(), Action::Check);
+        agent.failed();
+        assert_eq!(agent.action(), Action::Rest);
+        agent.wake();
+        assert_eq!(agent.action(), Action::Check, "who cannot use keys does not take part");
+        agent.checked();
         assert_eq!(agent.action(), Action::Join);
         agent.joined();
         assert_eq!(agent.action(), Action::Fetch);
@@ -205,6 +224,7 @@ mod tests {
         agent.wake();
         assert_eq!(agent.action(), Action::Hold(plan(3).keys().clone()));
         agent.holds();
+        agent.checked();
         assert_eq!(agent.action(), Action::Join);
         agent.failed();
         agent.wake();
@@ -226,6 +246,7 @@ mod tests {
     fn a_host_that_was_forgotten_takes_part_anew_before_it_reads_the_plan() {
         let mut agent = Agent::new(Some(plan(1)));
         agent.holds();
+        agent.checked();
         agent.joined();
         agent.fetched(plan(2), None).unwrap();
         assert_eq!(agent.action(), Action::Join);

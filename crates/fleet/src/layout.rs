@@ -4,6 +4,7 @@
 //!  /firstbyte/fleets/NAME/plan            the keys, the step, the version
 //!                        /lock            who rotates; ends with a lease
 //!                        /hosts/HOST      {"applied":3}; stays until an operator forgets the host
+//!                        /claims/HOST     which agent speaks for the host; ends with a lease
 //!                        /reports/HOST    what it told lately; ends with a lease
 //! ```
 use crate::etcd::{Call, Change, Entry, Guard, range, transaction};
@@ -25,6 +26,8 @@ pub struct Stored {
     pub fleet: Option<Fleet>,
     /// Who rotates.
     pub lock: Option<Lock>,
+    /// Which agent speaks for each host, by the host's name.
+    pub claims: BTreeMap<String, Claim>,
     /// The revision at which the plan was written.
     pub plan_changed: i64,
 }
@@ -35,6 +38,16 @@ pub struct Lock {
     /// Who, in words.
     pub holder: String,
     /// With this lease it ends.
+    pub lease: i64,
+    created: i64,
+}
+
+/// The right of one agent to speak for a host, while its lease lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Identifies the machine, and the stack on it, whose keys the agent sets.
+    pub instance: String,
+    /// The lease that ends the claim.
     pub lease: i64,
     created: i64,
 }
@@ -77,10 +90,14 @@ impl Layout {
 
     /// What [`Layout::read`] found.
     ///
+    /// An entry of one host that cannot be read concerns that host alone: the rotation waits for
+    /// it, and the agents of others go on.
+    ///
     /// # Errors
-    /// A sentence that shows no key: something else lies there.
+    /// A sentence that shows no key: there is something else in the place of the plan.
     pub fn stored(&self, entries: &[Entry]) -> Result<Stored, String> {
         let (mut plan, mut lock, mut plan_changed) = (None, None, 0);
+        let mut claims: BTreeMap<String, Claim> = BTreeMap::new();
         let mut members: BTreeMap<String, Member> = BTreeMap::new();
         let mut reports: BTreeMap<String, Report> = BTreeMap::new();
         for Entry { key, value, created, changed, lease } in entries {
@@ -94,13 +111,20 @@ impl Layout {
                     lock = Some(Lock { holder: value.clone(), lease: *lease, created: *created });
                 }
                 ("hosts", host) => {
-                    let Host { applied } =
-                        serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
-                    members.insert(host.to_owned(), Member { applied, report: None });
+                    let read = serde_json::from_str::<Host>(value);
+                    let (applied, is_unreadable) =
+                        read.map_or((0, true), |Host { applied }| (applied, false));
+                    members.insert(host.to_owned(), Member { applied, is_unreadable, ..Member::default() });
+                }
+                ("claims", host) => {
+                    let claim = Claim { instance: value.clone(), lease: *lease, created: *created };
+                    claims.insert(host.to_owned(), claim);
                 }
                 ("reports", host) => {
-                    let report = serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
-                    reports.insert(host.to_owned(), report);
+                    // Until it reports anew, nothing is known of it.
+                    if let Ok(report) = serde_json::from_str(value) {
+                        reports.insert(host.to_owned(), report);
+                    }
                 }
                 // A later release's.
                 _ => {}
@@ -108,8 +132,9 @@ impl Layout {
         }
         for (host, member) in &mut members {
             member.report = reports.remove(host);
+            member.is_live = claims.contains_key(host);
         }
-        Ok(Stored { fleet: plan.map(|plan| Fleet { plan, members }), lock, plan_changed })
+        Ok(Stored { fleet: plan.map(|plan| Fleet { plan, members }), lock, claims, plan_changed })
     }
 
     /// The first plan, where there is none.
@@ -143,6 +168,18 @@ impl Layout {
         transaction(&[Guard::Absent(self.host(host))], &[Change::Put(self.host(host), applied(0), 0)])
     }
 
+    /// Makes the agent of `instance` the one that speaks for `host`, while `lease` lives. `before`
+    /// is the claim that was read, which the new one replaces.
+    #[must_use]
+    pub fn claim(&self, host: &str, instance: &str, lease: i64, before: Option<&Claim>) -> Call {
+        let key = self.at(&format!("claims/{host}"));
+        let guard = match before {
+            Some(claim) => Guard::Created(key.clone(), claim.created),
+            None => Guard::Absent(key.clone()),
+        };
+        transaction(&[guard], &[Change::Put(key, instance.to_owned(), lease)])
+    }
+
     /// A host has applied this version, if it still takes part.
     #[must_use]
     pub fn confirm(&self, host: &str, version: u64) -> Call {
@@ -161,7 +198,11 @@ impl Layout {
     pub fn forget(&self, host: &str) -> Call {
         transaction(
             &[Guard::Present(self.host(host))],
-            &[Change::Delete(self.host(host)), Change::Delete(self.at(&format!("reports/{host}")))],
+            &[
+                Change::Delete(self.host(host)),
+                Change::Delete(self.at(&format!("claims/{host}"))),
+                Change::Delete(self.at(&format!("reports/{host}"))),
+            ],
         )
     }
 
@@ -197,6 +238,7 @@ mod tests {
             entry("lock", "root@here", 4),
             entry("hosts/a", &applied(1), 5),
             entry("hosts/b", &applied(0), 6),
+            entry("claims/a", "a machine", 7),
             entry("reports/a", r#"{"version":1,"quiet_seconds":2.5,"backup_uses":3}"#, 7),
             entry("reports/gone", r#"{"version":1,"quiet_seconds":2.5,"backup_uses":3}"#, 7),
         ];
@@ -204,17 +246,47 @@ mod tests {
         let fleet = stored.fleet.clone().unwrap();
         assert_eq!((&fleet.plan, stored.plan_changed), (&plan, 12));
         let report = Report { version: 1, quiet_seconds: 2.5, backup_uses: 3 };
-        assert_eq!(fleet.members["a"], Member { applied: 1, report: Some(report) });
+        assert_eq!(
+            fleet.members["a"],
+            Member { applied: 1, report: Some(report), is_live: true, is_unreadable: false }
+        );
         assert_eq!(fleet.members["b"], Member::default());
         assert_eq!(fleet.members.len(), 2);
         assert_eq!(stored.lock.as_ref().map(|lock| lock.holder.as_str()), Some("root@here"));
         let guards = layout.advance(&stored, &plan).body["compare"].to_string();
         assert!(guards.contains(r#""mod_revision":"12""#) && guards.contains(r#""create_revision":"4""#));
         assert_eq!(layout.stored(&[]).unwrap().fleet, None);
-        for (key, value) in [("plan", "07070707"), ("hosts/a", "x"), ("reports/a", "{}")] {
-            let why = layout.stored(&[entry(key, value, 1)]).unwrap_err();
-            assert!(why.contains(key) && !why.contains("0707"), "{why}");
+        let why = layout.stored(&[entry("plan", "07070707", 1)]).unwrap_err();
+        assert!(why.contains("plan") && !why.contains("0707"), "{why}");
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_concerns_its_host_alone() {
+        let layout = Layout::new("web");
+        let plan = Plan::first(KeyRing::new(Key::from_bytes([7; 16])));
+        let entries = [
+            entry("plan", &plan.text(), 12),
+            entry("hosts/a", &applied(1), 5),
+            entry("hosts/b", "x", 6),
+            entry("hosts/c", r#"{"applied":-1}"#, 6),
+            entry("reports/a", "{}", 7),
+        ];
+        let fleet = layout.stored(&entries).unwrap().fleet.unwrap();
+        assert_eq!(fleet.members["a"], Member { applied: 1, ..Member::default() });
+        for host in ["b", "c"] {
+            assert_eq!(fleet.members[host], Member { is_unreadable: true, ..Member::default() });
         }
+    }
+
+    #[test]
+    fn a_claim_replaces_only_the_one_that_was_read() {
+        let layout = Layout::new("web");
+        let first = layout.claim("a", "one", 9, None).body["compare"].to_string();
+        assert!(first.contains(r#""create_revision":"0""#), "{first}");
+        let stored = layout.stored(&[entry("claims/a", "one", 7)]).unwrap();
+        assert_eq!(stored.claims["a"].instance, "one");
+        let again = layout.claim("a", "one", 9, stored.claims.get("a")).body["compare"].to_string();
+        assert!(again.contains(r#""create_revision":"4""#), "{again}");
     }
 
     #[test]

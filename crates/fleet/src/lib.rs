@@ -33,7 +33,7 @@
 //! use std::time::Duration;
 //!
 //! let plan = Plan::first(KeyRing::new(Key::from_bytes([1; 16])));
-//! let members = [("web1".to_owned(), Member { applied: 1, report: None })].into();
+//! let members = [("web1".to_owned(), Member { applied: 1, ..Member::default() })].into();
 //! let mut fleet = Fleet { plan, members };
 //! let mut rotation = Rotation::new(Duration::from_secs(3600));
 //! let Move::Advance(announced) = rotation.next(&fleet, || Key::from_bytes([2; 16])) else { panic!() };

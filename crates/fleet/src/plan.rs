@@ -107,6 +107,9 @@ impl Plan {
             format!("this is no plan of keys (line {}, column {})", error.line(), error.column())
         })?;
         let keys: KeyRing = keys.parse().map_err(|error| format!("a plan of keys: {error}"))?;
+        if keys.has_zero_key() {
+            return Err("a plan of keys with a key of zeros, whose cookies everybody can make".to_owned());
+        }
         if keys.backup().is_some() != (step != Step::Settled) {
             return Err(format!("a plan of keys that is {step} with the wrong number of keys"));
         }
@@ -158,6 +161,8 @@ mod tests {
             r#"{"version":1,"step":"settled","keys":"0a0a0a0a"}"#,
             r#"{"version":1,"step":"announced","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
             r#"{"version":0,"step":"settled","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
+            r#"{"version":1,"step":"settled","keys":"0-0-0-0"}"#,
+            r#"{"version":2,"step":"announced","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a,0-0-0-0"}"#,
             r#"{"version":1,"step":"0a0a0a0a","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
         ] {
             let why = Plan::read(wrong).unwrap_err();

@@ -22,6 +22,10 @@ pub struct Member {
     pub applied: u64,
     /// What it told lately; `None` while nothing is heard of it.
     pub report: Option<Report>,
+    /// An agent speaks for it at this moment.
+    pub is_live: bool,
+    /// Its entry in the store is not one of ours; its agent writes it anew.
+    pub is_unreadable: bool,
 }
 
 /// What a host tells again and again.
@@ -63,8 +67,12 @@ pub enum Why {
     Applies(u64),
     /// It has a later plan than the store, which was put back to an older state.
     Ahead(u64),
-    /// Nothing is heard of it, so that nobody knows whether the former key is used there.
+    /// No agent runs there, so that nobody knows whether the former key is used there.
     Away,
+    /// Its agent runs, and has not yet reported whether the former key is used there.
+    Unreported,
+    /// Its entry in the store cannot be read.
+    Unreadable,
     /// A cookie of the former key came there so many seconds ago, or it is known for so long only that none came.
     Used(f64),
 }
@@ -75,7 +83,11 @@ impl fmt::Display for Why {
             Why::Applies(0) => f.write_str("has no keys yet"),
             Why::Applies(version) => write!(f, "still has version {version}"),
             Why::Ahead(version) => write!(f, "has version {version}, which the store has forgotten"),
-            Why::Away => f.write_str("is away"),
+            Why::Away => f.write_str("is away: its agent does not run"),
+            Why::Unreported => f.write_str("runs, and has not reported yet"),
+            Why::Unreadable => f.write_str(
+                "has an entry in the store that cannot be read: start its agent, or take it out with `firstbyte fleet forget`",
+            ),
             Why::Used(seconds) => write!(f, "has seen no cookie of the former key for {seconds:.0} s"),
         }
     }
@@ -121,6 +133,7 @@ impl Rotation {
 
     fn why(&self, plan: &Plan, member: &Member) -> Option<Why> {
         match member.applied {
+            _ if member.is_unreadable => return Some(Why::Unreadable),
             applied if applied < plan.version() => return Some(Why::Applies(applied)),
             applied if applied > plan.version() => return Some(Why::Ahead(applied)),
             _ => {}
@@ -134,6 +147,7 @@ impl Rotation {
                 let is_quiet = report.quiet_seconds >= self.quiet.as_secs_f64();
                 (!is_quiet).then_some(Why::Used(report.quiet_seconds))
             }
+            _ if member.is_live || member.report.is_some() => Some(Why::Unreported),
             _ => Some(Why::Away),
         }
     }
@@ -153,7 +167,8 @@ mod tests {
     }
 
     fn reported(applied: u64, quiet_seconds: f64) -> Member {
-        Member { applied, report: Some(Report { version: applied, quiet_seconds, backup_uses: 0 }) }
+        let report = Report { version: applied, quiet_seconds, backup_uses: 0 };
+        Member { applied, report: Some(report), ..Member::default() }
     }
 
     fn next(fleet: &Fleet) -> Move {
@@ -162,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_step_waits_for_every_host() {
-        let late = Member { applied: 1, report: None };
-        let ready = Member { applied: 2, report: None };
+        let late = Member { applied: 1, ..Member::default() };
+        let ready = Member { applied: 2, ..Member::default() };
         assert!(matches!(next(&fleet(2, &[("a", ready)])), Move::Advance(plan) if plan.version() == 3));
         let Move::Wait(waiting) = next(&fleet(2, &[("a", ready), ("b", late)])) else { panic!() };
         assert_eq!(waiting, [Waiting { host: "b".to_owned(), why: Why::Applies(1) }]);
@@ -177,8 +192,10 @@ mod tests {
         for (member, why) in [
             (reported(3, 60.0), None),
             (reported(3, 59.0), Some(Why::Used(59.0))),
-            (Member { applied: 3, report: None }, Some(Why::Away)),
-            (Member { report: reported(2, 99.0).report, ..reported(3, 0.0) }, Some(Why::Away)),
+            (Member { applied: 3, ..Member::default() }, Some(Why::Away)),
+            (Member { applied: 3, is_live: true, ..Member::default() }, Some(Why::Unreported)),
+            (Member { report: reported(2, 99.0).report, ..reported(3, 0.0) }, Some(Why::Unreported)),
+            (Member { is_unreadable: true, ..reported(3, 99.0) }, Some(Why::Unreadable)),
         ] {
             match (next(&fleet(3, &[("a", reported(3, 61.0)), ("b", member)])), why) {
                 (Move::Advance(plan), None) => assert_eq!(plan.keys().backup(), None),

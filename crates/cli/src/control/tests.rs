@@ -116,6 +116,25 @@ async fn a_summary_counts_states_and_memory() {
 }
 
 #[tokio::test]
+async fn keys_are_set_and_what_is_none_is_refused_and_not_shown() {
+    let (server, _client) = pair();
+    let set = |keys: &str| {
+        let request = Request::Set { name: "net.ipv4.tcp_fastopen_key".to_owned(), value: keys.to_owned() };
+        answer(&request, &server, Instant::ZERO)
+    };
+    assert_eq!(set("1-2-3-4"), Ok(String::new()));
+    for wrong in ["0-0-0-0", "1-2-3-4,0-0-0-0"] {
+        let why = set(wrong).unwrap_err();
+        assert!(why.starts_with("net.ipv4.tcp_fastopen_key: the key is all zeros"), "{why}");
+    }
+    assert!(!set("5ec2e7").unwrap_err().contains("5ec2e7"));
+    assert_eq!(
+        server.inspect(|stack| stack.fast_open_key().to_string()),
+        "00000001-00000002-00000003-00000004"
+    );
+}
+
+#[tokio::test]
 async fn routes_are_set_shown_and_taken_back() {
     let (server, _client) = pair();
     let do_it = |line: &str| Request::read(line).and_then(|request| answer(&request, &server, Instant::ZERO));

@@ -1,19 +1,22 @@
 //! `firstbyte fleet agent`: a host's part in its fleet.
-use super::keys::{hold, uses};
+use super::instance::instance;
+use super::keys::{self, hold, uses};
 use super::plan::{fleet_name, runtime, shown};
 use super::store::{Store, StoreArgs, Trouble};
 use crate::failure::{Failure, warn};
-use crate::output::write_secret;
+use crate::output::{check_writable, write_secret};
+use crate::secret;
 use crate::terminal::print;
 use crate::values;
 use crate::whom::WhomArgs;
 use clap::Args;
 use fleet::agent::Behind;
-use fleet::{Action, Agent, Layout, Plan, Quiet, Report};
+use fleet::layout::Claim;
+use fleet::{Action, Agent, Layout, Plan, Quiet, Report, etcd};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -51,6 +54,12 @@ pub(crate) struct AgentArgs {
 
 const FOLDER: &str = "/var/lib/firstbyte";
 
+/// The time that a store may need to end a lease that has expired, at most.
+const FREED_AFTER: Duration = Duration::from_secs(3);
+
+/// More than a plan of two keys takes.
+const STATE_MAX: u64 = 4096;
+
 /// Runs the verb until a signal comes.
 pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let host = match &args.host {
@@ -64,6 +73,8 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         agent: Agent::new(saved(&state)?),
         layout: Layout::new(&args.fleet),
         store: args.store.open()?,
+        instance: instance(&args.whom)?,
+        is_taken: false,
         host,
         state,
         args,
@@ -76,11 +87,13 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     runtime()?.block_on(async {
         let failed = |error| Failure::failed(format!("cannot wait for signals: {error}"));
         let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
-        tokio::select! {
+        let ended = tokio::select! {
             ended = part.take_part() => ended,
             _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
             _ = terminated.recv() => Ok(ExitCode::SUCCESS),
-        }
+        };
+        part.leave().await;
+        ended
     })
 }
 
@@ -90,6 +103,10 @@ struct Part<'a> {
     layout: Layout,
     store: Store,
     host: String,
+    /// Identifies this machine, and the stack on it.
+    instance: String,
+    /// The last claim failed: another machine has the name.
+    is_taken: bool,
     state: PathBuf,
     quiet: Quiet,
     begun: Instant,
@@ -105,7 +122,7 @@ impl Part<'_> {
         loop {
             let action = self.agent.action();
             if action == Action::Rest {
-                if self.args.once {
+                if self.args.once && !self.may_be_freed() {
                     return Ok(ExitCode::from(u8::from(!self.trouble.is_empty())));
                 }
                 tokio::time::sleep(self.args.interval).await;
@@ -134,14 +151,23 @@ impl Part<'_> {
                 self.agent.holds();
                 self.tell()?;
             }
+            Action::Check => {
+                self.make_folder()?;
+                check_writable(&self.state)?;
+                keys::check(&self.args.whom)?;
+                self.agent.checked();
+            }
             Action::Join => {
+                self.claim().await?;
                 // Whether it was entered already makes no difference.
                 self.store.transact(&self.layout.join(&self.host)).await?;
                 self.agent.joined();
             }
             Action::Fetch => {
-                let (fleet, _) = self.store.fleet(&self.layout, &self.args.fleet).await?;
-                let applied = fleet.members.get(&self.host).map(|member| member.applied);
+                let (fleet, stored) = self.store.fleet(&self.layout, &self.args.fleet).await?;
+                let is_claimed = stored.claims.get(&self.host).is_some_and(|claim| self.is_ours(claim));
+                let member = fleet.members.get(&self.host).filter(|_| is_claimed);
+                let applied = member.map(|member| member.applied);
                 self.agent.fetched(fleet.plan, applied).map_err(|behind| self.behind(behind))?;
             }
             Action::Save(plan) => {
@@ -165,15 +191,64 @@ impl Part<'_> {
     }
 
     async fn report(&mut self, report: &Report) -> Result<(), Trouble> {
-        // Three turns that fail make a host that is away.
-        let seconds = (self.args.interval * 3).as_secs().max(5);
-        let lease = self.store.lease(self.lease.take(), seconds).await?;
+        let lease = self.alive().await?;
         self.store.transact(&self.layout.report(&self.host, report, lease)).await?;
-        self.lease = Some(lease);
         Ok(())
     }
 
-    fn save(&self, plan: &Plan) -> Result<(), Failure> {
+    /// The lease of this agent, kept alive.
+    async fn alive(&mut self) -> Result<i64, Trouble> {
+        let seconds = lease_of(self.args.interval).as_secs();
+        let lease = self.store.lease(self.lease.take(), seconds).await?;
+        self.lease = Some(lease);
+        Ok(lease)
+    }
+
+    /// Makes this agent the one that speaks for the host, unless that of another machine does.
+    async fn claim(&mut self) -> Result<(), Failure> {
+        let lease = self.alive().await?;
+        let (_, stored) = self.store.fleet(&self.layout, &self.args.fleet).await?;
+        let claim = stored.claims.get(&self.host);
+        self.is_taken = claim.is_some_and(|claim| claim.instance != self.instance);
+        if self.is_taken {
+            return Err(Failure::failed(format!(
+                "another machine has the name {0} in fleet {1}, and its agent runs; give one of the two a name of its own with --host",
+                self.host, self.args.fleet
+            )));
+        }
+        match claim {
+            Some(claim) if self.is_ours(claim) => Ok(()),
+            before => {
+                let call = self.layout.claim(&self.host, &self.instance, lease, before);
+                match self.store.transact(&call).await? {
+                    true => Ok(()),
+                    false => Err(Failure::failed(format!(
+                        "another agent has claimed the name {} at the same moment",
+                        self.host
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn is_ours(&self, claim: &Claim) -> bool {
+        claim.instance == self.instance && Some(claim.lease) == self.lease
+    }
+
+    /// With --once, a claim of this host from before it started anew may end in a moment.
+    fn may_be_freed(&self) -> bool {
+        self.is_taken && self.begun.elapsed() < lease_of(self.args.interval) + FREED_AFTER
+    }
+
+    /// Ends the claim and the report at once instead of with the lease.
+    async fn leave(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            // Without the store both end a little later.
+            let _ = self.store.call(&etcd::revoke(lease)).await;
+        }
+    }
+
+    fn make_folder(&self) -> Result<(), Failure> {
         if let Some(folder) = self.state.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -181,6 +256,11 @@ impl Part<'_> {
                 .create(folder)
                 .map_err(|error| Failure::file("make", folder, &error))?;
         }
+        Ok(())
+    }
+
+    fn save(&self, plan: &Plan) -> Result<(), Failure> {
+        self.make_folder()?;
         write_secret(&self.state, &(plan.text() + "\n"))
     }
 
@@ -211,13 +291,18 @@ impl Part<'_> {
     }
 }
 
+/// The lifetime of a lease without a sign of life: three turns that fail make a host that is away.
+fn lease_of(interval: Duration) -> Duration {
+    Duration::from_secs((interval * 3).as_secs().max(5))
+}
+
 /// What an earlier run has saved.
-fn saved(state: &std::path::Path) -> Result<Option<Plan>, Failure> {
-    match fs::read_to_string(state) {
-        Ok(text) => Plan::read(&text)
-            .map(Some)
-            .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display()))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::file("read", state, &error)),
+fn saved(state: &Path) -> Result<Option<Plan>, Failure> {
+    if fs::symlink_metadata(state).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Ok(None);
     }
+    let text = secret::read(state, STATE_MAX, "the keys")?;
+    Plan::read(&text)
+        .map(Some)
+        .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display())))
 }

@@ -7,7 +7,7 @@ use crate::whom::WhomArgs;
 use control::Request;
 use doctor::{Sample, sources};
 use firstbyte::KeyRing;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -34,10 +34,22 @@ pub(super) fn hold(whom: &WhomArgs, keys: &KeyRing) -> Result<(), Failure> {
         // One write: the kernel takes both keys at once.
         fs::write(FILE, format!("{keys}\n"))
     })?
-    .map_err(|error| match error.kind() {
+    .map_err(|error| not_written(&error))
+}
+
+/// Checks that keys could be put in use here, without changing any.
+pub(super) fn check(whom: &WhomArgs) -> Result<(), Failure> {
+    if whom.stack().is_none() {
+        whom.read(|| OpenOptions::new().write(true).open(FILE))?.map_err(|error| not_written(&error))?;
+    }
+    uses(whom).map(drop)
+}
+
+fn not_written(error: &std::io::Error) -> Failure {
+    match error.kind() {
         ErrorKind::PermissionDenied => Failure::failed(format!("cannot write {SETTING}: only root may")),
         _ => Failure::failed(format!("cannot write {SETTING}: {error}")),
-    })
+    }
 }
 
 /// How often the backup key was used.

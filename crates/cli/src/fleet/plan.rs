@@ -1,5 +1,6 @@
 //! A fleet's keys in a store: made, shown, a host taken out.
 use super::store::StoreArgs;
+use crate::escape::line;
 use crate::failure::Failure;
 use crate::key::{fingerprint, random};
 use crate::serve::key::read;
@@ -132,8 +133,11 @@ fn text(name: &str, fleet: &Fleet, stored: &Stored) -> String {
                 "the backup key was used {} times, not for {:.0} s",
                 report.backup_uses, report.quiet_seconds
             ),
-            None => "away".to_owned(),
+            None if member.is_unreadable => "its entry in the store cannot be read".to_owned(),
+            None if member.is_live => "runs, and has not reported yet".to_owned(),
+            None => "away: its agent does not run".to_owned(),
         };
+        let host = line(host);
         text += &format!("{host:width$}  version {}  {report}\n", member.applied);
     }
     text
@@ -143,7 +147,12 @@ fn json(fleet: &Fleet, stored: &Stored) -> String {
     let Fleet { plan, members } = fleet;
     let hosts: Vec<_> = members
         .iter()
-        .map(|(host, member)| json!({ "host": host, "version": member.applied, "report": member.report }))
+        .map(|(host, member)| {
+            json!({
+                "host": host, "version": member.applied, "report": member.report,
+                "running": member.is_live, "readable": !member.is_unreadable,
+            })
+        })
         .collect();
     let object = json!({
         "version": plan.version(),

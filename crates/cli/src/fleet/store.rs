@@ -1,5 +1,7 @@
 //! etcd over HTTP: its JSON gateway, with TLS where the endpoint says https.
+use super::tls::Tls;
 use crate::failure::Failure;
+use crate::secret;
 use clap::Args;
 use fleet::etcd::{self, Call};
 use fleet::layout::Stored;
@@ -10,17 +12,13 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Where the keys of a fleet are kept.
 #[derive(Args, Debug)]
@@ -41,7 +39,7 @@ pub(crate) struct StoreArgs {
     /// The store's user.
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
-    /// A file with that user's password.
+    /// A file with that user's password, read anew at each login.
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
     /// Let cookie keys cross the network readable, to an endpoint that is http and another host's.
@@ -61,6 +59,9 @@ struct Endpoint {
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than the hosts of the largest fleet take.
 const ANSWER_MAX: usize = 16 << 20;
+/// Far more than any password has.
+const PASSWORD_MAX: u64 = 4096;
+const PASSWORD: &str = "the password";
 /// etcd's own.
 const PORT: u16 = 2379;
 /// An invalid token, in the answer of gRPC (codes.Unauthenticated).
@@ -89,8 +90,9 @@ pub(super) struct Store {
     endpoints: Vec<Endpoint>,
     /// The one that answered last.
     at: usize,
-    tls: Option<TlsConnector>,
-    login: Option<(String, String)>,
+    tls: Option<Tls>,
+    /// The user, and the file with the password.
+    login: Option<(String, PathBuf)>,
     token: Option<String>,
 }
 
@@ -107,7 +109,11 @@ impl StoreArgs {
         }
         let any_tls = self.endpoints.iter().any(|endpoint| endpoint.is_tls);
         let login = match (&self.user, &self.password_file) {
-            (Some(user), Some(file)) => Some((user.clone(), password(file)?)),
+            (Some(user), Some(file)) => {
+                // Each login reads it anew; a file that cannot be used is an error at once.
+                secret::read(file, PASSWORD_MAX, PASSWORD)?;
+                Some((user.clone(), file.clone()))
+            }
             _ => None,
         };
         Ok(Store {
@@ -119,25 +125,11 @@ impl StoreArgs {
         })
     }
 
-    fn tls(&self) -> Result<TlsConnector, Failure> {
+    fn tls(&self) -> Result<Tls, Failure> {
         let Some(cacert) = &self.cacert else {
             return Err(Failure::usage("https needs --cacert FILE, the certificates that sign the store's"));
         };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(cacert)? {
-            roots.add(certificate).map_err(|error| unusable(cacert, &error))?;
-        }
-        let config = ClientConfig::builder().with_root_certificates(roots);
-        let config = match (&self.cert, &self.cert_key) {
-            (Some(cert), Some(key)) => {
-                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
-                config
-                    .with_client_auth_cert(certificates(cert)?, secret)
-                    .map_err(|error| unusable(cert, &error))?
-            }
-            _ => config.with_no_client_auth(),
-        };
-        Ok(TlsConnector::from(Arc::new(config)))
+        Tls::new(cacert, self.cert.as_deref().zip(self.cert_key.as_deref()))
     }
 }
 
@@ -191,8 +183,9 @@ impl Store {
     }
 
     async fn log_in(&mut self) -> Result<(), Trouble> {
-        let Some((user, password)) = &self.login else { return Ok(()) };
-        let call = etcd::authenticate(user, password);
+        let Some((user, file)) = &self.login else { return Ok(()) };
+        let password = password(file).map_err(|failure| Trouble::Refused(failure.message().to_owned()))?;
+        let call = etcd::authenticate(user, &password);
         self.token = None;
         let answer = refused(self.anywhere(&call).await?)?;
         self.token = Some(etcd::token(&answer).map_err(Trouble::Refused)?);
@@ -210,7 +203,7 @@ impl Store {
                     self.at = at;
                     return Ok(answer);
                 }
-                Ok(Err(error)) => error.to_string(),
+                Ok(Err(error)) => self.tls.as_ref().map_or_else(|| error.to_string(), |tls| tls.why(&error)),
                 Err(_) => format!("no answer within {} s", CALL_TIMEOUT.as_secs()),
             };
             first.get_or_insert(format!("{}, port {}: {why}", endpoint.host, endpoint.port));
@@ -223,6 +216,7 @@ impl Store {
         match (&self.tls, endpoint.is_tls) {
             (Some(tls), true) => {
                 let name = ServerName::try_from(endpoint.host.clone()).map_err(io::Error::other)?;
+                let tls = TlsConnector::from(tls.config.clone());
                 self.exchange(tls.connect(name, stream).await?, endpoint, call).await
             }
             _ => self.exchange(stream, endpoint, call).await,
@@ -297,21 +291,8 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
     Ok(Endpoint { is_tls, host, port })
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(Failure::failed(format!("{} has no certificate (PEM)", path.display()))),
-        Err(error) => Err(unusable(path, &error)),
-    }
-}
-
-fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format!("cannot use {}: {error}", path.display()))
-}
-
 fn password(path: &Path) -> Result<String, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = secret::read_again(path, PASSWORD_MAX, PASSWORD)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 

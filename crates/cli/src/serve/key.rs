@@ -1,9 +1,9 @@
 //! The cookie key, from a file or standard input: what stands on a command line everybody on the machine can read.
-use crate::failure::{Failure, warn};
+use crate::failure::Failure;
+use crate::secret;
 use firstbyte::KeyRing;
-use std::fs::File;
+use firstbyte::fast_open::KeyError;
 use std::io::{Read, stdin};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Two keys, a comma and a line's end have 72 bytes.
@@ -11,16 +11,8 @@ const LEN_MAX: u64 = 256;
 
 /// Reads a key and, where there is one, its backup.
 pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
-    let failure = |error: std::io::Error| Failure::file("read", path, &error);
-    let mut text = String::new();
-    let file = File::open(path).map_err(failure)?;
-    let mode = file.metadata().map_err(failure)?.permissions().mode();
-    file.take(LEN_MAX).read_to_string(&mut text).map_err(failure)?;
-    let key = parse(&path.display().to_string(), &text)?;
-    if mode & 0o077 != 0 {
-        warn(format!("others can read the key in {0}: chmod 600 {0}", path.display()));
-    }
-    Ok(key)
+    let text = secret::read(path, LEN_MAX, "the key")?;
+    parse(&text).map_err(|why| Failure::failed(format!("{}: {why}", path.display())))
 }
 
 /// As [`read`], from standard input where the file is called `-`.
@@ -31,17 +23,18 @@ pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
     let mut text = String::new();
     let taken = stdin().take(LEN_MAX).read_to_string(&mut text);
     taken.map_err(|error| Failure::failed(format!("cannot read the key from standard input: {error}")))?;
-    parse("standard input", &text)
+    parse(&text).map_err(|why| Failure::failed(format!("standard input: {why}")))
 }
 
-/// A key of zeros is what Linux shows as long as none is set: everybody can make cookies with it.
-fn parse(place: &str, text: &str) -> Result<KeyRing, Failure> {
-    let ring: KeyRing = text.trim().parse().map_err(|error| Failure::failed(format!("{place}: {error}")))?;
-    if ring.to_bytes().chunks(16).any(|key| key.iter().all(|byte| *byte == 0)) {
-        return Err(Failure::failed(format!(
-            "{place}: the key is all zeros, which Linux shows as long as none is set, and with which everybody can make cookies; \
-             make one with `firstbyte key new FILE`"
-        )));
+/// Reads keys as Linux writes them. The error does not show them.
+pub(crate) fn parse(text: &str) -> Result<KeyRing, String> {
+    let ring: KeyRing = text.trim().parse().map_err(|error: KeyError| error.to_string())?;
+    if ring.has_zero_key() {
+        return Err(
+            "the key is all zeros, which Linux shows as long as none is set, and with which everybody can make \
+             cookies; make one with `firstbyte key new FILE`"
+                .to_owned(),
+        );
     }
     Ok(ring)
 }

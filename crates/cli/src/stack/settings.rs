@@ -1,6 +1,7 @@
 //! `--settings FILE`: settings as sysctl.conf(5) has them, a name, `=` and a value a line; `#` and `;` begin remarks.
-use crate::failure::{Failure, warn};
-use crate::serve::key::SETTING;
+use crate::failure::Failure;
+use crate::secret::warn_if_shared;
+use crate::serve::key::{self, SETTING};
 use firstbyte::KeyRing;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -46,8 +47,8 @@ pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
     }
     let text = fs::read_to_string(path).map_err(failure)?;
     let settings = parse(&text, &path.display().to_string()).map_err(Failure::failed)?;
-    if settings.key.is_some() && metadata.permissions().mode() & 0o077 != 0 {
-        warn(format!("others can read the key in {0}: chmod 600 {0}", path.display()));
+    if settings.key.is_some() {
+        warn_if_shared(path, metadata.permissions().mode(), "the key");
     }
     Ok(settings)
 }
@@ -65,7 +66,7 @@ fn parse(text: &str, file: &str) -> Result<Settings, String> {
         match name.as_str() {
             // Its value must not stand in an error.
             SETTING => {
-                settings.key = Some(value.trim().parse().map_err(|error| format!("{place}: {error}"))?);
+                settings.key = Some(key::parse(value).map_err(|error| format!("{place}: {error}"))?);
             }
             _ => settings.given.push(Given { name, value: value.trim().to_owned(), place: Some(place) }),
         }

@@ -1,8 +1,10 @@
 //! `firstbyte fleet` with etcd: three kernels behind a balancer, whose keys are rotated while clients come and things are killed.
 //!
 //! - `fleet/site.rs`: the servers, each in a namespace, and the balancer; `fleet/client.rs`: who visits them;
+//! - `fleet/members.rs`: hosts that cannot take part, share a name, or have entries that cannot be read;
 //! - `fleet/store.rs`: etcd; `fleet/secured.rs`: with TLS, certificates and passwords, and our own server as the host.
 mod client;
+mod members;
 mod secured;
 mod site;
 mod store;

@@ -195,6 +195,7 @@ impl World {
                 host.disk = Some(plan);
                 agent.saved();
             }
+            Action::Check => agent.checked(),
             Action::Rest => return agent.wake(),
             _ if !is_reached => agent.failed(),
             Action::Join => {
@@ -242,7 +243,8 @@ impl World {
         let operator = &mut self.operators[at];
         let Some((fleet, changed, lock)) = operator.seen.take() else {
             let member = |(host, applied): (&usize, &u64)| {
-                (host.to_string(), Member { applied: *applied, report: store.reports.get(host).copied() })
+                let report = store.reports.get(host).copied();
+                (host.to_string(), Member { applied: *applied, report, ..Member::default() })
             };
             let members = store.applied.iter().map(member).collect();
             operator.seen = Some((Fleet { plan: store.plan.clone(), members }, store.changed, store.lock));

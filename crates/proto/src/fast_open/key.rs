@@ -171,6 +171,12 @@ impl KeyRing {
         self.backup
     }
 
+    /// Returns whether one of the keys is all zeros. Linux shows such a key while none is set, and
+    /// everybody can make the cookies of it.
+    pub fn has_zero_key(&self) -> bool {
+        [Some(self.primary), self.backup].into_iter().flatten().any(|key| key.0 == [0; KEY_LEN])
+    }
+
     /// `new` becomes the primary, the old primary the backup; the old backup is forgotten.
     pub fn rotate(&mut self, new: Key) {
         self.backup = Some(core::mem::replace(&mut self.primary, new));

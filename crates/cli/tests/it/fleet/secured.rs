@@ -1,6 +1,9 @@
 //! A store that asks for TLS, the client's certificate and a password; and `firstbyte serve` as the host whose keys are rotated.
 use super::store::Etcd;
 use crate::{Server, firstbyte, run, skipped_without, stderr, stdout};
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -23,7 +26,9 @@ impl Folder {
     }
 
     fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).unwrap();
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         self.path(name)
     }
 
@@ -170,6 +175,13 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         assert!(!stderr(&wrong).contains("another word"));
         let nobody = on_fleet("create", &[], &[&store[..6], &["--store".to_owned(), url.clone()]].concat());
         assert!(stderr(&nobody).contains("permission denied"), "{}", stderr(&nobody));
+        let no_certificate = [&store[..2], &["--store".to_owned(), url.clone()]].concat();
+        let nobody = on_fleet("create", &[], &no_certificate);
+        assert!(
+            stderr(&nobody).contains("the store asks for a client's certificate, and none was given; give --cert FILE and --cert-key FILE"),
+            "{}",
+            stderr(&nobody)
+        );
         let created = on_fleet("create", &["--key-file", &keys], &store);
         assert_eq!(created.status.code(), Some(0), "{}", stderr(&created));
 
@@ -180,7 +192,7 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
             let mut command = firstbyte();
             command.args(["fleet", "agent", "web", "--host", "here", "--interval", "100ms"]);
             command.args(["--control", &control, "--state", &state]).args(&store).args(more);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.stdout(Stdio::null()).stderr(Stdio::piped());
             command.spawn().unwrap()
         };
         assert!(agent(&["--once"]).wait().unwrap().success());
@@ -196,7 +208,13 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         cookie_of("Its cookie was made with the primary key.");
 
-        let _agent = Agent(agent(&[]));
+        // The password is read anew at each login; the file is as it was when the rotation begins.
+        std::fs::write(folder.path(PASSWORD), "another word\n").unwrap();
+        let mut agent = Agent(agent(&[]));
+        let mut complaint = String::new();
+        BufReader::new(agent.0.stderr.take().unwrap()).read_line(&mut complaint).unwrap();
+        assert!(complaint.contains("invalid user ID or password"), "{complaint}");
+        std::fs::write(folder.path(PASSWORD), PASSWORD).unwrap();
         etcd.kill();
         etcd.restart();
         in_time("a rotation after the store began anew", || on_fleet("rotate", &["--quiet", "0"], &store));

@@ -1,0 +1,24 @@
+//! Tells the machines and stacks apart whose agents could have one host name.
+use crate::failure::Failure;
+use crate::whom::WhomArgs;
+use std::fs;
+use std::path::Path;
+
+/// Identifies this boot of the kernel; two machines never share it, also where one is a copy of the
+/// other's disk (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The network namespace of the calling thread.
+const NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+/// Identifies the stack whose keys an agent sets: the same after the agent has started anew, and
+/// another on another machine, in another network namespace, or for another `firstbyte serve`.
+pub(super) fn instance(whom: &WhomArgs) -> Result<String, Failure> {
+    let failure = |error: std::io::Error| Failure::file("read", Path::new(BOOT_ID), &error);
+    let boot = fs::read_to_string(BOOT_ID).map_err(failure)?;
+    let stack = match whom.stack() {
+        Some(control) => control.option(),
+        None => whom.read(|| fs::read_link(NAMESPACE))?.map_err(failure)?.display().to_string(),
+    };
+    Ok(format!("{} {stack}", boot.trim()))
+}
