@@ -15,8 +15,10 @@ mod loss;
 mod nics;
 mod own;
 mod paths;
+mod readers;
 mod receive;
 mod settings;
+mod silence;
 mod states;
 mod syn_queue;
 mod transmit;
@@ -28,7 +30,7 @@ pub(crate) use settings::merge;
 
 use crate::finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 use crate::limit::Limit;
-use crate::sample::{Sample, Source};
+use crate::sample::{Owner, Sample, Socket, Source};
 use crate::window::Window;
 
 /// A rule.
@@ -149,6 +151,8 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
         loss::RULES,
         nics::RULES,
         paths::RULES,
+        readers::RULES,
+        silence::RULES,
         receive::RULES,
         states::RULES,
         syn_queue::RULES,
@@ -176,6 +180,12 @@ fn setting(window: &Window<'_>, name: &str, severity: Severity, bad: impl FnOnce
 fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
     let grown = window.grown(name);
     found(grown > 0, severity, vec![window.counted(name)], format!("{name} +{grown} > 0"))
+}
+
+/// The process that holds a socket, as evidence, where this user may see it.
+fn holder(window: &Window<'_>, socket: &Socket) -> Option<Evidence> {
+    let Owner { pid, name } = window.now.owners.get(&socket.inode)?;
+    Some(window.shown("held by", format!("{name}, process {pid}")))
 }
 
 /// A part in percent, 0 of nothing.

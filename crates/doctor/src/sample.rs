@@ -54,7 +54,7 @@ pub struct Sample {
     pub configured: Vec<Configured>,
     /// Bonded devices.
     pub bonds: Vec<Bond>,
-    /// Processes that hold sockets in CLOSE-WAIT, by the socket's inode.
+    /// Processes that hold sockets of which rules name the process, by the socket's inode.
     pub owners: BTreeMap<u32, Owner>,
     /// What could not be read.
     pub unread: Vec<Unread>,

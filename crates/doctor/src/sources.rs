@@ -22,7 +22,7 @@ mod sysfs;
 
 pub use processes::{Holder, holders};
 
-use crate::sample::{Device, PathMetrics, Route, Sample, Source, Unread, state};
+use crate::sample::{Device, PathMetrics, Route, Sample, Socket, Source, Unread, state};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -85,9 +85,9 @@ pub fn here() -> Sample {
     if let Some(sockets) = noted(&mut sample, Source::Sockets, "inet_diag", sockets::read()) {
         sample.sockets = sockets;
     }
-    let leaked =
-        sample.in_state(state::CLOSE_WAIT).map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
-    sample.owners = processes::read(root, &leaked);
+    let inodes = sample.sockets.iter().filter(|socket| is_suspect(socket)).map(|socket| socket.inode);
+    let inodes = inodes.filter(|inode| *inode != 0).collect();
+    sample.owners = processes::read(root, &inodes);
     if let Some(devices) = noted(&mut sample, Source::Devices, "rtnetlink: devices", devices::read()) {
         sample.devices = devices;
     }
@@ -96,6 +96,15 @@ pub fn here() -> Sample {
         sample.paths = paths;
     }
     sample
+}
+
+/// May a rule want to name its process? Of what its peer has closed, of a full receive queue, and of a listener whose queue fills.
+fn is_suspect(socket: &Socket) -> bool {
+    match socket.state {
+        state::CLOSE_WAIT => true,
+        state::LISTEN => socket.recv_queue > socket.send_queue / 2,
+        _ => socket.is_half_full(),
+    }
 }
 
 fn files(root: &Path, sample: &mut Sample) {

@@ -1,5 +1,6 @@
 //! ACC: listening sockets, their accept queues and SYN queues.
-use super::{Change, Found, Kernels, Rule, counter, found, setting};
+use super::flood::flood;
+use super::{Change, Found, Kernels, Rule, counter, found, holder, setting};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
@@ -81,17 +82,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-09",
         symptom: "SYN cookies off",
-        condition: "tcp_syncookies = 0 and a listener that others reach",
+        condition: "tcp_syncookies = 0 and a listener that others reach, and no SYN flood",
         why: "A trivial SYN flood blocks the port.",
         advice: "Switch them on.",
         settings: &[(COOKIES, Change::To("1"))],
-        needs: &[Sockets, Settings],
+        needs: LISTENERS,
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
         limits: &[],
-        judge: |window| match window.listeners().any(|listener| !listener.is_loopback()) {
-            true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
-            false => Vec::new(),
+        judge: |window| {
+            // The finding of a flood switches them on.
+            let reached = window.listeners().any(|listener| !listener.is_loopback());
+            match reached && flood(window).is_none() {
+                true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
+                false => Vec::new(),
+            }
         },
     },
     Rule {
@@ -214,7 +219,7 @@ fn each_listener(window: &Window<'_>, severity: Severity, holds: impl Fn(&Socket
 
 fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Found {
     let (waiting, backlog, drops) = (listener.recv_queue, listener.send_queue, listener.drops());
-    Found {
+    let mut found = Found {
         severity,
         scope: Scope::Port(listener.local_port),
         evidence: vec![
@@ -229,5 +234,7 @@ fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Fo
             "{waiting} connections wait, the queue holds {backlog} + 1; {drops} packets dropped"
         ),
         ..Found::default()
-    }
+    };
+    found.evidence.extend(holder(window, listener));
+    found
 }

@@ -1,5 +1,5 @@
 //! What single connections suffer from: WIN-02, WIN-07, CC-03, CC-11.
-use super::windows::connections;
+use super::windows::{Judged, connections};
 use super::{Change, Kernels, Rule};
 use crate::finding::{Confidence, Severity};
 use crate::limit::Limit;
@@ -61,8 +61,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: |window| connections(window, black_hole),
     },
 ];
-
-type Judged = Option<(Severity, Vec<(String, String)>, String)>;
 
 const UNSCALED: Limit = Limit { rule: "WIN-02", name: "bytes", value: 1e6, unit: "bytes" };
 

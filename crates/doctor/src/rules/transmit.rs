@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-02",
         symptom: "standing queue",
-        condition: "bytes wait in both samples, and at the shaper's rate, or that of the time between, they wait for more than 20 ms",
+        condition: "bytes wait in both samples, and at the shaper's rate, or that of the time between, they wait for more than 20 ms; or none was sent between",
         why: "Everything behind waits that long.",
         advice: "A discipline that keeps its queue short where the kernel has one, else a smaller limit. Below a shaper it belongs under the shaper.",
         settings: &[],
@@ -41,7 +41,13 @@ pub(super) const RULES: &[Rule] = &[
                 let sent = grown.bytes as f64 / seconds;
                 let rate = grown.rate.map_or(sent, |rate| rate as f64);
                 let milliseconds = f64::from(grown.backlog) * 1000.0 / rate.max(1.0);
-                (grown.bytes > 0 && milliseconds > window.limit(&STANDING)).then(|| {
+                if grown.bytes == 0 {
+                    let stands = grown.backlog > 0 && seconds * 1000.0 > window.limit(&STANDING);
+                    return stands.then(|| {
+                        format!("{} bytes wait, and none was sent in {seconds:.1} s", grown.backlog)
+                    });
+                }
+                (milliseconds > window.limit(&STANDING)).then(|| {
                     format!(
                         "{} bytes / {rate:.0} bytes a second = {milliseconds:.0} ms > {} ms",
                         grown.backlog,

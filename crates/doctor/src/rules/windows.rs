@@ -4,7 +4,7 @@ use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::state::ESTABLISHED;
-use crate::sample::{Info, Memory, Socket};
+use crate::sample::{Memory, Socket};
 use crate::window::Window;
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-03",
         symptom: "the sender waits for the receiver's window",
-        condition: "rwnd_limited > 20 % of busy_time, and busy more than 1 s",
+        condition: "rwnd_limited > 20 % of busy_time in the window, a tenth of it busy, and busy more than 1 s since the connection began",
         why: "The peer's buffer or its application is the bottleneck, not the network.",
         advice: "At the peer: a larger maximum of tcp_rmem, or an application that reads faster.",
         settings: &[],
@@ -63,32 +63,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: |window| {
             setting(window, "net.ipv4.tcp_moderate_rcvbuf", Severity::Warning, |value| value == 0)
         },
-    },
-    Rule {
-        id: "WIN-09",
-        symptom: "an application here reads too slowly",
-        condition: "TcpExtTCPToZeroWindowAdv or TcpExtTCPWantZeroWindowAdv grows",
-        why: "This host told peers to stop: the reader is the bottleneck, not the network.",
-        advice: "Mend the reader; larger buffers only delay it.",
-        settings: &[],
-        needs: &[Counters, Sockets],
-        kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
-        limits: &[],
-        judge: slow_reader,
-    },
-    Rule {
-        id: "WIN-10",
-        symptom: "a peer keeps its window closed",
-        condition: "a connection probes a zero window",
-        why: "The remote application does not read; the kernel probes, ever more rarely.",
-        advice: "Look at the peer; TCP_USER_TIMEOUT bounds the wait.",
-        settings: &[],
-        needs: &[Sockets],
-        kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
-        limits: &[],
-        judge: |window| connections(window, closed_window),
     },
     Rule {
         id: "WIN-11",
@@ -139,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-type Judged = Option<(Severity, Vec<(String, String)>, String)>;
+pub(super) type Judged = Option<(Severity, Vec<(String, String)>, String)>;
 
 /// Judges each established connection.
 pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Socket) -> Judged) -> Vec<Found> {
@@ -154,12 +128,19 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
 /// Connections named by one rule: more would say the same again.
 const SHOWN: usize = 10;
 
+/// The part of a window in which a connection must have had data to send.
+const BUSY: f64 = 0.1;
 const WAITING: Limit = Limit { rule: "WIN-03", name: "share", value: 20.0, unit: "%" };
 
 fn waits_for_window(window: &Window<'_>, socket: &Socket) -> Judged {
-    let Info { busy_time, rwnd_limited, .. } = socket.info?;
+    let info = socket.info?;
+    let then = window.earlier(socket).and_then(|then| then.info).unwrap_or_default();
+    // What limited it at another time is over.
+    let busy_time = info.busy_time.saturating_sub(then.busy_time);
+    let rwnd_limited = info.rwnd_limited.saturating_sub(then.rwnd_limited);
+    let is_busy = window.before().is_none() || busy_time as f64 >= BUSY * window.seconds() * 1e6;
     let share = super::percent(rwnd_limited, busy_time);
-    (busy_time > 1_000_000 && share > window.limit(&WAITING)).then(|| {
+    (is_busy && info.busy_time > 1_000_000 && share > window.limit(&WAITING)).then(|| {
         let evidence = vec![
             ("busy_time".to_owned(), format!("{} ms", busy_time / 1000)),
             ("rwnd_limited".to_owned(), format!("{} ms", rwnd_limited / 1000)),
@@ -169,16 +150,6 @@ fn waits_for_window(window: &Window<'_>, socket: &Socket) -> Judged {
             evidence,
             format!("rwnd_limited / busy_time = {share:.1} % > {} %", window.limit(&WAITING)),
         )
-    })
-}
-
-fn closed_window(window: &Window<'_>, socket: &Socket) -> Judged {
-    window.holds_in_each(socket, |socket| socket.probing).then(|| {
-        let evidence = vec![
-            ("timer".to_owned(), "persist".to_owned()),
-            ("Send-Q".to_owned(), socket.send_queue.to_string()),
-        ];
-        (Severity::Warning, evidence, "the persist timer ran in each sample".to_owned())
     })
 }
 
@@ -220,17 +191,6 @@ fn clamped((sent_most, received_most): (Option<i64>, Option<i64>), socket: &Sock
         ];
         (Severity::Info, evidence, "buffer = 2 × the host's maximum".to_owned())
     })
-}
-
-fn slow_reader(window: &Window<'_>) -> Vec<Found> {
-    let (closed, wanted) = ("TcpExtTCPToZeroWindowAdv", "TcpExtTCPWantZeroWindowAdv");
-    let grown = window.grown(closed) + window.grown(wanted);
-    let mut evidence = vec![window.counted(closed), window.counted(wanted)];
-    let unread = |socket: &&Socket| socket.memory.is_some_and(|memory| socket.recv_queue > memory.rcvbuf / 4);
-    if let Some(socket) = window.in_state(ESTABLISHED).filter(unread).max_by_key(|socket| socket.recv_queue) {
-        evidence.push(window.shown(format!("Recv-Q of {}", socket.ends()), socket.recv_queue));
-    }
-    found(grown > 0, Severity::Warning, evidence, format!("zero windows +{grown} > 0"))
 }
 
 fn pruning(window: &Window<'_>) -> Vec<Found> {

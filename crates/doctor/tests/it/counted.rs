@@ -127,6 +127,44 @@ pub(crate) fn syns_dropped_without_cookies_are_found(show: &Show) {
     show.gone(&["ACC-08"], &bed.at_server(|| flood(2000..2050)));
 }
 
+/// The acknowledgements of an established connection are lost: only the sender can see it.
+pub(crate) fn a_path_that_loses_everything_one_way_is_found(show: &Show) {
+    let Some(bed) = bed(RTT) else { return };
+    let (client, server) = bed.connection(80);
+    let send = |bytes: &[u8]| (&client).write_all(bytes).unwrap();
+    send(&[0; 20_000]);
+    (&server).read_exact(&mut [0; 20_000]).unwrap();
+    show.silent(&["CC-14"], &bed.at_client(|| {}));
+    bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
+    send(&[0; 100]);
+    let found = once_found("CC-14", || bed.at_client(|| std::thread::sleep(Duration::from_millis(50))));
+    show.fires(&["CC-14"], &found);
+    assert_eq!((found[0].id.as_str(), found[0].scope.to_string()), ("CC-14", "peer 10.77.0.2".to_owned()));
+    bed.wire.set_hook(pass());
+    show.by_hand(&["CC-14"]);
+    show.gone(&["CC-14"], &once_gone(&["CC-14"], || bed.at_client(|| {})));
+}
+
+/// A queue from which nothing leaves has no counter that moves.
+pub(crate) fn a_device_that_sends_nothing_is_found(show: &Show) {
+    let Some(bed) = bed(RTT) else { return };
+    let (mut from, _to) = bed.connection(80);
+    let look = || bed.at_client(|| std::thread::sleep(Duration::from_millis(100)));
+    show.silent(&["TX-02"], &look());
+    let tc = |command: &str| bed.client.host.run(|| crate::shell(&format!("tc qdisc {command}")));
+    // A byte a second, after the first packet.
+    tc("add dev tun0 root tbf rate 8bit burst 2k limit 1m");
+    from.write_all(&[0; 4000]).unwrap();
+    let found = once_found("TX-02", look);
+    show.fires(&["TX-02"], &found);
+    let found = found.iter().find(|finding| finding.id == "TX-02").unwrap();
+    assert!(found.formula.contains("none was sent in"), "{found:#?}");
+    tc("del dev tun0 root");
+    show.run_or(&["TX-02"], || {});
+    tc("replace dev tun0 root pfifo");
+    show.gone(&["TX-02"], &once_gone(&["TX-02"], look));
+}
+
 const HELLO: &[u8] = b"hello?";
 
 /// A visit by hand: what cookie there is, and data. Did a reply come in time?

@@ -190,7 +190,7 @@ fn recorded(cookies: &str) -> Record {
 }
 
 fn judged(record: &Record) -> Vec<Finding> {
-    let settings = ["ACC-09", "ACC-11"];
+    let settings = ["ACC-11"];
     let all = Report::of(&record.window()).findings;
     all.into_iter().filter(|finding| !settings.contains(&finding.id.as_str())).collect()
 }
@@ -254,7 +254,8 @@ fn drops_without_a_reason_are_a_hint() {
     let mut now = Sample { uptime: 105.0, ..before.clone() };
     now.sockets[0].memory.as_mut().unwrap().drops = 20;
     now.counters.insert("TcpExtListenDrops".to_owned(), 20);
-    let found = judged(&Record::new(Some(before), now));
+    let mut found = judged(&Record::new(Some(before), now));
+    found.retain(|finding| finding.id != "ACC-09");
     assert_eq!(ids(&found), ["ACC-02"]);
     assert_eq!((found[0].scope.to_string(), found[0].confidence), ("port 80".to_owned(), Confidence::Hint));
 }
@@ -267,12 +268,23 @@ fn a_flood_in_a_short_queue_without_cookies_is_named_too() {
     let _listener = bed.server.host.run(|| listener_at(address, 32));
     flooded(&bed);
     forged(&bed, 80, 0..100);
-    let found = once_found("ACC-07", || bed.at_server(|| forged(&bed, 80, 100..200)));
+    let mut begun = 100;
+    let found = once_found("ACC-07", || {
+        begun += 10;
+        bed.at_server(|| {
+            forged(&bed, 80, begun - 10..begun);
+            std::thread::sleep(Duration::from_millis(50));
+        })
+    });
     assert_eq!(
         (found[0].id.as_str(), found[0].severity),
         ("ACC-07", Severity::Critical),
         "{:?}",
         ids(&found)
     );
-    assert!(!["ACC-02", "ACC-08", "ACC-12", "ACC-05"].iter().any(|id| has(&found, id)), "{:?}", ids(&found));
+    assert!(
+        !["ACC-02", "ACC-08", "ACC-09", "ACC-12", "ACC-05"].iter().any(|id| has(&found, id)),
+        "{:?}",
+        ids(&found)
+    );
 }

@@ -56,6 +56,8 @@ showings! {
     cwnd::pauses_that_shrink_windows_are_told: Command ["CC-06"];
     cwnd::packets_that_arrive_twice_are_found: ByHand ["CC-09"];
     cwnd::a_path_that_swallows_full_size_packets_is_found: Command ["CC-11"];
+    counted::a_path_that_loses_everything_one_way_is_found: ByHand ["CC-14"];
+    counted::a_device_that_sends_nothing_is_found: ByHand ["TX-02"];
     cwnd::a_connect_that_will_wait_for_minutes_is_told: Command ["CC-13"];
     devices::strict_filters_on_two_links_are_found: Command ["RX-08"] ByHand ["RX-09"];
     devices::packets_that_the_filter_drops_are_found: Command ["RX-07"];
@@ -96,7 +98,9 @@ showings! {
     states::ports_that_wait_although_they_could_be_used_again_are_told: Command ["ST-08"];
     trees::lines_of_sysctl_d_are_judged_by_the_kernel_that_runs: Command ["ST-11" "ST-12" "WIN-15"];
     trees::gauges_and_bonds_are_read_from_proc: Record ["ST-05" "TX-08" "WIN-14"];
-    windows::a_reader_that_sleeps_is_found_at_both_ends: ByHand ["WIN-09" "WIN-10"];
+    windows::a_reader_that_is_too_slow_is_found: ByHand ["WIN-09"];
+    windows::a_peer_that_does_not_read_is_found: ByHand ["WIN-10"];
+    windows::a_program_that_has_stopped_reading_is_named_with_its_process: ByHand ["WIN-17"];
     windows::a_connection_without_window_scaling_is_found: ByHand ["WIN-02"];
     windows::a_receive_window_that_holds_the_sender_is_found: ByHand ["WIN-03"];
     windows::a_maximum_that_holds_the_receiver_is_found: Command ["WIN-04"];
