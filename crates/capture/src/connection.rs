@@ -9,6 +9,7 @@ pub use handshake::{CookieOption, Handshake};
 
 use crate::limits::{Limit, Paths};
 use crate::packet::Packet;
+use crate::tunnel::Tunnels;
 use core::net::SocketAddr;
 use core::time::Duration;
 use wire::Flags;
@@ -53,6 +54,7 @@ pub struct Connection {
     wire_bytes: u64,
     copies: u64,
     reset_by: Option<Side>,
+    tunnels: Tunnels,
     handshake: Handshake,
     halves: [Half; 2],
 }
@@ -77,6 +79,7 @@ impl Connection {
             wire_bytes: 0,
             copies: 0,
             reset_by: None,
+            tunnels: packet.tunnels,
             handshake: Handshake::default(),
             halves: [Half::default(), Half::default()],
         }
@@ -129,6 +132,11 @@ impl Connection {
     /// Who reset it.
     pub fn reset_by(&self) -> Option<Side> {
         self.reset_by
+    }
+
+    /// Tunnels that its first packet was found in.
+    pub fn tunnels(&self) -> Tunnels {
+        self.tunnels
     }
 
     /// How it was opened.

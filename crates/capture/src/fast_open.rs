@@ -33,7 +33,7 @@ pub enum FastOpen {
     Reset,
     /// There was no answer at all.
     Unanswered,
-    /// The SYN was not captured.
+    /// The SYN was not captured, or not its options.
     NotSeen,
 }
 
@@ -59,7 +59,7 @@ impl FastOpen {
     fn of(connection: &Connection) -> FastOpen {
         let handshake = connection.handshake();
         let (option, text_len) = (handshake.syn_option(), handshake.syn_text_len());
-        if handshake.first_syn_at().is_none() {
+        if handshake.first_syn_at().is_none() || option == CookieOption::Absent && handshake.is_syn_cut() {
             return FastOpen::NotSeen;
         }
         if option == CookieOption::Absent && text_len == 0 {

@@ -1,16 +1,17 @@
 //! Capture files read and judged: what Fast Open did in each handshake, and what limited each connection.
 //!
 //! ```text
-//!  file ──► link ──► packet ──► table ──► connection ──► fast_open, limits
-//!  pcap,    Ethernet TCP/IP     which     both ways      the verdicts
-//!  pcapng,  …→ IP    header     one is it
-//!  gzip, zstd
+//!  file ──► decode ──► packet ──► table ──► connection ──► fast_open, limits
+//!  pcap,    Ethernet,  TCP        which     both ways      the verdicts
+//!  pcapng,  tunnels,   header     one is it
+//!  gzip, zstd   IP
 //! ```
 //!
 //! | module | what |
 //! |---|---|
 //! | [`mod@file`] | [`CaptureFile`]: frames out of pcap and pcapng, compressed or not, from any reader; how the file ended |
-//! | `link` | the IP packet in a frame of Ethernet, Linux cooked, BSD loopback or raw IP, behind VLAN tags |
+//! | `decode` | from a frame to a TCP segment: link types, tags, tunnels, IP, as leniently as a capture needs |
+//! | [`tunnel`] | [`Tunnel`]: the tunnels that a segment was found in |
 //! | [`packet`] | [`Packet`]: the headers of a TCP segment, also where the capture cut it short or its checksum was left to the device |
 //! | [`table`] | [`Table`]: which connection a packet belongs to, in bounded memory |
 //! | [`connection`] | [`Connection`]: the handshake, and each direction's sequence numbers, retransmissions, windows and round trips |
@@ -36,16 +37,18 @@
 #![forbid(unsafe_code)]
 
 pub mod connection;
+mod decode;
 pub mod fast_open;
 pub mod file;
 pub mod limits;
-mod link;
 pub mod packet;
 pub mod table;
+pub mod tunnel;
 
 pub use connection::{Connection, Endpoint, Side};
 pub use fast_open::{Answer, Effect, FastOpen};
-pub use file::{CaptureFile, End, Frame, OpenError};
+pub use file::{CaptureFile, End, Frame, Oddity, OpenError};
 pub use limits::{Limit, Sender};
 pub use packet::{NotTcp, Packet};
 pub use table::Table;
+pub use tunnel::{Tunnel, Tunnels};

@@ -1,9 +1,10 @@
 //! The headers of one TCP segment as a capture has it: cut short perhaps, with a checksum that was left to the device.
 
+use crate::tunnel::Tunnels;
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use wire::{Flags, IpError, IpHeader, SeqNum, TcpError, TcpHeader, TcpOptions, protocol};
+use wire::{Flags, SeqNum, TcpOptions};
 
 /// One segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +21,12 @@ pub struct Packet<'a> {
     pub ack: SeqNum,
     /// Control bits.
     pub flags: Flags,
-    /// SEG.WND, unscaled.
+    /// SEG.WND, unscaled. The greatest number if the capture cut it off, so that no limit is inferred from it.
     pub window: u16,
-    /// Options.
+    /// Options, as many as were captured.
     pub options: TcpOptions,
+    /// True if the capture cut the header: options may be missing.
+    pub is_header_cut: bool,
     /// Bytes of text that the segment carried, also where the capture has fewer.
     pub text_len: u32,
     /// Bytes of the IP packet.
@@ -32,20 +35,24 @@ pub struct Packet<'a> {
     pub ident: u16,
     /// What the capture has of the text.
     pub text: &'a [u8],
+    /// Tunnels that the segment was found in.
+    pub tunnels: Tunnels,
 }
 
 /// Why a frame has no segment in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotTcp {
-    /// The capture's link type is none of Ethernet, raw IP, Linux cooked, BSD loopback, PPP.
+    /// The capture's link type (`LINKTYPE_` of tcpdump.org) is none that is read.
     LinkType(u32),
     /// It is no IP, or another protocol over IP.
     Protocol,
     /// The capture kept too little of it.
     Short,
-    /// A fragment of an IP packet.
+    /// A fragment of an IP packet, or of a frame, that does not begin it.
     Fragment,
-    /// IP or TCP headers that contradict themselves.
+    /// Encrypted Wi-Fi, MACsec or CAPWAP.
+    Encrypted,
+    /// Headers whose lengths contradict one another.
     Malformed,
 }
 
@@ -57,44 +64,61 @@ impl fmt::Display for NotTcp {
             NotTcp::Short => {
                 f.write_str("cut before the end of its headers (capture with `tcpdump -s 128` or more)")
             }
-            NotTcp::Fragment => f.write_str("a fragment of an IP packet"),
+            NotTcp::Fragment => f.write_str("a later fragment of an IP packet"),
+            NotTcp::Encrypted => f.write_str("encrypted by Wi-Fi, MACsec or CAPWAP"),
             NotTcp::Malformed => f.write_str("malformed headers"),
         }
     }
 }
 
+/// The addresses and lengths of an IP packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IpHeader {
+    pub(crate) src: IpAddr,
+    pub(crate) dst: IpAddr,
+    pub(crate) ident: u16,
+    /// Bytes of the packet on the network.
+    pub(crate) len: usize,
+}
+
+/// Bytes of a header without options, and those that cannot be done without: ports, numbers, control bits.
+const HEADER_LEN: usize = 20;
+const NEEDED_LEN: usize = 14;
+
 impl<'a> Packet<'a> {
-    /// Reads an IP packet of which `ip` was captured and `original_len` bytes were on the network.
-    pub(crate) fn parse(at: Duration, ip: &'a [u8], original_len: usize) -> Result<Packet<'a>, NotTcp> {
-        let (header, range) = IpHeader::parse_quoted(ip).map_err(|error| match error {
-            IpError::Truncated { .. } => NotTcp::Short,
-            IpError::Fragment => NotTcp::Fragment,
-            _ => NotTcp::Malformed,
-        })?;
-        if header.protocol != protocol::TCP {
-            return Err(NotTcp::Protocol);
+    /// Reads a segment, of which `len` bytes were on the network and `segment` was captured.
+    pub(crate) fn parse(
+        at: Duration,
+        ip: IpHeader,
+        segment: &'a [u8],
+        len: usize,
+        tunnels: Tunnels,
+    ) -> Result<Packet<'a>, NotTcp> {
+        let Some(needed) = segment.first_chunk::<NEEDED_LEN>() else {
+            return Err(if len < HEADER_LEN { NotTcp::Malformed } else { NotTcp::Short });
+        };
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, f0, f1] = *needed;
+        let header_len = usize::from(f0 >> 4) * 4;
+        if header_len < HEADER_LEN || len < header_len {
+            return Err(NotTcp::Malformed);
         }
-        let segment = ip.get(range.clone()).ok_or(NotTcp::Malformed)?;
-        let (tcp, text) = TcpHeader::parse(segment, None).map_err(|error| match error {
-            TcpError::Truncated { .. } => NotTcp::Short,
-            TcpError::DataOffset(words) if words >= 5 => NotTcp::Short,
-            _ => NotTcp::Malformed,
-        })?;
-        let wire_len = declared_len(ip).filter(|len| *len >= range.start).unwrap_or(original_len);
-        let text_len = wire_len.saturating_sub(range.start + text.start);
+        let captured = &segment[..header_len.min(segment.len())];
+        let window = captured.get(NEEDED_LEN..).and_then(<[u8]>::first_chunk).copied();
         Ok(Packet {
             at,
-            src: SocketAddr::new(header.src.to_ip(), tcp.src_port),
-            dst: SocketAddr::new(header.dst.to_ip(), tcp.dst_port),
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags,
-            window: tcp.window,
-            options: tcp.options,
-            text_len: u32::try_from(text_len).unwrap_or(u32::MAX),
-            wire_len: u32::try_from(wire_len).unwrap_or(u32::MAX),
-            ident: header.ident,
-            text: segment.get(text).unwrap_or(&[]),
+            src: SocketAddr::new(ip.src, u16::from_be_bytes([s0, s1])),
+            dst: SocketAddr::new(ip.dst, u16::from_be_bytes([d0, d1])),
+            seq: SeqNum(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: SeqNum(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: Flags::from_bits_truncate(u16::from_be_bytes([f0, f1])),
+            window: window.map_or(u16::MAX, u16::from_be_bytes),
+            options: TcpOptions::parse(captured.get(HEADER_LEN..).unwrap_or(&[])),
+            is_header_cut: captured.len() < header_len,
+            text_len: u32::try_from(len - header_len).unwrap_or(u32::MAX),
+            wire_len: u32::try_from(ip.len).unwrap_or(u32::MAX),
+            ident: ip.ident,
+            text: segment.get(header_len..).unwrap_or(&[]),
+            tunnels,
         })
     }
 
@@ -116,74 +140,5 @@ impl<'a> Packet<'a> {
     /// The number behind the last one that it takes.
     pub fn end_seq(&self) -> SeqNum {
         self.text_seq() + self.text_len + u32::from(self.flags.contains(Flags::FIN))
-    }
-}
-
-/// The length that the IP header gives the packet; `None` where it gives none: Linux writes 0 for segments merged beyond 64 KiB.
-fn declared_len(ip: &[u8]) -> Option<usize> {
-    let at = |index: usize| Some(usize::from(u16::from_be_bytes([*ip.get(index)?, *ip.get(index + 1)?])));
-    let len = match ip.first()? >> 4 {
-        4 => at(2)?,
-        _ => match at(4)? {
-            0 => 0,
-            len => len + 40,
-        },
-    };
-    (len > 0).then_some(len)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::build_tcp_packet;
-
-    fn packet(text: &[u8]) -> Vec<u8> {
-        let addr = |last| core::net::Ipv4Addr::new(10, 0, 0, last).into();
-        let ip = IpHeader::new(addr(1), addr(2), protocol::TCP);
-        let mut tcp =
-            TcpHeader { seq: SeqNum(7), flags: Flags::SYN, window: 64240, ..TcpHeader::new(40000, 80) };
-        tcp.options.mss = Some(1460);
-        build_tcp_packet(&ip, &tcp, text).to_vec()
-    }
-
-    #[test]
-    fn a_packet_that_was_cut_keeps_its_length() {
-        let whole = packet(&[b'x'; 1000]);
-        let cut = Packet::parse(Duration::ZERO, &whole[..54], whole.len()).unwrap();
-        assert_eq!((cut.text_len, cut.text.len(), cut.wire_len), (1000, 10, 1044));
-        assert_eq!(cut.end_seq(), SeqNum(1008));
-        assert_eq!(
-            Packet::parse(Duration::ZERO, &whole[..43], whole.len()),
-            Err(NotTcp::Short),
-            "within the options"
-        );
-        assert_eq!(Packet::parse(Duration::ZERO, &whole[..30], whole.len()), Err(NotTcp::Short));
-    }
-
-    #[test]
-    fn a_checksum_left_to_the_device_is_no_fault() {
-        let mut partial = packet(b"GET /");
-        partial[36..38].copy_from_slice(&[0xde, 0xad]);
-        assert_eq!(
-            Packet::parse(Duration::ZERO, &partial, partial.len()).map(|packet| packet.text),
-            Ok(&b"GET /"[..])
-        );
-    }
-
-    #[test]
-    fn padding_is_no_text() {
-        let mut padded = packet(b"");
-        padded.extend([0; 6]);
-        assert_eq!(Packet::parse(Duration::ZERO, &padded, padded.len()).map(|packet| packet.text_len), Ok(0));
-    }
-
-    #[test]
-    fn a_merged_segment_without_a_length_has_that_of_its_frame() {
-        let mut merged = packet(&[b'x'; 3000]);
-        merged[2..4].fill(0);
-        assert_eq!(
-            Packet::parse(Duration::ZERO, &merged, merged.len()).map(|packet| packet.text_len),
-            Ok(3000)
-        );
     }
 }

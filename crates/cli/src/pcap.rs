@@ -1,11 +1,12 @@
 //! `firstbyte pcap`: what Fast Open did in each handshake of a capture, and what limited each connection.
 //!
-//! `account` sums up while the file is read, `text` and `json` show it, `detail` is about one connection, `picture` draws some. What a packet
+//! `account` sums up while the file is read, `text` and `json` show it (`reading`: how it was read), `detail` is about one connection, `picture` draws some. What a packet
 //! means is decided in the `capture` crate.
 mod account;
 mod detail;
 mod json;
 mod picture;
+mod reading;
 mod text;
 
 use crate::failure::{Failure, warn};
@@ -24,7 +25,8 @@ use std::process::ExitCode;
 
 /// Say of each connection in a capture what Fast Open did, and what limited it.
 ///
-/// Reads pcap and pcapng, plain or compressed by gzip or zstd, of Ethernet (VLAN tags, PPPoE), raw IP, Linux cooked, BSD loopback and PPP.
+/// Reads pcap and pcapng, plain or compressed by gzip or zstd, of Ethernet, raw IP, Linux cooked, NFLOG, Wi-Fi, PPP and others. Finds TCP
+/// inside VLAN tags and tunnels: MPLS, GRE, IP in IP, VXLAN, Geneve, GTP-U, and others.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  tcpdump -i eth0 -s 128 -w web.pcap tcp port 443\n  firstbyte pcap web.pcap\n  \
@@ -115,7 +117,7 @@ fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Fai
     let mut table = Table::default();
     read(args, file, |packet| match packet {
         Ok(packet) => {
-            account.note_packet(packet.at);
+            account.note_packet(&packet);
             table.handle(&packet, &mut |connection| account.note(connection));
         }
         Err(why) => account.note_other(why),
@@ -194,7 +196,7 @@ fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, 
     };
     read(args, file, |packet| match packet {
         Ok(packet) => {
-            account.note_packet(packet.at);
+            account.note_packet(&packet);
             table.handle(&packet, &mut |connection| {
                 write(&json::connection(&connection));
                 account.note(connection);
@@ -258,7 +260,9 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
 
 /// How much of a file lies behind what was read of it, where that is known: the length of a compressed one says nothing of that.
 fn unread(args: &PcapArgs, file: &CaptureFile<'_>) -> Option<u64> {
-    let passed = file.bytes_passed().filter(|_| !file.is_compressed() && !args.is_stdin())?;
+    if file.is_compressed() || args.is_stdin() {
+        return None;
+    }
     let meta = std::fs::metadata(&args.file).ok().filter(std::fs::Metadata::is_file)?;
-    meta.len().checked_sub(passed).filter(|bytes| *bytes > 1)
+    meta.len().checked_sub(file.bytes_passed()).filter(|bytes| *bytes > 1)
 }

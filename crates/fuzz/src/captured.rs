@@ -1,5 +1,6 @@
 //! Captures, pcap or pcapng, compressed or not: whoever made them, they are read to their end.
-use capture::{CaptureFile, Connection, Table};
+use capture::{CaptureFile, Connection, Limit, Side, Table};
+use core::time::Duration;
 
 /// More than the input could hold, and no more than memory does: a compressed one may be long.
 const FRAMES_MAX: usize = 10_000;
@@ -15,10 +16,17 @@ pub fn captures(data: &[u8]) {
         }
     }
     table.finish(&mut |connection| judge(&connection));
-    let _ = file.end();
+    let _ = (file.end(), file.oddities().count());
 }
 
 fn judge(connection: &Connection) {
     let _ = (connection.fast_open().to_string(), connection.fast_open_effect());
-    let _ = (connection.rtt(), connection.time_to_first_byte());
+    let _ = (connection.rtt(), connection.time_to_first_byte(), connection.tunnels().to_string());
+    for side in Side::BOTH {
+        let half = connection.half(side);
+        let _ = (half.unseen_bytes(), connection.is_seen_from(side));
+        let waits = Limit::ALL.map(|limit| (half.sender().waited(limit), limit.is_certain(connection, side)));
+        // Times of a capture are bounded so that their sums are.
+        let _: Duration = waits.into_iter().map(|(waited, _)| waited).sum();
+    }
 }

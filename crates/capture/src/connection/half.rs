@@ -118,6 +118,9 @@ impl Half {
     fn on_syn(&mut self, packet: &Packet<'_>) {
         let options = &packet.options;
         self.isn.get_or_insert(packet.seq);
+        if packet.is_header_cut {
+            return;
+        }
         self.offer.get_or_insert(Offer {
             mss: options.mss,
             window_scale: options.window_scale,
@@ -223,7 +226,7 @@ impl Half {
         self.sender.on_ack(packet, edge);
     }
 
-    /// What its SYN offered; `None`: it was not seen.
+    /// What its SYN offered; `None`: the SYN was not seen, or the capture cut its options.
     pub fn offer(&self) -> Option<Offer> {
         self.offer
     }

@@ -53,6 +53,7 @@ struct Syn {
     isn: SeqNum,
     text_len: u32,
     option: CookieOption,
+    is_header_cut: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +78,7 @@ impl Handshake {
                     isn: packet.seq,
                     text_len: packet.text_len,
                     option: CookieOption::of(&packet.options),
+                    is_header_cut: packet.is_header_cut,
                 });
             }
             Side::Server if packet.is_syn_ack() => {
@@ -104,6 +106,11 @@ impl Handshake {
     /// When the first SYN was seen; `None`: the capture begins later.
     pub fn first_syn_at(&self) -> Option<Duration> {
         self.syn.as_ref().map(|syn| syn.at)
+    }
+
+    /// True if the first SYN may have had options that the capture cut off.
+    pub fn is_syn_cut(&self) -> bool {
+        self.syn.as_ref().is_some_and(|syn| syn.is_header_cut)
     }
 
     /// SYNs of the client, retransmissions included.

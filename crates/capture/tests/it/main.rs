@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 extern crate firstbyte_capture as capture;
 
+mod blocks;
 mod fast_open;
 mod files;
 mod hostile;
+mod layers;
 mod limits;
 mod streams;
 mod written;

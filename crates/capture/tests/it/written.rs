@@ -107,7 +107,13 @@ pub(crate) fn endpoint((last, port): (u8, u16)) -> SocketAddr {
 
 /// A pcap file of raw IP with times in microseconds.
 pub(crate) fn pcap(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+    pcap_of(101, packets)
+}
+
+/// A pcap file of this link type.
+pub(crate) fn pcap_of(link_type: u32, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+    file.extend(link_type.to_le_bytes());
     for (us, packet) in packets {
         let len = u32::try_from(packet.len()).unwrap();
         for word in [(us / 1_000_000) as u32, (us % 1_000_000) as u32, len, len] {

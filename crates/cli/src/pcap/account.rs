@@ -1,8 +1,11 @@
 //! What a capture comes to: handshakes by what Fast Open did, and the connections that were slowed down most.
-use capture::{Connection, Effect, FastOpen, Limit, NotTcp, Side};
+use capture::{Connection, Effect, FastOpen, Limit, NotTcp, Packet, Side, Tunnels};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
+
+/// Ways of nesting tunnels that are told apart; of more only the outermost tunnel is.
+const TUNNELS_MAX: usize = 64;
 
 /// The sum, in memory that does not grow with the capture.
 #[derive(Debug)]
@@ -13,7 +16,9 @@ pub(crate) struct Account {
     packets: u64,
     span: Option<(Duration, Duration)>,
     evicted: u64,
-    others: BTreeMap<String, u64>,
+    others: BTreeMap<NotTcp, u64>,
+    headers_cut: u64,
+    tunnels: BTreeMap<Tunnels, u64>,
     unseen: Unseen,
     handshakes: BTreeMap<FastOpen, Handshakes>,
 }
@@ -54,20 +59,30 @@ impl Account {
             span: None,
             evicted: 0,
             others: BTreeMap::new(),
+            headers_cut: 0,
+            tunnels: BTreeMap::new(),
             unseen: Unseen::default(),
             handshakes: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn note_packet(&mut self, at: Duration) {
+    /// A segment.
+    pub(crate) fn note_packet(&mut self, packet: &Packet<'_>) {
         self.packets += 1;
+        self.headers_cut += u64::from(packet.is_header_cut);
+        if !packet.tunnels.is_empty() {
+            let is_known = self.tunnels.len() < TUNNELS_MAX || self.tunnels.contains_key(&packet.tunnels);
+            let tunnels = if is_known { packet.tunnels } else { packet.tunnels.outermost() };
+            *self.tunnels.entry(tunnels).or_default() += 1;
+        }
+        let at = packet.at;
         let (first, last) = self.span.unwrap_or((at, at));
         self.span = Some((first.min(at), last.max(at)));
     }
 
     /// A frame without a segment.
     pub(crate) fn note_other(&mut self, why: NotTcp) {
-        *self.others.entry(why.to_string()).or_default() += 1;
+        *self.others.entry(why).or_default() += 1;
     }
 
     pub(crate) fn note_evicted(&mut self, evicted: u64) {
@@ -84,13 +99,13 @@ impl Account {
             handshakes.rtt = Some((least.min(rtt), most.max(rtt)));
         }
         match connection.fast_open_effect() {
-            Some(Effect::Saved(time)) => handshakes.saved += time,
-            Some(Effect::Wasted(time)) => handshakes.wasted += time,
+            Some(Effect::Saved(time)) => handshakes.saved = handshakes.saved.saturating_add(time),
+            Some(Effect::Wasted(time)) => handshakes.wasted = handshakes.wasted.saturating_add(time),
             None => {}
         }
         let unseen: u64 = Side::BOTH.map(|side| connection.half(side).unseen_bytes()).iter().sum();
         self.unseen.connections += u64::from(unseen > 0);
-        self.unseen.bytes += unseen;
+        self.unseen.bytes = self.unseen.bytes.saturating_add(unseen);
         self.kept.push(Reverse(Kept { slowed: slowed(&connection), connection: Box::new(connection) }));
         if self.kept.len() > self.keep {
             self.kept.pop();
@@ -117,8 +132,18 @@ impl Account {
     }
 
     /// Frames without a segment, by reason.
-    pub(crate) fn others(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.others.iter().map(|(why, count)| (why.as_str(), *count))
+    pub(crate) fn others(&self) -> impl Iterator<Item = (NotTcp, u64)> {
+        self.others.iter().map(|(why, count)| (*why, *count))
+    }
+
+    /// Segments whose header the capture cut.
+    pub(crate) fn headers_cut(&self) -> u64 {
+        self.headers_cut
+    }
+
+    /// Segments that were found in tunnels, by the tunnels.
+    pub(crate) fn tunnels(&self) -> impl Iterator<Item = (Tunnels, u64)> {
+        self.tunnels.iter().map(|(tunnels, count)| (*tunnels, *count))
     }
 
     pub(crate) fn unseen(&self) -> Unseen {
@@ -145,14 +170,14 @@ impl Account {
 /// How long the network, rather than an application, kept a connection waiting.
 fn slowed(connection: &Connection) -> Duration {
     let by_network = [Limit::ReceiveWindow, Limit::Congestion, Limit::Nagle, Limit::Loss];
-    let waited = Side::BOTH
+    let waits = Side::BOTH
         .into_iter()
         .flat_map(|side| by_network.map(|limit| connection.half(side).sender().waited(limit)));
     let opening = match connection.fast_open_effect() {
         Some(Effect::Wasted(time)) => time,
         _ => connection.handshake().retried_for(),
     };
-    waited.sum::<Duration>() + opening
+    waits.fold(opening, Duration::saturating_add)
 }
 
 impl Ord for Kept {

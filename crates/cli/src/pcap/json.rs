@@ -2,7 +2,7 @@
 use super::account::Account;
 use super::text::side_name;
 use ::lab::ladder::milliseconds;
-use capture::{CaptureFile, Connection, Effect, End, Limit, Side};
+use capture::{CaptureFile, Connection, Effect, End, Limit, Side, Tunnel};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ pub(super) fn connection(connection: &Connection) -> Value {
         "packets": connection.packets(),
         "ip_bytes": connection.wire_bytes(),
         "captured_twice": connection.copies(),
+        "tunnels": connection.tunnels().iter().map(Tunnel::name).collect::<Vec<_>>(),
         "reset_by": connection.reset_by().map(side_name),
         "rtt_ms": ms(connection.rtt()),
         "rtt_to_client_ms": ms(connection.path(Side::Client)),
@@ -100,7 +101,11 @@ pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
         })
         .collect();
     let others: Map<String, Value> =
-        account.others().map(|(why, count)| (why.to_owned(), count.into())).collect();
+        account.others().map(|(why, count)| (why.to_string(), count.into())).collect();
+    let tunnels: Map<String, Value> =
+        account.tunnels().map(|(tunnels, count)| (tunnels.to_string(), count.into())).collect();
+    let ignored: Map<String, Value> =
+        file.oddities().map(|(oddity, count)| (oddity.name().to_owned(), count.into())).collect();
     let (end, damage) = match file.end() {
         End::Whole => ("whole", None),
         End::Truncated => ("truncated", None),
@@ -113,6 +118,9 @@ pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
             "frames": file.frames(),
             "tcp_packets": account.packets(),
             "not_tcp": others,
+            "headers_cut": account.headers_cut(),
+            "tunnels": tunnels,
+            "ignored": ignored,
             "connections": account.connections(),
             "given_up": account.evicted(),
             "unseen_bytes": account.unseen().bytes,

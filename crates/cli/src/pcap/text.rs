@@ -1,5 +1,6 @@
 //! The account of a capture, for people.
 use super::account::{Account, Unseen};
+use super::reading;
 use crate::values::counted;
 use ::lab::ladder::{milliseconds, milliseconds_text};
 use ::lab::report::{Align, Page, Table};
@@ -28,9 +29,7 @@ pub(super) fn render(
     {
         page.paragraph(&format!("No connection of this capture is {filter}."));
     }
-    for (why, count) in account.others() {
-        page.paragraph(&format!("{}: {why}.", counted(count, "other frame", "other frames")));
-    }
+    reading::render(page, file, account);
     if account.evicted() > 0 {
         page.paragraph(&format!(
             "{} quiet when there were too many at once: what they sent later is counted as others.",

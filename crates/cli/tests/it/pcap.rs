@@ -226,3 +226,101 @@ fn what_a_capture_lacks_is_said() {
     assert_eq!(lines[0]["from_server"]["unseen_bytes"], 200);
     assert_eq!(lines[1]["capture"]["unseen_bytes"], 200);
 }
+
+/// A pcapng file of Ethernet frames, with `if_tsresol`, and ticks for each.
+fn pcapng(resolution: u8, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+        let len = (12 + body.len() + padding.len()) as u32;
+        [&kind.to_le_bytes(), &len.to_le_bytes(), body, &padding, &len.to_le_bytes()].concat()
+    };
+    let mut file = block(0x0a0d_0d0a, &[&[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0][..], &[0xff; 8]].concat());
+    file.extend(block(1, &[1, 0, 0, 0, 0, 0, 4, 0, 9, 0, 1, 0, resolution, 0, 0, 0]));
+    for (ticks, frame) in frames {
+        let words = [0, (ticks >> 32) as u32, *ticks as u32, frame.len() as u32, frame.len() as u32];
+        file.extend(block(6, &[&words.map(u32::to_le_bytes).concat()[..], frame].concat()));
+    }
+    file
+}
+
+/// A TCP packet over Ethernet: of the client or the server, with these numbers.
+fn frame(is_client: bool, seq: u32, ack: u32, flags: u8, text_len: u8) -> Vec<u8> {
+    let mut ends = [[10, 0, 0, 1], [10, 0, 0, 2]];
+    let mut ports = [40_000_u16, 80].map(u16::to_be_bytes);
+    if !is_client {
+        ends.reverse();
+        ports.reverse();
+    }
+    let ip = [0x45, 0, 0, 40 + text_len, 0, 0, 0x40, 0, 64, 6, 0, 0];
+    let numbers = [seq, ack].map(u32::to_be_bytes).concat();
+    let tcp = [&ports.concat()[..], &numbers, &[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]].concat();
+    [&[2; 12][..], &[8, 0], &ip, &ends.concat(), &tcp, &vec![b'x'; text_len.into()]].concat()
+}
+
+/// A conversation with a retransmission, so that every kind of time is summed up.
+fn conversation() -> Vec<Vec<u8>> {
+    vec![
+        frame(true, 1000, 0, 2, 0),
+        frame(false, 5000, 1001, 0x12, 0),
+        frame(true, 1001, 5001, 0x10, 0),
+        frame(true, 1001, 5001, 0x18, 100),
+        frame(false, 5001, 1101, 0x18, 200),
+        frame(true, 1001, 5001, 0x18, 100),
+        frame(false, 5201, 1101, 0x11, 0),
+    ]
+}
+
+#[test]
+fn times_at_the_ends_of_their_range_are_read_and_shown() {
+    let file = Scratch::new("extreme.pcapng");
+    for resolution in [0, 6, 0x80, 0x81, 0xff] {
+        for order in 0..8_u32 {
+            let time = |index: usize| if order >> (index % 3) & 1 == 0 { 0 } else { u64::MAX };
+            let frames: Vec<_> =
+                conversation().into_iter().enumerate().map(|(index, frame)| (time(index), frame)).collect();
+            std::fs::write(&file.0, pcapng(resolution, &frames)).expect("room");
+            for more in [&[][..], &["--json"], &["--connection", "1"]] {
+                let shown = run(&[&["pcap", file.path()], more].concat());
+                assert!(shown.status.success(), "{resolution} {order} {more:?}: {}", stderr(&shown));
+            }
+        }
+    }
+}
+
+#[test]
+fn tunnels_are_named_and_oddities_counted() {
+    let file = Scratch::new("tunnels.pcapng");
+    let in_mpls = |frame: Vec<u8>| [&frame[..12], &[0x88, 0x47, 0, 1, 1, 64], &frame[14..]].concat();
+    let frames: Vec<_> = conversation().into_iter().map(|frame| (1_000_000, in_mpls(frame))).collect();
+    let mut bytes = pcapng(6, &frames);
+    // The interface's resolution has a wrong length.
+    let option = 28 + 16;
+    assert_eq!(bytes[option..option + 4], [9, 0, 1, 0]);
+    bytes[option + 2] = 2;
+    std::fs::write(&file.0, &bytes).expect("room");
+    let shown = run(&["pcap", file.path()]);
+    let text = stdout(&shown);
+    assert!(text.contains("Inside MPLS: 7 TCP packets."), "{text}");
+    assert!(text.contains("Ignored in the file: 1 option with a wrong length."), "{text}");
+    let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
+    assert_eq!(lines[0]["tunnels"], serde_json::json!(["MPLS"]));
+    assert_eq!(lines[1]["capture"]["tunnels"], serde_json::json!({ "MPLS": 7 }));
+    assert_eq!(lines[1]["capture"]["ignored"], serde_json::json!({ "option-length": 1 }));
+}
+
+#[test]
+fn headers_that_the_capture_cut_are_counted() {
+    let file = Scratch::new("cut-headers.pcapng");
+    let mut syn = frame(true, 1000, 0, 2, 8);
+    // An options length of 8: the text becomes options, of which half was captured.
+    syn[46] = 0x70;
+    let mut bytes = pcapng(6, &[(1, syn.clone())]);
+    let packet = bytes.len() - 4 - syn.len().next_multiple_of(4);
+    bytes[packet - 8..packet - 4].copy_from_slice(&58_u32.to_le_bytes());
+    std::fs::write(&file.0, &bytes).expect("room");
+    let shown = run(&["pcap", file.path()]);
+    assert!(stdout(&shown).contains("1 TCP header is cut by the capture"), "{}", stdout(&shown));
+    assert!(stdout(&shown).contains("opening not captured"), "its options are not known: {}", stdout(&shown));
+    let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
+    assert_eq!(lines[1]["capture"]["headers_cut"], 1);
+}
