@@ -256,7 +256,9 @@ fn client_fail(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Accepted | Outcome::Pending | Outcome::Skipped(_) => 0,
         Outcome::CookieRequested { .. } => 1,
-        Outcome::NotAcknowledged(NotAcknowledged::Lost) => 3,
+        Outcome::NotAcknowledged(
+            NotAcknowledged::Lost | NotAcknowledged::TooBig | NotAcknowledged::OldConnection,
+        ) => 3,
         Outcome::NotAcknowledged(_) => 2,
     }
 }

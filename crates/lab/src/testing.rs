@@ -138,7 +138,7 @@ pub(crate) fn agrees(outcome: Outcome, verdict: Verdict) -> bool {
         Outcome::NotAcknowledged(Why::Busy) => refused(Answer::SameCookie),
         Outcome::NotAcknowledged(Why::Ignored) => refused(Answer::NoOption),
         Outcome::NotAcknowledged(Why::Partial) => verdict == Verdict::Partial,
-        Outcome::NotAcknowledged(Why::Lost) => verdict == Verdict::Lost,
+        Outcome::NotAcknowledged(Why::Lost | Why::TooBig | Why::OldConnection) => verdict == Verdict::Lost,
         Outcome::NotAcknowledged(Why::Reset) | Outcome::Pending => false,
     }
 }

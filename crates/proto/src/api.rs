@@ -186,6 +186,10 @@ pub enum NotAcknowledged {
     Lost,
     /// The SYN with data was answered by a reset, the plain one was not.
     Reset,
+    /// ICMP reported that the SYN with data is too big for the path; the next one is smaller.
+    TooBig,
+    /// The peer still had an older connection between the same ports, and answered for that one: a plain SYN opened this one.
+    OldConnection,
 }
 /// Why Fast Open was not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

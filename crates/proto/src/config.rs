@@ -132,6 +132,9 @@ settings! {
     fast_open_verdicts: bool = "firstbyte.fast_open_verdicts", ours true, linux false, range _,
     /// The plain SYN follows an unanswered Fast Open SYN after max(100 ms, 2.5 SRTT) when an SRTT is remembered.
     fast_fallback: bool = "firstbyte.fast_fallback", ours true, linux false, range _,
+    /// A Fast Open SYN that meets an older connection between the same ports is sent again with cookie and data, behind the reset that ends
+    /// the older connection. Linux sends a plain SYN (`tcp_rcv_synsent_state_process`).
+    repeat_challenged_syn: bool = "firstbyte.repeat_challenged_syn", ours true, linux false, range _,
     /// A listener whose Fast Open queue is full still hands out cookies.
     cookie_on_overflow: bool = "firstbyte.cookie_on_overflow", ours true, linux false, range _,
     /// While the SYN queue is full, or SYN cookies are sent, a valid Fast Open cookie is honoured and one asked for is handed out;

@@ -25,6 +25,7 @@ use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::socket_options::Options;
+use crate::stack::api::peer_time_wait::PeerTimeWait;
 use crate::stack::api::ports::PortCounters;
 use crate::stack::demux::holders::{Holder, Holders};
 use crate::stack::demux::replies::Replies;
@@ -92,6 +93,7 @@ pub struct Stack {
     /// Every connection's, if not what `isn` gives.
     fixed_isn: Option<SeqNum>,
     ports: PortCounters,
+    peer_time_wait: PeerTimeWait,
     guard: ReplayGuard,
     /// Some listener has served Fast Open.
     serves_fast_open: bool,
@@ -226,6 +228,7 @@ impl Stack {
             isn: IsnGenerator::new(rng.next_key()),
             fixed_isn: None,
             ports: PortCounters::new(Rng::new(seed.map(|byte| byte ^ 0xaa))),
+            peer_time_wait: PeerTimeWait::default(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             serves_fast_open: false,
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),

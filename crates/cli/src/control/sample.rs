@@ -157,7 +157,7 @@ fn known(connection: &ConnectionInfo, now: Instant) -> Info {
         probes: tcp.probes,
         app_limited: connection.delivery_rate_app_limited,
         fastopen_client_fail: tcp.fastopen_client_fail.map_or(0, |why| match why {
-            NotAcknowledged::Lost => 3,
+            NotAcknowledged::Lost | NotAcknowledged::TooBig | NotAcknowledged::OldConnection => 3,
             _ => 2,
         }),
         rto: micros(connection.rto),

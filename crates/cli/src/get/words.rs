@@ -59,6 +59,15 @@ fn not_acknowledged(why: NotAcknowledged) -> (&'static str, &'static str) {
         NotAcknowledged::Reset => {
             ("reset", "the SYN with data was answered by a reset, the plain one after it was not")
         }
+        NotAcknowledged::TooBig => (
+            "too big",
+            "the SYN with data was too big for the path, and the plain one followed at once; the next one is smaller",
+        ),
+        NotAcknowledged::OldConnection => (
+            "old connection",
+            "the peer still had an older connection between the same ports and answered for that one; a plain SYN opened this one, and \
+             the next visit uses Fast Open again",
+        ),
     }
 }
 

@@ -264,11 +264,13 @@ rules! {
 rules! {
     /// Which local ports are chosen, and which may be named while an old connection holds them.
     PortChoice {
-        /// Any of the range; a port that is named waits as any other for TIME-WAIT.
+        /// Any of the range, those in TIME-WAIT at the peer last; a port that is named waits as any other for TIME-WAIT.
         Any = "any",
         /// Connects and binds keep to halves of the range, and a port that is named cuts TIME-WAIT short (`__inet_hash_connect`).
         Parity = "parity",
     }
+    /// A port that is presumably in TIME-WAIT at the peer, which closed first, is chosen last: a SYN from there may be challenged.
+    avoids_peer_time_wait: Any,
     /// A connect that names its local port cuts short any TIME-WAIT or FIN-WAIT-2 there of a connection with timestamps, however young it is
     /// and whatever `tcp_tw_reuse` says (Linux's `tcp_twsk_unique`, `__inet_hash_connect`).
     named_reuses: Parity,

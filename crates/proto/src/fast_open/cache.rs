@@ -260,10 +260,10 @@ impl PathCache {
         self.verdicts.record(now, key, reason)
     }
 
-    /// A Fast Open SYN was presumably lost, which is no verdict yet: true if that is the first one against this key since it last
-    /// worked. Packets are lost now and then; where SYN data has passed before, a second one in a row tells more.
-    pub(crate) fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey) -> bool {
-        self.verdicts.doubt(now, key, Verdict::Dropped)
+    /// Notes a failure that may be an accident, such as a lost packet or a full queue. True if it is the first against this key since
+    /// Fast Open last worked; a second one in a row deserves a verdict.
+    pub(crate) fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> bool {
+        self.verdicts.doubt(now, key, reason)
     }
 
     /// Takes over a verdict given earlier, where there is none.
@@ -472,16 +472,16 @@ mod tests {
     #[test]
     fn a_doubt_rules_nothing_out_and_is_given_once() {
         let mut cache = cache();
-        assert!(cache.doubt_is_enough(T0, key(80)));
+        assert!(cache.doubt_is_enough(T0, key(80), Verdict::Dropped));
         assert_eq!(cache.verdict_admit(T0, &key(80)), None);
         assert_eq!(cache.verdict_admit(T0, &key(80)), None, "there is no trial to wait for");
-        assert!(cache.doubt_is_enough(T0, key(443)), "each port has its own");
-        assert!(!cache.doubt_is_enough(T0 + MINUTE, key(80)));
+        assert!(cache.doubt_is_enough(T0, key(443), Verdict::Dropped), "each port has its own");
+        assert!(!cache.doubt_is_enough(T0 + MINUTE, key(80), Verdict::Dropped));
         let entry = cache.record_verdict(T0 + MINUTE, key(80), Verdict::Dropped);
         assert_eq!((entry.count, entry.until), (1, T0 + 6 * MINUTE));
-        assert!(!cache.doubt_is_enough(entry.until, key(80)), "not after a verdict");
+        assert!(!cache.doubt_is_enough(entry.until, key(80), Verdict::Dropped), "not after a verdict");
         assert!(cache.clear_verdict(&key(443)));
-        assert!(cache.doubt_is_enough(T0, key(443)), "success gives it back");
+        assert!(cache.doubt_is_enough(T0, key(443), Verdict::Dropped), "success gives it back");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The application's verbs, and what it may ask.
 
 pub(in crate::stack) mod closing;
+pub(in crate::stack) mod peer_time_wait;
 pub(in crate::stack) mod ports;
 pub(in crate::stack) mod queries;
 pub(in crate::stack) mod repair;

@@ -2,7 +2,7 @@
 //!
 //! Server: `cookies` (who is accepted), `answer` (the reply on the SYN-ACK), `syn_received` (the child before its final ACK),
 //! `pending` (how many), `amplification` (how much before the final ACK), `replay`. Client: `syn` (what the first SYN is), `syn_ack` (what its answer means), `fallback`,
-//! `verdicts`, `pause`. Both ends: `table` (rows measured on Linux), `ladders` (packets per exchange), `loss` (any subset lost).
+//! `verdicts`, `unrelated` (answers that say nothing about Fast Open), `pause`. Both ends: `table` (rows measured on Linux), `ladders` (packets per exchange), `loss` (any subset lost).
 
 mod amplification;
 mod answer;
@@ -19,6 +19,7 @@ mod syn;
 mod syn_ack;
 mod syn_received;
 mod table;
+mod unrelated;
 mod verdicts;
 
 use crate::pair::*;

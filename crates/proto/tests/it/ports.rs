@@ -1,7 +1,7 @@
 //! Which local ports connections get, and what that tells to whom (RFC 6056).
 
 use crate::pair::ethernet;
-use crate::peer::both_profiles;
+use crate::peer::{Peer, both_profiles};
 use core::time::Duration;
 use proto::*;
 use std::collections::BTreeSet;
@@ -102,4 +102,69 @@ fn no_port_is_given_twice_while_it_is_used_and_all_are_given() {
         assert_eq!(ports.len() as u32, count);
         assert_eq!(ports.first().copied(), u16::try_from(config.port_low).ok());
     }
+}
+
+/// The peer closes first: the connection is in TIME-WAIT there, not here.
+fn closed_by_peer(p: &mut Peer) -> u16 {
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("A 1 ack 1");
+    p.send("FA 1 ack 1");
+    p.close(id);
+    p.expect("FA 1 ack 2");
+    p.send("A 2 ack 2");
+    assert_eq!(p.sizes(), (0, 0, 0));
+    p.local.port()
+}
+
+/// Of four ports those that wait at the peer are taken last.
+#[test]
+fn ports_in_time_wait_at_the_peer_are_taken_last() {
+    let mut p = Peer::new(Config::default().port_low(40_000).port_high(40_003));
+    for _ in 0..8 {
+        let waiting = [closed_by_peer(&mut p), closed_by_peer(&mut p)];
+        assert_ne!(waiting[0], waiting[1]);
+        let ids: Vec<ConnId> = (0..4).map(|_| p.connect(ConnectOptions::default())).collect();
+        p.expect_sent(4);
+        let mut ports: Vec<u16> = ids.iter().map(|id| p.stack.info(*id).unwrap().local.port()).collect();
+        assert!(ports[..2].iter().all(|port| !waiting.contains(port)), "{waiting:?} {ports:?}");
+        ports.sort_unstable();
+        assert_eq!(ports, [40_000, 40_001, 40_002, 40_003]);
+        ids.into_iter().for_each(|id| p.stack.abort(p.now, id));
+        p.skip(100_000);
+    }
+}
+
+/// TIME-WAIT lasts 60 s: afterwards every port is as good as another.
+#[test]
+fn a_port_waits_at_the_peer_for_sixty_seconds() {
+    let config = Config::default().port_low(40_000).port_high(40_001);
+    let next_after = |ms: u64| {
+        let mut p = Peer::new(config.clone());
+        let mut again = 0;
+        for _ in 0..20 {
+            let waiting = closed_by_peer(&mut p);
+            p.skip(ms);
+            let id = p.connect(ConnectOptions::default());
+            p.expect("S 0");
+            again += u32::from(p.local.port() == waiting);
+            p.stack.abort(p.now, id);
+            p.skip(100_000);
+        }
+        again
+    };
+    assert_eq!(next_after(59_000), 0);
+    assert!((3..=17).contains(&next_after(60_001)));
+}
+
+/// A search is bounded: where many ports wait at the peer, the first of them is taken.
+#[test]
+fn where_all_near_ports_wait_one_of_them_is_taken() {
+    let mut p = Peer::new(Config::default().port_low(40_000).port_high(40_099));
+    let ports: BTreeSet<u16> = (0..100).map(|_| closed_by_peer(&mut p)).collect();
+    assert!(ports.len() > 90, "{}", ports.len());
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    assert_eq!(p.state(id), State::SynSent);
 }

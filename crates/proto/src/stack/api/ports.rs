@@ -5,6 +5,7 @@
 //! with another one could count the connections to that; hence 2^16 counters, steps of random length, and every ten seconds
 //! another hash (Kol, Klein and Gilad, "Device Tracking via Linux's New TCP Source Port Selection Algorithm", 2022).
 
+use super::peer_time_wait::PASSED_OVER;
 use crate::rng::Rng;
 use crate::stack::Stack;
 use crate::time_wait::ISN_DISTANCE;
@@ -83,7 +84,8 @@ impl Stack {
         self.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
-    /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare.
+    /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare. Of free ones those come last that are in
+    /// TIME-WAIT at the peer.
     #[inline(always)]
     pub(in crate::stack) fn choose_port(
         &mut self,
@@ -98,7 +100,8 @@ impl Stack {
         let hash = self.isn.port_hash(now, local, peer, peer_port);
         let begin = self.ports.begin(hash);
         let (begin, step) = if by_parity { (begin & !1, 2) } else { (begin % count, 1) };
-        let mut spare = None;
+        let avoids = self.shared.config.port_choice.avoids_peer_time_wait();
+        let (mut spare, mut waits_at_peer) = (None, None);
         for tried in 0..count {
             let offset = match by_parity {
                 true => Stack::offset_by_parity(count, begin, tried),
@@ -111,16 +114,24 @@ impl Stack {
             }
             let name = self.name(FourTuple { local, local_port: port, peer, peer_port });
             if self.is_free(&name, Claim::Opens) {
-                self.ports.move_on(hash, tried * step, step);
-                return Ok((name, true));
+                if !avoids || !self.peer_time_wait.contains(now, name.hash) {
+                    self.ports.move_on(hash, tried * step, step);
+                    return Ok((name, true));
+                }
+                let (_, first) = *waits_at_peer.get_or_insert((name, tried));
+                if tried - first >= PASSED_OVER {
+                    break;
+                }
+                continue;
             }
             if spare.is_none() && self.can_be_recycled(now, &name, false) {
                 spare = Some((name, tried));
             }
         }
-        let (name, tried) = spare.ok_or(ConnectError::NoPorts)?;
+        let is_free = waits_at_peer.is_some();
+        let (name, tried) = waits_at_peer.or(spare).ok_or(ConnectError::NoPorts)?;
         self.ports.move_on(hash, tried * step, step);
-        Ok((name, false))
+        Ok((name, is_free))
     }
 
     /// A number that nobody outside knows: who chooses a port for a socket that is only bound looks for a free one from there on (Linux's

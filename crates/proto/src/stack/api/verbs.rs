@@ -215,6 +215,9 @@ impl Stack {
             answer_allowed: !plain,
             path_srtt,
             cut_short: None,
+            excuse: None,
+            repeat_due: false,
+            repeats: 0,
             writer_waits: false,
         })));
         if syn_only {

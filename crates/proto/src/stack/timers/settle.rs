@@ -98,6 +98,9 @@ impl Stack {
         }
         self.timers.clear(&mut connection.timer);
         let hash = connection.tuple.hash(&self.hash_key);
+        if waits_at_peer(&cx.config, connection) {
+            self.peer_time_wait.note(now, hash);
+        }
         if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
             // As Linux counts what is kept of a connection, FIN-WAIT-2 too, and apart if it is not for long.
             let counters = &mut cx.counters;
@@ -210,6 +213,15 @@ pub(in crate::stack) fn is_over(connection: &Connection) -> bool {
 /// Our direction is over and acknowledged, and nobody will read what comes of the other.
 fn only_awaits_fin(connection: &Connection) -> bool {
     connection.orphan && connection.state == State::FinWait2
+}
+
+/// The peer is in TIME-WAIT: it closed first, and has acknowledged our FIN. (Where it answers our SYN for an older connection, our reset has
+/// ended that.) Only of ports that may be chosen.
+fn waits_at_peer(config: &Config, connection: &Connection) -> bool {
+    let port = u32::from(connection.tuple.local_port);
+    connection.state == State::Closed
+        && connection.close_reason == Some(CloseReason::Finished)
+        && (config.port_low..=config.port_high).contains(&port)
 }
 
 /// For how many nanoseconds TIME-WAIT needs only its numbers, and so does FIN-WAIT-2 when nobody will read.

@@ -5,7 +5,7 @@ use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn;
 use crate::tcp::open::fast_open_client::SynAck;
-use crate::tcp::open::handshake::{ActiveOpen, Crossed, CutShort, Handshake, PassiveOpen};
+use crate::tcp::open::handshake::{ActiveOpen, Crossed, CutShort, Excuse, Handshake, PassiveOpen};
 use crate::tcp::open::negotiation::Negotiated;
 use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::state::Transition;
@@ -25,11 +25,13 @@ impl Connection {
         let acked = segment.has(Flags::ACK);
         // RFC 9293 §3.10.7.3: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the RST bit is set, if so drop the segment and return)".
         if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
-            self.hasten_next_syn(cx);
+            self.old_connection_answered();
+            self.repeat_syn_soon(cx);
             return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
         }
         if acked && self.echoes_a_time_we_never_sent(cx, segment) {
             cx.counters.paws_active_rejected += 1;
+            self.old_connection_answered();
             return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
         }
         if segment.has(Flags::RST) {
@@ -56,9 +58,22 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// The peer has an old connection, half open, that our reset is about to clear: the next SYN need not wait for the time-out, unless
-    /// one has passed already (as Linux; RFC 9293 §3.5.1).
-    fn hasten_next_syn(&mut self, cx: &Context) {
+    /// The answer is not to our SYN: the peer is in TIME-WAIT, or half open, after an older connection between these ports (a challenge ACK,
+    /// RFC 5961 §4.2), or the packet is a late one. It says nothing about what our SYN carries.
+    fn old_connection_answered(&mut self) {
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() {
+            active.excuse = Some(Excuse::OldConnection);
+        }
+    }
+
+    /// Our reset is about to end the peer's older connection: the next SYN need not wait for the time-out, unless one has passed already
+    /// (as Linux; RFC 9293 §3.5.1). It carries what the last one did.
+    fn repeat_syn_soon(&mut self, cx: &Context) {
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
+            && cx.config.repeat_challenged_syn
+        {
+            active.repeat();
+        }
         if self.timeouts == 0 {
             let at = cx.now + SYN_AFTER_RESET;
             self.timers.set(Timer::Retransmit, at.min(self.timers.deadline(Timer::Retransmit)));
@@ -186,7 +201,7 @@ impl Connection {
         let sent_at = self.answered_syn(active, timestamps);
         // The plain SYN that follows a Fast Open one early tells nothing of the path but that.
         let early = active.answer_allowed && cx.config.fast_fallback;
-        let lost = active.transmissions.saturating_sub(1 + u8::from(early));
+        let lost = active.transmissions.saturating_sub(1 + active.repeats + u8::from(early));
         if sent_at != Some(active.first_sent_at) {
             self.syns_were_lost(cx, lost);
         }

@@ -1,6 +1,6 @@
 //! What a SYN-ACK says about Fast Open on this path (RFC 7413 §4.1.3, §4.2.2): outcome, cache and verdicts.
 
-use super::handshake::{ActiveOpen, CutShort};
+use super::handshake::{ActiveOpen, CutShort, Excuse};
 use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
 use crate::{NotAcknowledged, Outcome, Verdict};
@@ -53,7 +53,10 @@ impl Connection {
             ClientPlan::Request(kind) => self.judge_request(cx, active, syn_ack, kind),
             ClientPlan::Data { cookie, .. } => self.judge_data(cx, active, syn_ack, cookie),
         };
-        if outcome != Outcome::NotAcknowledged(NotAcknowledged::Lost) {
+        let only_plain_arrived =
+            [NotAcknowledged::Lost, NotAcknowledged::TooBig, NotAcknowledged::OldConnection]
+                .map(Outcome::NotAcknowledged);
+        if !only_plain_arrived.contains(&outcome) {
             let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
             path.syn_arrived();
             path.syn_data_passed |= outcome == Outcome::Accepted && active.data_sent > 0;
@@ -78,18 +81,19 @@ impl Connection {
     ) -> Outcome {
         self.fast_opened = true;
         if self.new_cookie(cx, syn_ack).is_some() {
-            if active.transmissions == 1 {
+            if active.sent_as_planned_only() {
                 cx.paths.clear_verdict(&cx.verdict_key(&self.tuple));
             }
             return Outcome::CookieRequested { granted: true };
         }
-        if active.transmissions == 1 {
+        if active.sent_as_planned_only() {
             cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).request_unanswered(kind);
             self.hold_against_path(cx, Verdict::Stripped);
         } else {
             match active.reset_verdict() {
                 Some(reset) => self.hold_against_path(cx, reset),
-                None => self.syn_was_dropped(cx),
+                None if active.excuse.is_none() => self.syn_was_dropped(cx),
+                None => {}
             }
         }
         Outcome::CookieRequested { granted: false }
@@ -108,7 +112,7 @@ impl Connection {
             syn_ack.data_acked == active.data_sent
         } else {
             // Without data only the answer, or the absence of another cookie, tells.
-            syn_ack.brings_answer || (returned.is_none() && active.transmissions == 1)
+            syn_ack.brings_answer || (returned.is_none() && active.sent_as_planned_only())
         };
         if accepted {
             return self.accepted(cx, active, syn_ack);
@@ -145,26 +149,30 @@ impl Connection {
 
     /// Neither data acknowledged nor a cookie returned.
     fn refusal_without_cookie(&mut self, cx: &mut Context, active: &ActiveOpen) -> NotAcknowledged {
-        if active.transmissions == 1 {
-            self.hold_against_path(cx, Verdict::NotAcknowledged);
+        if active.sent_as_planned_only() {
+            self.data_was_ignored(cx);
             return NotAcknowledged::Ignored;
         }
         if active.cut_short == Some(CutShort::TooBig) {
             // The path's MTU is known now; Fast Open itself is not to blame.
-            return NotAcknowledged::Lost;
+            return NotAcknowledged::TooBig;
         }
-        let reset = active.reset_verdict();
-        if reset.is_none() {
+        if let Some(reset) = active.reset_verdict() {
+            // What a FIN brought about says nothing yet about SYNs without one.
+            self.hold_against_path(cx, if active.fin_sent { Verdict::SynFin } else { reset });
+            return NotAcknowledged::Reset;
+        }
+        if active.excuse.is_none() || !cx.config.repeat_challenged_syn {
             // RFC 7413 §4.2.2 (R36): the answer is to the plain SYN, so the first was lost, or dropped for what it carried.
             cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_dropped(cx.now);
         }
-        match reset {
-            // What a FIN brought about says nothing yet about SYNs without one.
-            _ if active.fin_sent => self.hold_against_path(cx, Verdict::SynFin),
-            Some(reset) => self.hold_against_path(cx, reset),
+        match active.excuse {
+            Some(Excuse::OldConnection) => return NotAcknowledged::OldConnection,
+            Some(Excuse::NeverLeft) => {}
+            None if active.fin_sent => self.hold_against_path(cx, Verdict::SynFin),
             None => self.syn_was_dropped(cx),
         }
-        if reset.is_some() { NotAcknowledged::Reset } else { NotAcknowledged::Lost }
+        NotAcknowledged::Lost
     }
 
     /// A connection of ours with a Fast Open SYN has ended, and all that arrived was a FIN behind missing data (Linux's
@@ -174,18 +182,28 @@ impl Connection {
         client && self.fast_opened && self.rcv.only_fin_came()
     }
 
-    /// The Fast Open SYN had no answer and the plain one has: lost, or dropped for what it carried. Where such SYNs have passed before,
-    /// the first is given the benefit of the doubt.
+    /// The Fast Open SYN had no answer and the plain one has: lost, or dropped for what it carried.
     fn syn_was_dropped(&self, cx: &mut Context) {
+        self.doubt_path(cx, Verdict::Dropped);
+    }
+
+    /// The SYN-ACK acknowledges the SYN alone and has no cookie: Fast Open is off there, or the server's SYN queue or Fast Open queue is full
+    /// (Linux sends SYN cookies without looking at the option, and hands out no cookie over `qlen`).
+    fn data_was_ignored(&self, cx: &mut Context) {
+        self.doubt_path(cx, Verdict::NotAcknowledged);
+    }
+
+    /// Remembers a failure that may be an accident: where SYN data has passed before, the first is given the benefit of the doubt.
+    fn doubt_path(&self, cx: &mut Context, verdict: Verdict) {
         if !cx.config.fast_open_verdicts {
             return;
         }
         let key = cx.verdict_key(&self.tuple);
         let path = cx.paths.lookup(self.tuple.local, self.tuple.peer);
-        if path.is_some_and(|path| path.syn_data_passed) && cx.paths.doubt_is_enough(cx.now, key) {
+        if path.is_some_and(|path| path.syn_data_passed) && cx.paths.doubt_is_enough(cx.now, key, verdict) {
             return;
         }
-        self.hold_against_path(cx, Verdict::Dropped);
+        self.hold_against_path(cx, verdict);
     }
 
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.

@@ -68,8 +68,38 @@ pub(crate) struct ActiveOpen {
     pub(crate) path_srtt: Option<Duration>,
     /// What answered the Fast Open SYN, so that the plain one went without waiting for the time-out.
     pub(crate) cut_short: Option<CutShort>,
+    /// Why a missing answer to the Fast Open SYN says nothing about the path.
+    pub(crate) excuse: Option<Excuse>,
+    /// The timer sends the SYN again with all the plan says, instead of a plain one.
+    pub(crate) repeat_due: bool,
+    /// SYNs sent again with all the plan says.
+    pub(crate) repeats: u8,
     /// The application wrote before the handshake was over (Linux's `sk_write_pending`).
     pub(crate) writer_waits: bool,
+}
+
+impl ActiveOpen {
+    /// A Fast Open SYN goes again as it was at most so many times: a peer that cannot be reset answers each of them.
+    const MOST_REPEATS: u8 = 1;
+
+    /// Something answered that was not meant for our SYN: it goes again as it was, if the last one was a Fast Open SYN.
+    pub(in crate::tcp) fn repeat(&mut self) {
+        self.repeat_due |= !self.plain && !self.due && self.repeats < Self::MOST_REPEATS;
+    }
+
+    /// Each SYN that was sent carried what the plan says.
+    pub(in crate::tcp) fn sent_as_planned_only(&self) -> bool {
+        self.transmissions == 1 + self.repeats
+    }
+}
+
+/// Why a Fast Open SYN without an answer is no evidence against the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excuse {
+    /// The peer, or a late packet of it, answered for an older connection between the same ports.
+    OldConnection,
+    /// The queue before our own device refused the SYN.
+    NeverLeft,
 }
 
 /// The plain SYN follows at once.

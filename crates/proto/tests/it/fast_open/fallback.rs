@@ -200,7 +200,7 @@ fn fragmentation_needed_brings_the_plain_syn_at_once() {
         p.send("SA 0 ack 1 <mss 1460>");
         p.expect_bytes("A 1:961 ack 1", &pattern(1, 960));
         p.expect("PA 961:1401 ack 1");
-        assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(NotAcknowledged::Lost)));
+        assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(NotAcknowledged::TooBig)));
         // The size was the reason, not Fast Open: next time the SYN is smaller.
         assert_eq!(verdict(&p), None);
         p.skip(10);

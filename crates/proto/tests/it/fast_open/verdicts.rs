@@ -308,6 +308,8 @@ fn verdicts_back_off_and_success_clears_them() {
     p.expect("RA 28 ack 1");
     accepted(&mut p);
     refused(&mut p);
+    assert_eq!(verdict(&p), None, "SYN data has passed before: a full queue is as likely");
+    refused(&mut p);
     let entry = *p.stack.path_cache().verdicts().next().unwrap().1;
     assert_eq!((entry.count, entry.until), (1, p.now + 300 * SECOND));
 }

@@ -17,7 +17,7 @@ use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::observe::tcp_info::{CaState, ca_state};
-use crate::tcp::open::handshake::Handshake;
+use crate::tcp::open::handshake::{Excuse, Handshake};
 use crate::tcp::rare::room::Waiting;
 use crate::tcp::rare::special::Special;
 use crate::tcp::recovery::{Phase, Purpose};
@@ -65,6 +65,9 @@ impl Connection {
     /// The first SYN has a time-out of its own; what that sends again waits less. With `TCP_TX_DELAY` what is refused may be an earlier SYN than
     /// the last, whose time-out runs already.
     fn syn_refused(&mut self, cx: &Context) {
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() {
+            active.excuse.get_or_insert(Excuse::NeverLeft);
+        }
         if self.timeouts > 0
             && self.options.tx_delay.is_zero()
             && matches!(self.handshake.as_deref(), Some(Handshake::Active(_)))

@@ -30,8 +30,9 @@ impl Connection {
         } else {
             self.first_syn(cx, active, &options, packet)
         };
-        out.flags |= ecn_of_syn(&cx.config, active.transmissions > 0);
-        active.due = false;
+        let repeats = active.repeats > 0 && !active.plain;
+        out.flags |= ecn_of_syn(&cx.config, active.transmissions > 0 && !repeats);
+        (active.due, active.repeat_due) = (false, false);
         active.transmissions = active.transmissions.saturating_add(1);
         active.last_sent_at = cx.now;
         if active.transmissions == 1 {
@@ -44,7 +45,7 @@ impl Connection {
             cx.counters.syn_retrans += 1;
             self.counts(cx.now).syn_repeated = true;
         }
-        let wait = if active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback {
+        let wait = if active.sent_as_planned_only() && active.answer_allowed && cx.config.fast_fallback {
             crate::fast_open::fallback_after(active.path_srtt).min(self.syn_rto(&cx.config))
         } else {
             self.syn_rto(&cx.config)
@@ -84,7 +85,10 @@ impl Connection {
             return Outgoing::bare(self.snd.iss, Flags::SYN);
         };
         let limits = self.syn_data_limits(cx, options.emit_len());
-        let room = syn_data_max(&limits) as u32;
+        let mut room = syn_data_max(&limits) as u32;
+        if active.repeats > 0 {
+            room = room.min(active.data_sent);
+        }
         self.assume_mss(cx, syn_data_mss(&limits) as u16);
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
@@ -175,10 +179,24 @@ impl Connection {
         Some(u32::from(self.timeouts).saturating_sub(linear).min(16))
     }
 
+    /// The Fast Open SYN met an older connection that our reset has ended by now: it goes again, with the same data.
+    fn repeat_syn(&mut self) {
+        let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
+        active.repeats += 1;
+        active.due = true;
+        let start = self.snd.iss + 1;
+        self.snd.queue.take_back((start, start + active.data_sent));
+        self.snd.rewind();
+    }
+
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
     pub(super) fn syn_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
-        let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
+        if core::mem::take(&mut active.repeat_due) {
+            return self.repeat_syn();
+        }
+        let early_fallback =
+            active.sent_as_planned_only() && active.answer_allowed && cx.config.fast_fallback;
         active.plain = true;
         let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
         let limit = retries + cx.config.tcp_syn_linear_timeouts;
