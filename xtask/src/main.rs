@@ -3,6 +3,7 @@
 mod api;
 mod bare;
 mod circles;
+mod dist;
 mod fuzz;
 mod package;
 mod packages;
@@ -41,6 +42,8 @@ usage: cargo xtask COMMAND
   package [--verify]
            every crate that is published, packed as a registry gets it; with --verify each is built from its package, too
   deny     licences, advisories and origins of all dependencies, by cargo-deny (deny.toml)
+  dist     the command as it is shipped, in target/dist: without debug information, and that in a file beside it, where a
+           backtrace finds it
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
            toolchain, x86-64) and valgrind's memcheck; as root all of them
@@ -55,7 +58,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["help" | "--help" | "-h"]
-        | ["test" | "package" | "threads" | "plant" | "sanitize" | "fuzz" | "scripts", "--help" | "-h"] => {
+        | [
+            "test" | "package" | "threads" | "plant" | "sanitize" | "fuzz" | "scripts" | "dist",
+            "--help" | "-h",
+        ] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
         }
@@ -63,6 +69,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(),
         ["package", ref arguments @ ..] => package::run(arguments),
         ["deny"] => deny(),
+        ["dist"] => dist::run(),
         ["api", ref arguments @ ..] => api::run(arguments),
         ["simulate", ref options @ ..] => simulate(options),
         ["threads", ref arguments @ ..] => threads::run(arguments),

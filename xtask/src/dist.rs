@@ -1,0 +1,44 @@
+//! What is shipped: the command without debug information, and that information in a file of its own.
+
+use crate::{cargo, packages};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The folder of what is shipped.
+const FOLDER: &str = "target/dist";
+
+/// The built command, before it is taken apart.
+const BUILT: &str = "target/release/firstbyte";
+
+/// Builds the command once, and takes it apart. A backtrace of the shipped command finds its lines
+/// again if the debug file lies beside it.
+pub(crate) fn run() -> Result<(), String> {
+    if !packages::installed("objcopy") {
+        return Err("objcopy takes the command apart: apt-get install binutils".to_owned());
+    }
+    let whole = "profile.release.package.firstbyte-cli.strip=\"none\"";
+    cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli", "--config", whole], &[])?;
+    let (command, debug) = (format!("{FOLDER}/firstbyte"), format!("{FOLDER}/firstbyte.debug"));
+    fs::create_dir_all(FOLDER).map_err(|error| format!("cannot make {FOLDER}: {error}"))?;
+    // The command must not be changed in place: what is built on it would be linked anew.
+    objcopy(&["--only-keep-debug", BUILT, &debug])?;
+    objcopy(&["--strip-all", &format!("--add-gnu-debuglink={debug}"), BUILT, &command])?;
+    for path in [&command, &debug] {
+        let size = fs::metadata(Path::new(path)).map_err(|error| format!("{path}: {error}"))?.len();
+        println!("{path}: {:.1} MB", size as f64 / 1e6);
+    }
+    Ok(())
+}
+
+fn objcopy(arguments: &[&str]) -> Result<(), String> {
+    let status = Command::new("objcopy")
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("cannot run objcopy: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`objcopy {}` failed ({status})", arguments.join(" ")))
+    }
+}
