@@ -9,6 +9,7 @@ mod watch;
 
 use crate::control::ControlArgs;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::write_whole;
 use crate::terminal::print;
 use crate::values;
@@ -118,16 +119,14 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 
 fn policy(args: &DoctorArgs) -> Result<Policy, Failure> {
     let Some(path) = &args.policy else { return Ok(Policy::default()) };
-    let text =
-        std::fs::read_to_string(path).map_err(|error| not_done(Failure::file("read", path, &error)))?;
+    let text = input::text(path, input::WRITTEN_MAX).map_err(not_done)?;
     Policy::parse(&text).map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))
 }
 
 fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let mut record = match &args.file {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| not_done(Failure::file("read", path, &error)))?;
+            let text = input::text(path, input::RECORDED_MAX).map_err(not_done)?;
             Record::parse(&text)
                 .map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))?
         }

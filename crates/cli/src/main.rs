@@ -16,7 +16,7 @@
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
 mod bdp;
@@ -28,6 +28,7 @@ mod explain;
 mod failure;
 mod fleet;
 mod get;
+mod input;
 mod key;
 mod lab;
 mod link;
@@ -51,6 +52,8 @@ mod watch;
 mod whom;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// TCP Fast Open from the command line: the first byte of an answer in one round trip.
@@ -95,8 +98,13 @@ fn main() -> ExitCode {
     let verb = match Cli::try_parse() {
         Ok(cli) => cli.verb,
         Err(error) => {
-            let _ = error.print();
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
             let wrong = error.use_stderr();
+            if let Err(why) = printed
+                && !wrong
+            {
+                return Failure::failed(format!("cannot write to standard output: {why}")).report();
+            }
             return ExitCode::from(match std::env::args_os().nth(1) {
                 // Its 2 is a verdict.
                 Some(verb) if wrong && verb == "doctor" => doctor::NOT_DONE,

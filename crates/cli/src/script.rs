@@ -1,5 +1,6 @@
 //! `firstbyte script`: runs packetdrill's scripts in virtual time.
 use crate::failure::Failure;
+use crate::input;
 use crate::output::write_with;
 use crate::terminal::print;
 use ::script::{Passed, Script, Setup, ast};
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     }
     let mut failed = 0;
     for file in &args.file {
-        let source = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
+        let source = input::text(file, input::WRITTEN_MAX)?;
         let name = file.display();
         match outcome(args, &setup, file, &source)? {
             Ok(()) if args.quiet => {}

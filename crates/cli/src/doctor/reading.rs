@@ -2,6 +2,7 @@
 use super::{DoctorArgs, not_done};
 use crate::control::sample as of_stack;
 use crate::failure::Failure;
+use crate::input;
 use crate::whom::in_namespace;
 use doctor::{Mask, Record, Sample, sources};
 
@@ -30,8 +31,7 @@ const LOOKS: u32 = 10;
 /// Samples one after another, the earliest first: of the kernel within the interval, or of a file.
 pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
     if let Some(path) = &args.file {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| not_done(Failure::file("read", path, &error)))?;
+        let text = input::text(path, input::RECORDED_MAX).map_err(not_done)?;
         let mut samples = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let record = Record::parse(line)

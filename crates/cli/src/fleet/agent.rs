@@ -5,7 +5,7 @@ use super::plan::{fleet_name, runtime, shown};
 use super::store::{Store, StoreArgs, Trouble};
 use crate::failure::{Failure, warn};
 use crate::output::{check_writable, write_secret};
-use crate::secret;
+use crate::secret::{self, warn_if_shared};
 use crate::terminal::print;
 use crate::values;
 use crate::whom::WhomArgs;
@@ -302,7 +302,8 @@ fn saved(state: &Path) -> Result<Option<Plan>, Failure> {
         return Ok(None);
     }
     let text = secret::read(state, STATE_MAX, "the keys")?;
-    Plan::read(&text)
-        .map(Some)
-        .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display())))
+    let plan = Plan::read(&text)
+        .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display())))?;
+    warn_if_shared(state, "the keys");
+    Ok(Some(plan))
 }

@@ -1,6 +1,7 @@
 //! `firstbyte fleet LIST`: does every address behind a name, or of a list, allow Fast Open, and have they the same keys.
 use crate::explain::{Target, target, visits};
 use crate::failure::Failure;
+use crate::input;
 use crate::key::{cookie, which};
 use crate::serve::key::read;
 use crate::terminal::print;
@@ -54,8 +55,9 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
 
 fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
     let path = Path::new(whom);
-    let targets: Vec<Target> = if path.is_file() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    // A host's name has no slash; a list may be a pipe.
+    let targets: Vec<Target> = if path.is_file() || whom.contains('/') && path.exists() {
+        let text = input::text(path, input::WRITTEN_MAX)?;
         let lines = text
             .lines()
             .map(str::trim)

@@ -1,7 +1,7 @@
 //! etcd over HTTP: its JSON gateway, with TLS where the endpoint says https.
 use super::tls::Tls;
 use crate::failure::Failure;
-use crate::secret;
+use crate::secret::{self, warn_if_shared};
 use clap::Args;
 use fleet::etcd::{self, Call};
 use fleet::layout::Stored;
@@ -111,7 +111,8 @@ impl StoreArgs {
         let login = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
                 // Each login reads it anew; a file that cannot be used is an error at once.
-                secret::read(file, PASSWORD_MAX, PASSWORD)?;
+                password(file)?;
+                warn_if_shared(file, PASSWORD);
                 Some((user.clone(), file.clone()))
             }
             _ => None,
@@ -292,7 +293,7 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
 }
 
 fn password(path: &Path) -> Result<String, Failure> {
-    let text = secret::read_again(path, PASSWORD_MAX, PASSWORD)?;
+    let text = secret::read(path, PASSWORD_MAX, PASSWORD)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 

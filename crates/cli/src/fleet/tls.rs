@@ -3,7 +3,6 @@ use crate::failure::Failure;
 use crate::secret::warn_if_shared;
 use chrono::{DateTime, Utc};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -49,9 +48,7 @@ impl Tls {
             let config = config.with_client_cert_resolver(asked.clone());
             return Ok(Tls { config: Arc::new(config), asked: Some(asked) });
         };
-        if let Ok(metadata) = std::fs::metadata(key) {
-            warn_if_shared(key, metadata.permissions().mode(), "the private key");
-        }
+        warn_if_shared(key, "the private key");
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
         let config = config
             .with_client_auth_cert(certificates(cert)?, secret)

@@ -1,5 +1,6 @@
 //! What to get: URLs, headers, bodies, and the peer behind a name.
 use crate::failure::Failure;
+use crate::input;
 use crate::values::Resolved;
 use bytes::Bytes;
 use hyper::Uri;
@@ -104,10 +105,7 @@ pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 pub(crate) fn data(text: &str) -> Result<Bytes, Failure> {
     match text.strip_prefix('@') {
         None => Ok(text.to_owned().into()),
-        Some(path) => {
-            let path = Path::new(path);
-            std::fs::read(path).map(Bytes::from).map_err(|error| Failure::file("read", path, &error))
-        }
+        Some(path) => input::bytes(Path::new(path), input::RECORDED_MAX).map(Bytes::from),
     }
 }
 

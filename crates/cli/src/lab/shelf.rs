@@ -3,6 +3,7 @@
 use super::args::{ChangeArgs, OutputArgs, Scenario};
 use super::{draw_document, real, show};
 use crate::failure::Failure;
+use crate::input;
 use crate::terminal::{print, terminal_width};
 use ::lab::experiment::{Experiment, SHELF, nearest_word};
 use ::lab::report::{Finding, document, wrapped};
@@ -88,12 +89,11 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
             "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => Failure::failed(format!(
-            "{} is no text: an experiment is a file in TOML, as docs/experiments.md has it",
+    let text = String::from_utf8(input::bytes(path, input::WRITTEN_MAX)?).map_err(|_| {
+        Failure::failed(format!(
+            "{} is not a text file; an experiment is a file in TOML, as docs/experiments.md describes it",
             path.display()
-        )),
-        _ => Failure::file("read", path, &error),
+        ))
     })?;
     Experiment::parse(&text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }

@@ -3,6 +3,7 @@
 use super::args::SweepArgs;
 use super::{draw_document, parallel, shelf};
 use crate::failure::Failure;
+use crate::input;
 use crate::output::write_with;
 use crate::terminal::{page_style, print};
 use ::lab::experiment::{SHELF, Sweep, Swept};
@@ -61,5 +62,5 @@ fn text_of(what: &str) -> Result<String, Failure> {
     if !path.exists() && !what.ends_with(".toml") {
         return Err(shelf::unknown(what));
     }
-    std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))
+    input::text(path, input::WRITTEN_MAX)
 }

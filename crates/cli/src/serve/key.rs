@@ -1,6 +1,6 @@
 //! The cookie key, from a file or standard input: what stands on a command line everybody on the machine can read.
 use crate::failure::Failure;
-use crate::secret;
+use crate::secret::{self, warn_if_shared};
 use firstbyte::KeyRing;
 use firstbyte::fast_open::KeyError;
 use std::io::{Read, stdin};
@@ -12,7 +12,9 @@ const LEN_MAX: u64 = 256;
 /// Reads a key and, where there is one, its backup.
 pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     let text = secret::read(path, LEN_MAX, "the key")?;
-    parse(&text).map_err(|why| Failure::failed(format!("{}: {why}", path.display())))
+    let key = parse(&text).map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
+    warn_if_shared(path, "the key");
+    Ok(key)
 }
 
 /// As [`read`], from standard input where the file is called `-`.

@@ -4,7 +4,6 @@ use crate::secret::warn_if_shared;
 use crate::serve::key::{self, SETTING};
 use firstbyte::KeyRing;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Far more than all settings take.
@@ -48,7 +47,7 @@ pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
     let text = fs::read_to_string(path).map_err(failure)?;
     let settings = parse(&text, &path.display().to_string()).map_err(Failure::failed)?;
     if settings.key.is_some() {
-        warn_if_shared(path, metadata.permissions().mode(), "the key");
+        warn_if_shared(path, "the key");
     }
     Ok(settings)
 }

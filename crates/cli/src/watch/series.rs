@@ -1,10 +1,11 @@
 //! Samples one after another: of the kernel, saved where it was asked for, or of such a file.
 use crate::failure::Failure;
+use crate::input;
 use crate::output::OutputFile;
 use crate::whom::KernelArgs;
 use doctor::{Record, Sample, sources};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
 /// Where samples come from.
@@ -12,7 +13,7 @@ pub(super) enum Series<'a> {
     /// The kernel.
     Live { whom: &'a KernelArgs, record: Option<(PathBuf, OutputFile)> },
     /// A file, a record a line.
-    Replay { path: PathBuf, lines: Lines<BufReader<File>>, at: usize },
+    Replay { path: PathBuf, file: BufReader<File>, at: usize },
 }
 
 impl<'a> Series<'a> {
@@ -28,7 +29,7 @@ impl<'a> Series<'a> {
     /// Of a file.
     pub(super) fn replay(path: &Path) -> Result<Series<'static>, Failure> {
         let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
-        Ok(Series::Replay { path: path.to_owned(), lines: BufReader::new(file).lines(), at: 0 })
+        Ok(Series::Replay { path: path.to_owned(), file: BufReader::new(file), at: 0 })
     }
 
     /// The next one; `None` at the end of a file.
@@ -43,10 +44,9 @@ impl<'a> Series<'a> {
                 }
                 Ok(Some(sample))
             }
-            Series::Replay { path, lines, at } => {
-                let Some(line) = lines.next() else { return Ok(None) };
+            Series::Replay { path, file, at } => {
+                let Some(line) = input::line(path, file, input::RECORDED_MAX)? else { return Ok(None) };
                 *at += 1;
-                let line = line.map_err(|error| Failure::file("read", path, &error))?;
                 let record = Record::parse(&line)
                     .map_err(|why| Failure::failed(format!("{}, line {at}: {why}", path.display())))?;
                 Ok(Some(record.now))

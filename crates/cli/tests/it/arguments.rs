@@ -359,3 +359,51 @@ fn scripts_that_hold_and_that_do_not() {
     std::fs::remove_file(&file).unwrap();
     assert!(stderr(&run(&["script", name])).contains(&format!("cannot read {name}")));
 }
+
+/// Every verb that reads a file whole, with a file that has no end.
+#[test]
+fn files_without_an_end_are_refused() {
+    let refused = "cannot use /dev/zero: it ";
+    let cases: [&[&str]; 8] = [
+        &["fleet", "/dev/zero"],
+        &["lab", "run", "/dev/zero"],
+        &["lab", "check", "/dev/zero"],
+        &["script", "/dev/zero"],
+        &["doctor", "--since-boot", "--policy", "/dev/zero"],
+        &["key", "show", "/dev/zero"],
+        &["fleet", "web", "--key-file", "/dev/zero"],
+        &[
+            "fleet",
+            "status",
+            "web",
+            "--store",
+            "http://127.0.0.1:1",
+            "--user",
+            "root",
+            "--password-file",
+            "/dev/zero",
+        ],
+    ];
+    for arguments in cases {
+        let output = run(arguments);
+        assert!(stderr(&output).contains(refused), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_list_of_servers_may_be_any_file() {
+    let output = run(&["fleet", "/dev/null"]);
+    assert!(stderr(&output).contains("/dev/null has no address"), "{}", stderr(&output));
+    let output = run(&["fleet", "http://a/b"]);
+    assert!(stderr(&output).contains("a host and a port"), "{}", stderr(&output));
+}
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    for option in ["--help", "--version"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = crate::firstbyte().arg(option).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{option}");
+        assert!(stderr(&output).contains("cannot write to standard output"), "{}", stderr(&output));
+    }
+}
