@@ -138,7 +138,7 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.record {
         write_whole(path, record.text()).map_err(not_done)?;
     }
-    let report = judged(args, policy, &record.window());
+    let report = judged(args, policy, &record.window()).look_back(&record.now, policy);
     let text = match () {
         () if args.fix => report.script(),
         () if args.prometheus => report.prometheus(),

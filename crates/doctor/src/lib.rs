@@ -32,7 +32,7 @@ pub use limit::{Limit, Limits};
 pub use pace::{Pace, Slowed};
 pub use policy::Policy;
 pub use record::{Mask, Record};
-pub use report::Report;
+pub use report::{NotJudged, Past, Report};
 pub use rules::{Change, Kernels, RULES, Rule};
 pub use sample::{Sample, Source};
 pub use window::Window;

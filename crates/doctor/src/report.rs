@@ -16,6 +16,7 @@ use crate::sample::{Sample, Unread};
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Everything a run has found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,8 +32,11 @@ pub struct Report {
     pub slowed: Option<Slowed>,
     /// How many rules were judged.
     pub judged: usize,
-    /// Ids of rules that could not be judged.
-    pub not_judged: Vec<String>,
+    /// Rules that could not be judged, and why.
+    pub not_judged: Vec<NotJudged>,
+    /// Rules that fire by what was counted since boot, where the window has no warning.
+    #[serde(default)]
+    pub since_boot: Vec<Past>,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// Rules that fired and were to be silent, with the reason given.
@@ -44,6 +48,24 @@ pub struct Report {
 /// "1 warning", "2 warnings".
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A rule that could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// Its id.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A rule that fires by what was counted since boot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Its id.
+    pub id: String,
+    /// What one sees.
+    pub symptom: String,
 }
 
 /// A rule that fired and was to be silent.
@@ -59,7 +81,7 @@ pub struct Silenced {
 
 impl Report {
     /// The layout of its JSON.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Judges a window by every rule.
     pub fn of(window: &Window<'_>) -> Report {
@@ -75,6 +97,7 @@ impl Report {
             slowed: None,
             judged: 0,
             not_judged: Vec::new(),
+            since_boot: Vec::new(),
             unread: window.now.unread.clone(),
             silenced: Vec::new(),
             findings: Vec::new(),
@@ -86,7 +109,7 @@ impl Report {
                     report.judged += 1;
                     report.take(rule.id, findings, policy.silent(rule.id));
                 }
-                Err(_) => report.not_judged.push(rule.id.to_owned()),
+                Err(reason) => report.not_judged.push(NotJudged { id: rule.id.to_owned(), reason }),
             }
         }
         rules::merge(&mut report.findings, window.now);
@@ -97,6 +120,29 @@ impl Report {
         });
         report.escape();
         report
+    }
+
+    /// Adds what fires by counters since boot, if nothing in the window is a warning: trouble may have ended just before it.
+    #[must_use]
+    pub fn look_back(mut self, now: &Sample, policy: &Policy) -> Report {
+        let is_window = self.window != Window::since_boot(now).name();
+        if is_window && self.exit_code() == 0 {
+            let all = Report::by(&Window::since_boot(now).by(policy.limits()), policy).findings;
+            let bad = all.into_iter().filter(|finding| finding.severity > Severity::Info);
+            let mut past: Vec<Past> = bad.map(|Finding { id, symptom, .. }| Past { id, symptom }).collect();
+            past.dedup_by(|one, other| one.id == other.id);
+            self.since_boot = past;
+        }
+        self
+    }
+
+    /// Rules that could not be judged, by the reason.
+    fn reasons(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for NotJudged { id, reason } in &self.not_judged {
+            reasons.entry(reason).or_default().push(id);
+        }
+        reasons
     }
 
     /// Names are chosen by whoever starts a process or sends a record: none may reach a terminal as a command, or a script as another line.

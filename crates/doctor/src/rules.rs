@@ -99,23 +99,29 @@ impl Rule {
         RULES.iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
     }
 
-    /// What it finds, or the sources that it lacks.
+    /// What it finds.
     ///
     /// # Errors
-    /// The sources that could not be read: it was not judged.
-    pub fn judge(&self, window: &Window<'_>) -> Result<Vec<Finding>, Vec<Source>> {
+    /// Why it was not judged: a source could not be read, or the samples do not tell.
+    pub fn judge(&self, window: &Window<'_>) -> Result<Vec<Finding>, String> {
+        if !self.kernels.hold(window.now.version()) {
+            return Err(format!("it is about Linux {}", self.kernels));
+        }
         let lacks = |source: &Source| {
             let unread = |sample: &Sample| sample.unread.iter().any(|unread| unread.source == *source);
             unread(window.now) || window.before().is_some_and(unread)
         };
-        if !self.kernels.hold(window.now.version()) {
-            return Ok(Vec::new());
-        }
-        let missing: Vec<Source> = self.needs.iter().copied().filter(lacks).collect();
+        let missing: Vec<&str> =
+            self.needs.iter().filter(|source| lacks(source)).map(|source| source.name()).collect();
         if !missing.is_empty() {
-            return Err(missing);
+            return Err(format!("not read: {}", missing.join(", ")));
         }
-        Ok((self.judge)(window).into_iter().map(|found| self.finding(found, window.now)).collect())
+        let _of_another_rule = window.take_lacking();
+        let found = (self.judge)(window);
+        match window.take_lacking() {
+            Some(reason) if found.is_empty() => Err(reason.to_owned()),
+            _ => Ok(found.into_iter().map(|found| self.finding(found, window.now)).collect()),
+        }
     }
 
     fn finding(&self, found: Found, now: &Sample) -> Finding {
@@ -181,6 +187,9 @@ fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
     let grown = window.grown(name);
     found(grown > 0, severity, vec![window.counted(name)], format!("{name} +{grown} > 0"))
 }
+
+/// Why a setting of the whole host is not judged elsewhere.
+const OF_HOST: &str = "a setting of the whole host, which this network namespace does not show";
 
 /// The process that holds a socket, as evidence, where this user may see it.
 fn holder(window: &Window<'_>, socket: &Socket) -> Option<Evidence> {

@@ -113,6 +113,10 @@ fn files(root: &Path, sample: &mut Sample) {
     // Files say what the first namespace will be like after boot, and nothing of others.
     if sample.is_first_namespace() {
         sample.configured = configured::read(root);
+        if !configured::is_there(root) {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            note(sample, Source::Files, "sysctl.d and sysctl.conf", &error);
+        }
     }
 }
 

@@ -3,7 +3,7 @@ use crate::finding::Evidence;
 use crate::limit::{Limit, Limits};
 use crate::sample::{Address, Sample, Socket, state};
 use hashbrown::HashMap;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 /// What a rule sees: the state now, and what has grown since.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Window<'a> {
     listeners: OnceCell<HashMap<Ends, usize>>,
     /// Where all its sockets do.
     earlier: OnceCell<HashMap<Ends, usize>>,
+    /// Why the rule that is being judged cannot be, where it has said so.
+    lacking: Cell<Option<&'static str>>,
 }
 
 type Ends = (Address, u16, Address, u16);
@@ -35,7 +37,7 @@ impl<'a> Window<'a> {
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
         let limits = Limits::USUAL;
         let (states, listeners, earlier) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Window { before: None, now, limits, states, listeners, earlier }
+        Window { before: None, now, limits, states, listeners, earlier, lacking: Cell::new(None) }
     }
 
     /// Judged by these thresholds.
@@ -67,6 +69,24 @@ impl<'a> Window<'a> {
     /// The earlier sample, if there is one.
     pub fn before(&self) -> Option<&'a Sample> {
         self.before
+    }
+
+    /// The earlier sample, for a rule that cannot be judged without one.
+    pub(crate) fn needs_before(&self) -> Option<&'a Sample> {
+        if self.before.is_none() {
+            self.lacks("it takes two samples, with a time between");
+        }
+        self.before
+    }
+
+    /// Notes why the rule that is being judged cannot be. If it finds nothing, it is not judged for that reason.
+    pub(crate) fn lacks(&self, reason: &'static str) {
+        self.lacking.set(Some(reason));
+    }
+
+    /// What a rule has noted since this was last asked.
+    pub(crate) fn take_lacking(&self) -> Option<&'static str> {
+        self.lacking.take()
     }
 
     /// A socket as it was in the earlier sample.

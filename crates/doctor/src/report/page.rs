@@ -93,9 +93,8 @@ fn unread(report: &Report) -> String {
     lines.extend(
         report.silenced.iter().map(|silenced| format!("silenced: {}: {}", silenced.id, silenced.reason)),
     );
-    if !report.not_judged.is_empty() {
-        lines.push(format!("not judged for that reason: {}", report.not_judged.join(", ")));
-    }
+    let reasons = report.reasons();
+    lines.extend(reasons.iter().map(|(reason, ids)| format!("not judged: {}: {reason}", ids.join(", "))));
     lines.iter().map(|line| format!("<p class=\"more\">{}</p>\n", text(line))).collect()
 }
 

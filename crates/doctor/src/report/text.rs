@@ -1,5 +1,5 @@
 //! For a person: the verdict, then findings by severity; and the fixes as a script.
-use super::{Report, counted};
+use super::{Past, Report, counted};
 use crate::finding::{Finding, Severity};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,6 +13,9 @@ pub(super) fn text(report: &Report) -> String {
     out
 }
 
+/// Rules since boot that the first line names.
+const PAST: usize = 3;
+
 fn verdict(report: &Report) -> String {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let (critical, warning, info) =
@@ -21,7 +24,17 @@ fn verdict(report: &Report) -> String {
         Some(worst) if critical + warning > 0 => {
             format!("{}: {} ({}, {})\n", worst.severity, worst.symptom, worst.scope, worst.id)
         }
-        _ => "no warning\n".to_owned(),
+        _ if report.since_boot.is_empty() => "no warning\n".to_owned(),
+        _ => {
+            let names = report.since_boot.iter().map(|Past { id, symptom }| format!("{symptom} ({id})"));
+            let names: Vec<String> = names.take(PAST).collect();
+            let more = if report.since_boot.len() > PAST { " …" } else { "" };
+            format!(
+                "no warning in these {}; since boot: {}{more}: firstbyte doctor --since-boot\n",
+                report.window,
+                names.join(", ")
+            )
+        }
     };
     let rules = report.judged;
     let _ = writeln!(
@@ -51,8 +64,8 @@ fn verdict(report: &Report) -> String {
             silenced.reason
         );
     }
-    if !report.not_judged.is_empty() {
-        let _ = writeln!(out, "not judged for that reason: {}", report.not_judged.join(", "));
+    for (reason, ids) in report.reasons() {
+        let _ = writeln!(out, "not judged: {}: {reason}", ids.join(", "));
     }
     out
 }

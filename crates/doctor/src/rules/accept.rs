@@ -139,7 +139,7 @@ fn accept_queue_full(window: &Window<'_>) -> Vec<Found> {
     for found in &mut by_port {
         found.evidence.push(window.counted("TcpExtListenOverflows"));
     }
-    if by_port.is_empty() && overflows > 0 && window.before().is_some() {
+    if by_port.is_empty() && overflows > 0 && window.needs_before().is_some() {
         return counter(window, "TcpExtListenOverflows", Severity::Critical);
     }
     by_port

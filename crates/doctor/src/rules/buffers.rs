@@ -1,7 +1,7 @@
 //! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
 use super::settings::set_to;
 use super::windows::connections;
-use super::{Change, Found, Kernels, Rule, found, setting};
+use super::{Change, Found, Kernels, OF_HOST, Rule, found, setting};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Paths, Settings, Sockets, Sockstat};
@@ -135,6 +135,7 @@ const SHORT: u32 = 5000;
 
 fn receives_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
     let at_most = |socket: &Socket| socket.memory.is_some_and(|memory| i64::from(memory.rcvbuf) >= max);
+    window.needs_before()?;
     let (info, earlier) = (socket.info?, window.earlier(socket)?.info?);
     let came = info.bytes_received.saturating_sub(earlier.bytes_received) as f64;
     let each = came / (window.seconds() * 1e6 / f64::from(info.min_rtt));
@@ -183,11 +184,12 @@ const MEMORY: Limit = Limit { rule: "WIN-14", name: "critical", value: 90.0, uni
 fn memory(window: &Window<'_>) -> Vec<Found> {
     const NAME: &str = "net.ipv4.tcp_mem";
     let pages = |n| window.now.nth(NAME, n).and_then(|pages| u64::try_from(pages).ok());
+    let aborts = window.grown("TcpExtTCPAbortOnMemory");
     let (Some(pressure), Some(max), Some(used)) = (pages(1), pages(2), window.now.sockstat.get("TCP mem"))
     else {
-        return Vec::new();
+        window.lacks(OF_HOST);
+        return super::counter(window, "TcpExtTCPAbortOnMemory", Severity::Critical);
     };
-    let aborts = window.grown("TcpExtTCPAbortOnMemory");
     let critical = aborts > 0 || super::percent(*used, max) > window.limit(&MEMORY);
     let severity = if critical { Severity::Critical } else { Severity::Warning };
     let evidence = vec![

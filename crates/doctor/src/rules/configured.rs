@@ -60,7 +60,15 @@ const GROWN: [(&str, usize, (u32, u32), i64); 5] = [
     ("net.ipv4.tcp_wmem", 2, (2, 6), 4 << 20),
 ];
 
+/// Notes that nothing is known of the next boot, where that is so.
+fn ask_files(window: &Window<'_>) {
+    if window.now.configured.is_empty() && !window.now.is_first_namespace() {
+        window.lacks("files in sysctl.d are for the host's first network namespace, and this is another");
+    }
+}
+
 fn lowered(window: &Window<'_>) -> Vec<Found> {
+    ask_files(window);
     let Some(version) = window.now.version() else { return Vec::new() };
     let lines = last(window).into_values().filter_map(|line| {
         let (_, nth, _, default) =
@@ -72,6 +80,7 @@ fn lowered(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn missing(window: &Window<'_>) -> Vec<Found> {
+    ask_files(window);
     // Deeper names belong to folders that are not read.
     let is_read = |line: &&Configured| {
         ["net.core.", "net.ipv4."].iter().any(|folder| line.name.starts_with(folder))
@@ -90,6 +99,7 @@ fn missing(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn differs(window: &Window<'_>) -> Vec<Found> {
+    ask_files(window);
     let lines = last(window).into_values().filter_map(|line| {
         let running = window.now.setting(&line.name).filter(|_| !line.name.ends_with("tcp_fastopen_key"))?;
         let same = running.split_whitespace().eq(line.value.split_whitespace());

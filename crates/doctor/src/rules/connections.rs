@@ -1,25 +1,27 @@
 //! What single connections suffer from: WIN-02, WIN-07, CC-03, CC-11.
 use super::windows::{Judged, connections};
-use super::{Change, Kernels, Rule};
-use crate::finding::{Confidence, Severity};
+use super::{Change, Found, Kernels, Rule, Words};
+use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
-use crate::sample::Socket;
 use crate::sample::Source::{Paths, Routes, Settings, Sockets};
+use crate::sample::state::ESTABLISHED;
+use crate::sample::{Address, Socket};
 use crate::window::Window;
+use std::collections::BTreeSet;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-02",
         symptom: "a connection without window scaling",
         condition: "window scaling is on here, a connection was agreed without it, its round trip > 5 ms, and it has carried more than 1 MB",
-        why: "A SYN proxy, a firewall or a SYN cookie took the option away: at most 65535 bytes a round trip.",
-        advice: "Find the box; a SYN proxy of nftables takes: wscale 7 sack-perm timestamp.",
+        why: "Without it a connection carries at most 65535 bytes a round trip.",
+        advice: "Look at the peer first: net.ipv4.tcp_window_scaling there, or a small or old system. Then compare the SYN as it leaves with the SYN as it arrives (tcpdump at both ends): a SYN proxy, firewall or load balancer between may take the option away; that of nftables takes: wscale 7 sack-perm timestamp.",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
+        confidence: Confidence::Hint,
         limits: &[UNSCALED],
-        judge: |window| connections(window, unscaled),
+        judge: unscaled,
     },
     Rule {
         id: "WIN-07",
@@ -64,25 +66,133 @@ pub(super) const RULES: &[Rule] = &[
 
 const UNSCALED: Limit = Limit { rule: "WIN-02", name: "bytes", value: 1e6, unit: "bytes" };
 
-fn unscaled(window: &Window<'_>, socket: &Socket) -> Judged {
+fn unscaled(window: &Window<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for socket in window.in_state(ESTABLISHED) {
+        let Some(one) = without_scaling(window, socket) else { continue };
+        found.push(one);
+        if found.len() == SHOWN {
+            break;
+        }
+    }
+    found
+}
+
+/// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK and TCPI_OPT_WSCALE (include/uapi/linux/tcp.h).
+const TIMESTAMPS: u8 = 1;
+const SACK: u8 = 2;
+const SCALING: u8 = 4;
+
+fn without_scaling(window: &Window<'_>, socket: &Socket) -> Option<Found> {
     let info = socket.info?;
-    // TCPI_OPT_WSCALE is 4.
-    if info.options & 4 != 0 || info.min_rtt <= 5000 {
+    if info.options & SCALING != 0 || info.min_rtt <= 5000 {
         return None;
     }
     let on = window.now.number("net.ipv4.tcp_window_scaling") == Some(1);
     let carried = info.bytes_acked.max(info.bytes_received);
-    let holds = on && carried as f64 > window.limit(&UNSCALED);
-    holds.then(|| {
-        let most = 65535.0 / f64::from(info.min_rtt);
-        let evidence = vec![
-            ("tcpi_options".to_owned(), format!("{:#x}", info.options)),
-            ("min_rtt".to_owned(), format!("{:.1} ms", f64::from(info.min_rtt) / 1000.0)),
-            ("carried".to_owned(), format!("{carried} bytes")),
-        ];
-        (Severity::Warning, evidence, format!("at most 65535 / {} us = {most:.2} MB/s", info.min_rtt))
+    if !on || carried as f64 <= window.limit(&UNSCALED) {
+        return None;
+    }
+    let most = 65535.0 / f64::from(info.min_rtt);
+    let cause = Unscaled::of(window, socket, info.options);
+    let (words, evidence) = cause.words();
+    Some(Found {
+        severity: Severity::Warning,
+        scope: Scope::Socket(socket.ends()),
+        evidence: vec![
+            window.shown("tcpi_options", options(info.options)),
+            window.shown("min_rtt", format!("{:.1} ms", f64::from(info.min_rtt) / 1000.0)),
+            window.shown("carried", format!("{carried} bytes")),
+            window.shown("other connections", evidence),
+        ],
+        formula: format!("at most 65535 / {} us = {most:.2} MB/s", info.min_rtt),
+        words,
+        ..Found::default()
     })
 }
+
+fn options(bits: u8) -> String {
+    let all = [(TIMESTAMPS, "timestamps"), (SACK, "SACK"), (SCALING, "window scaling")];
+    let names: Vec<&str> = all.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name).collect();
+    format!("{bits:#x}: {}", if names.is_empty() { "none of the usual".to_owned() } else { names.join(", ") })
+}
+
+/// Why a connection has no window scaling, as far as other connections tell.
+enum Unscaled {
+    /// It began by SYN cookie, which keeps options only in timestamps.
+    Cookie,
+    /// Another connection with this peer has it: the peer can.
+    PeerCan,
+    /// No connection with another peer has it either: the reason is near this host.
+    Nobody(usize),
+    /// Peers and boxes fit alike.
+    Open,
+}
+
+impl Unscaled {
+    fn of(window: &Window<'_>, socket: &Socket, options: u8) -> Unscaled {
+        let others = || {
+            let others = window.in_state(ESTABLISHED).filter(|other| other.key() != socket.key());
+            let remote = others.filter(|other| !other.is_to_loopback());
+            remote.filter_map(|other| Some((other.peer, other.info?.options & SCALING != 0)))
+        };
+        let serves = window.listeners().any(|listener| listener.local_port == socket.local_port);
+        let by_cookie = window.now.counters.get("TcpExtSyncookiesRecv").is_some_and(|count| *count > 0);
+        if serves && by_cookie && options & TIMESTAMPS == 0 {
+            return Unscaled::Cookie;
+        }
+        if others().any(|(peer, scales)| scales && peer == socket.peer) {
+            return Unscaled::PeerCan;
+        }
+        let peers: BTreeSet<Address> =
+            others().map(|(peer, _)| peer).filter(|peer| *peer != socket.peer).collect();
+        match peers.len() {
+            MANY.. if !others().any(|(_, scales)| scales) => Unscaled::Nobody(peers.len()),
+            _ => Unscaled::Open,
+        }
+    }
+
+    /// What they say, and what the other connections show.
+    fn words(&self) -> (Words, String) {
+        let said = |why: &str, advice: &str| Words {
+            why: Some(format!("{why} It carries at most 65535 bytes a round trip.")),
+            advice: Some(advice.to_owned()),
+            confidence: Some(Confidence::Likely),
+            ..Words::default()
+        };
+        match self {
+            Unscaled::Cookie => (
+                said(
+                    "This host answered its SYN with a SYN cookie, which keeps window scaling only for peers that send timestamps.",
+                    "Raise the backlog of that listener, so that no cookies are needed; have the peer send timestamps.",
+                ),
+                "SYN cookies were accepted since boot, and the peer sends no timestamps".to_owned(),
+            ),
+            Unscaled::PeerCan => (
+                said(
+                    "Another connection with this peer has window scaling, so that the peer can: a SYN proxy, a load balancer or a SYN cookie at its port took the option away.",
+                    "Look at what is in front of that port; a SYN proxy of nftables takes: wscale 7 sack-perm timestamp.",
+                ),
+                "one with the same peer has window scaling".to_owned(),
+            ),
+            Unscaled::Nobody(peers) => (
+                said(
+                    "No connection with another peer has window scaling either: a firewall or SYN proxy near this host takes the option away.",
+                    "Look at the firewall or SYN proxy next to this host; that of nftables takes: wscale 7 sack-perm timestamp.",
+                ),
+                format!("none of those with {peers} other peers has window scaling"),
+            ),
+            Unscaled::Open => {
+                (Words::default(), "they do not tell the peer from a box on the path".to_owned())
+            }
+        }
+    }
+}
+
+/// Other peers that must show the same before a box near this host is likely.
+const MANY: usize = 2;
+/// Connections that are named: more would say the same again.
+const SHOWN: usize = 10;
 
 const TAKEN: Limit = Limit { rule: "WIN-07", name: "share", value: 60.0, unit: "%" };
 
@@ -90,6 +200,7 @@ const TAKEN: Limit = Limit { rule: "WIN-07", name: "share", value: 60.0, unit: "
 /// of a window that stands still means that something holds the buffer. How much comes is no sign: a sender may be slower than the window.
 fn small_receive_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
     let (info, memory) = (socket.info?, socket.memory?);
+    window.needs_before()?;
     let before = window.earlier(socket)?;
     let (earlier, max) = (before.info?, window.now.nth("net.ipv4.tcp_rmem", 2)?);
     let stands = before.memory?.rcvbuf == memory.rcvbuf && earlier.rcv_ssthresh == info.rcv_ssthresh;

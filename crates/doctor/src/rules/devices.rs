@@ -1,6 +1,6 @@
 //! TX: what lies below the queueing discipline, and what does not outlive a boot.
 use super::cwnd::change;
-use super::{Found, Kernels, Rule};
+use super::{Found, Kernels, Rule, Words};
 use crate::escape;
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -94,9 +94,13 @@ const RING: Limit = Limit { rule: "TX-05", name: "milliseconds", value: 10.0, un
 const USUAL_MTU: Limit = Limit { rule: "TX-09", name: "mtu", value: 1500.0, unit: "bytes" };
 
 /// How long the link takes for so many bytes.
-fn milliseconds(device: &Device, bytes: f64) -> Option<f64> {
+fn milliseconds(window: &Window<'_>, device: &Device, bytes: f64) -> Option<f64> {
     // What a TUN device says of its speed is made up.
-    let speed = device.speed.filter(|speed| *speed > 0 && device.kind.as_deref() != Some("tun"))?;
+    let speed = device.speed.filter(|speed| *speed > 0 && device.kind.as_deref() != Some("tun"));
+    if speed.is_none() && device.parent.is_some() {
+        window.lacks("its device does not say its speed");
+    }
+    let speed = speed?;
     Some(bytes * 8.0 / (f64::from(speed) * 1000.0))
 }
 
@@ -151,7 +155,7 @@ fn deep_fifo(window: &Window<'_>) -> Vec<Found> {
     let found = fifos.filter_map(|queue| {
         let device = window.now.device(&queue.device)?;
         let (bytes, words) = depth(queue, device);
-        let (time, limit) = (milliseconds(device, bytes)?, window.limit(&FIFO));
+        let (time, limit) = (milliseconds(window, device, bytes)?, window.limit(&FIFO));
         let evidence = vec![
             window.shown("queue", &queue.kind),
             window.shown("holds at most", &words),
@@ -209,7 +213,7 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
     let devices = window.now.devices.iter().filter(|device| device.up && device.byte_limits.is_empty());
     let found = devices.filter_map(|device| {
         let ring = device.rings?.tx.now;
-        let (time, limit) = (milliseconds(device, full_packets(device, ring))?, window.limit(&RING));
+        let (time, limit) = (milliseconds(window, device, full_packets(device, ring))?, window.limit(&RING));
         let evidence = vec![
             window.shown("transmit ring", ring),
             window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
@@ -238,7 +242,7 @@ fn by_hand(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn bonds(window: &Window<'_>) -> Vec<Found> {
-    let reordered = window.grown("TcpExtTCPSACKReorder") + window.grown("TcpExtTCPTSReorder");
+    let reordered = window.grown("TcpExtTCPSACKReorder").saturating_add(window.grown("TcpExtTCPTSReorder"));
     let found = window.now.bonds.iter().filter_map(|bond| {
         let alone = bond.partner.as_deref().is_some_and(|partner| partner.chars().all(|c| "0:".contains(c)));
         let (severity, formula) = match () {
@@ -251,7 +255,11 @@ fn bonds(window: &Window<'_>) -> Vec<Found> {
         };
         let evidence =
             vec![window.shown("mode", &bond.mode), window.during("reorderings", format!("+{reordered}"))];
-        Some(of_device(&bond.name, severity, evidence, formula))
+        // Reordering has other causes too.
+        let reorders = bond.down.is_empty() && bond.mode.contains("round-robin");
+        let confidence = reorders.then_some(Confidence::Likely);
+        let words = Words { confidence, ..Words::default() };
+        Some(Found { words, ..of_device(&bond.name, severity, evidence, formula) })
     });
     found.collect()
 }

@@ -283,8 +283,9 @@ fn key(window: &Window<'_>) -> Vec<Found> {
 fn share(window: &Window<'_>, failed: &str, worked: &str, limit: &Limit) -> Vec<Found> {
     let (bad, good) = (window.grown(failed), window.grown(worked));
     let limit = window.limit(limit);
-    let share = percent(bad, bad + good);
-    let formula = format!("{bad} of {} = {share:.1} % > {limit} %, and {bad} >= 10", bad + good);
+    let all = bad.saturating_add(good);
+    let share = percent(bad, all);
+    let formula = format!("{bad} of {all} = {share:.1} % > {limit} %, and {bad} >= 10");
     let evidence = vec![window.counted(failed), window.counted(worked)];
     found(share > limit && bad >= 10, Severity::Warning, evidence, formula)
 }

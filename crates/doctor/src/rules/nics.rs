@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         settings: &[],
         needs: &[Devices],
         kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
+        confidence: Confidence::Likely,
         limits: &[],
         judge: ring,
     },
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Each device with what it was in the earlier sample.
 fn pairs<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Device, &'a Device)> {
-    let before = window.before();
+    let before = window.needs_before();
     let (devices, now) = (before.map(|before| &before.devices), window.now);
     now.devices.iter().filter_map(move |device| {
         devices
@@ -78,7 +78,10 @@ fn of_device(device: &Device, severity: Severity, evidence: Vec<Evidence>, formu
 }
 
 fn ring(window: &Window<'_>) -> Vec<Found> {
-    let lost = |device: &Device| device.rx_missed_errors + device.rx_fifo_errors + device.rx_over_errors;
+    let lost = |device: &Device| {
+        let missed = device.rx_missed_errors.saturating_add(device.rx_fifo_errors);
+        missed.saturating_add(device.rx_over_errors)
+    };
     let found = pairs(window).filter_map(|(then, now)| {
         let grown = lost(now).saturating_sub(lost(then));
         let mut evidence =
@@ -112,7 +115,7 @@ fn dropped(window: &Window<'_>) -> Vec<Found> {
             window.during("rx_nohandler", format!("+{unclaimed}")),
         ];
         let formula = format!("+{dropped} and +{unclaimed} packets > 0");
-        (dropped + unclaimed > 0).then(|| of_device(now, Severity::Info, evidence, formula))
+        (dropped > 0 || unclaimed > 0).then(|| of_device(now, Severity::Info, evidence, formula))
     });
     found.collect()
 }
@@ -122,12 +125,15 @@ const RATE: Limit = Limit { rule: "RX-06", name: "rate", value: 10_000.0, unit: 
 
 fn one_cpu(window: &Window<'_>) -> Vec<Found> {
     let cpus = window.now.net_rx.len();
-    let Some(before) = window.before().filter(|_| cpus > 1) else { return Vec::new() };
+    if cpus <= 1 {
+        return Vec::new();
+    }
+    let Some(before) = window.needs_before() else { return Vec::new() };
     let on = |cpu: usize| {
         let of = |sample: &Sample| sample.net_rx.get(cpu).copied().unwrap_or(0);
         of(window.now).saturating_sub(of(before))
     };
-    let all: u64 = (0..cpus).map(on).sum();
+    let all = (0..cpus).map(on).fold(0, u64::saturating_add);
     let found = pairs(window).filter_map(|(then, now)| {
         let receiving: Vec<&Interrupt> = receiving(now);
         let cpu: usize = receiving.first()?.cpus.parse().ok()?;

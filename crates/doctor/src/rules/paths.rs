@@ -74,6 +74,11 @@ fn not_allowed(window: &Window<'_>) -> Vec<Found> {
     const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
     const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+    // The list is one for all namespaces, and only the first can change it.
+    if !window.now.settings.is_empty() && !window.now.is_first_namespace() {
+        window.lacks("the list is one for the whole host: run the doctor in its first network namespace");
+        return Vec::new();
+    }
     let list = |name| window.now.setting(name).map(|value| value.split_whitespace().collect::<Vec<_>>());
     let (Some(allowed), Some(available), Some(default)) =
         (list(ALLOWED), list(AVAILABLE), window.now.setting(DEFAULT))

@@ -59,12 +59,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "RX-07",
         symptom: "packets arrive and nobody answers",
         condition: "TcpExtIPReversePathFilter grows",
-        why: "The reply's route leaves by another interface than the packet came by, and strict rp_filter drops it unseen.",
+        why: "The reply would leave by another interface than the packet came by, and strict rp_filter drops the packet unseen: a second uplink, or forged addresses, for which the filter is there.",
         advice: "Loosen the filter of that device, or route by source: ip rule add from ADDRESS table TABLE.",
         settings: &[("net.ipv4.conf.all.rp_filter", Change::To("2"))],
         needs: &[Counters, Settings],
         kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
+        confidence: Confidence::Likely,
         limits: &[],
         judge: reverse_path,
     },
@@ -98,8 +98,8 @@ pub(super) const RULES: &[Rule] = &[
 
 /// What was added to a column on all CPUs, between two samples: since boot it says little, one burst of long ago.
 fn softnet(window: &Window<'_>, column: fn(&sample::Softnet) -> u64) -> u64 {
-    let sum = |sample: &Sample| sample.softnet.iter().map(column).sum::<u64>();
-    window.before().map_or(0, |before| sum(window.now).saturating_sub(sum(before)))
+    let sum = |sample: &Sample| sample.softnet.iter().map(column).fold(0, u64::saturating_add);
+    window.needs_before().map_or(0, |before| sum(window.now).saturating_sub(sum(before)))
 }
 
 fn on_host(mut found: Vec<Found>) -> Vec<Found> {

@@ -1,5 +1,5 @@
 //! ST: states that last too long, ports, and what limits them.
-use super::{Change, Found, Kernels, Rule, counter, found, percent};
+use super::{Change, Found, Kernels, OF_HOST, Rule, counter, found, percent};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets, Sockstat};
@@ -248,6 +248,7 @@ const ORPHANS_CRITICAL: Limit = Limit { rule: "ST-05", name: "critical", value: 
 fn orphans(window: &Window<'_>) -> Vec<Found> {
     const MAX: &str = "net.ipv4.tcp_max_orphans";
     let (Some(orphans), Some(most)) = (window.now.sockstat.get("TCP orphan"), window.now.number(MAX)) else {
+        window.lacks(OF_HOST);
         return Vec::new();
     };
     let share = percent(*orphans, u64::try_from(most).unwrap_or(0));
@@ -264,6 +265,11 @@ fn orphans(window: &Window<'_>) -> Vec<Found> {
     found
 }
 
+/// Ports of a range.
+fn width(low: i64, high: i64) -> u64 {
+    u64::try_from(high.saturating_sub(low)).map_or(0, |width| width.saturating_add(1))
+}
+
 const WAITING: Limit = Limit { rule: "ST-08", name: "share", value: 50.0, unit: "%" };
 
 fn waiting(window: &Window<'_>) -> Vec<Found> {
@@ -278,7 +284,7 @@ fn waiting(window: &Window<'_>) -> Vec<Found> {
         .filter(|socket| (low..=high).contains(&socket.local_port.into()) && !socket.peer.0.is_loopback());
     clients
         .for_each(|socket| *waiting.entry((socket.local, socket.peer, socket.peer_port)).or_default() += 1);
-    let whole = u64::try_from(high - low + 1).unwrap_or(0);
+    let whole = width(low, high);
     let limit = window.limit(&WAITING);
     let used = waiting.into_iter().filter_map(|((local, peer, port), count)| {
         let share = percent(count, whole);
@@ -307,7 +313,7 @@ fn ports(window: &Window<'_>) -> Vec<Found> {
             entry.1 += u64::from(socket.state == TIME_WAIT);
         }
     }
-    let whole = u64::try_from(high - low + 1).unwrap_or(0);
+    let whole = width(low, high);
     used.into_iter()
         .filter_map(|((local, peer, port), (count, waiting))| {
             let share = percent(count, whole);
@@ -332,7 +338,7 @@ fn ports(window: &Window<'_>) -> Vec<Found> {
 
 fn resets(window: &Window<'_>) -> Vec<Found> {
     let aborts = window.grown("TcpExtTCPAbortOnClose");
-    let opens = window.grown("TcpActiveOpens") + window.grown("TcpPassiveOpens");
+    let opens = window.grown("TcpActiveOpens").saturating_add(window.grown("TcpPassiveOpens"));
     let share = percent(aborts, opens.max(1));
     let evidence = vec![
         window.counted("TcpExtTCPAbortOnClose"),

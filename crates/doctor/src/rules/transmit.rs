@@ -87,7 +87,7 @@ const STANDING: Limit = Limit { rule: "TX-02", name: "milliseconds", value: 20.0
 
 /// Judges what each queue did between two samples: its drops and bytes are what was added, its backlog is the smaller one.
 fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) -> Vec<Found> {
-    let Some(before) = window.before() else { return Vec::new() };
+    let Some(before) = window.needs_before() else { return Vec::new() };
     let found = window.now.queues.iter().filter_map(|now| {
         let same = |other: &&Queue| {
             (&other.device, other.handle, &other.kind) == (&now.device, now.handle, &now.kind)

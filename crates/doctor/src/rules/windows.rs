@@ -1,5 +1,5 @@
 //! WIN: windows, buffers and memory.
-use super::{Change, Found, Kernels, Rule, found, setting};
+use super::{Change, Found, Kernels, OF_HOST, Rule, found, setting};
 use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
@@ -68,12 +68,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-11",
         symptom: "receive queues overflow in memory",
         condition: "PruneCalled, TCPRcvCollapsed, OfoPruned or TCPZeroWindowDrop grows (warning); RcvPruned, TCPRcvQDrop or TCPBacklogDrop (critical)",
-        why: "Buffers are full in bytes of memory although the window allowed the data.",
+        why: "Buffers are full in bytes of memory although the window allowed the data: a slow reader, many small segments, or TCP short of memory.",
         advice: "Mend the reader; raise the maximum of tcp_rmem.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
-        confidence: Confidence::Certain,
+        confidence: Confidence::Likely,
         limits: &[],
         judge: pruning,
     },
@@ -106,8 +106,11 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Likely,
         limits: &[],
         judge: |window| {
-            let twice = |name: &str| window.now.number(name).map(|value| value * 2);
+            let twice = |name: &str| window.now.number(name).map(|value| value.saturating_mul(2));
             let most = (twice("net.core.wmem_max"), twice("net.core.rmem_max"));
+            if most == (None, None) {
+                window.lacks(OF_HOST);
+            }
             connections(window, |_, socket| clamped(most, socket))
         },
     },

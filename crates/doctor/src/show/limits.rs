@@ -76,8 +76,9 @@ fn judge(socket: &Socket, info: &Info) -> (By, String) {
         return (By::Loss, format!("{} segments are held to be lost, cwnd {}", info.lost, info.snd_cwnd));
     }
     // What is lost or has come is not in flight any more.
-    let pipe = (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost);
-    if pipe + 1 >= info.snd_cwnd {
+    let left = info.sacked.saturating_add(info.lost);
+    let pipe = info.unacked.saturating_add(info.retrans).saturating_sub(left);
+    if pipe.saturating_add(1) >= info.snd_cwnd {
         return (
             By::Cwnd,
             format!("{waiting} bytes wait, {pipe} segments in flight, cwnd {}", info.snd_cwnd),

@@ -34,6 +34,11 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
     lines
 }
 
+/// Is there any file or folder of sysctl's? A copy of /proc alone says nothing of the next boot.
+pub(super) fn is_there(root: &Path) -> bool {
+    FOLDERS.iter().chain(&["etc/sysctl.conf"]).any(|name| root.join(name).exists())
+}
+
 fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {
     let line = line.trim();
     if line.starts_with(['#', ';']) {

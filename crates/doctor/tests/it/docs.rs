@@ -93,6 +93,15 @@ fn the_list_of_rules_for_our_own_stack_is_true() {
     held("<!-- own -->\n", "<!-- /own -->", &list);
 }
 
+/// Only the kernel's own word is certain: not which box, which interface or which program it was.
+#[test]
+fn causes_that_are_inferred_are_not_certain() {
+    for id in ["ACC-07", "ACC-12", "CC-07", "CC-12", "CC-14", "RX-04", "RX-07", "WIN-02", "WIN-09", "WIN-11"]
+    {
+        assert_ne!(Rule::by_id(id).unwrap().confidence, doctor::Confidence::Certain, "{id}");
+    }
+}
+
 /// A rule that a finding names may not have fired: its advice stands alone.
 #[test]
 fn no_rule_points_at_another() {
@@ -113,6 +122,8 @@ fn every_field_of_the_json_is_described() {
     );
     let mut report = serde_json::to_value(report).unwrap();
     report["unread"] = serde_json::json!([{"source": "key", "reason": "", "root_would_read": true}]);
+    report["not_judged"] = serde_json::json!([{"id": "", "reason": ""}]);
+    report["since_boot"] = serde_json::json!([{"id": "", "symptom": ""}]);
     report["silenced"] = serde_json::json!([{"id": "", "count": 1, "reason": ""}]);
     report["slowed"] =
         serde_json::json!({"seconds": 8.0, "asked_seconds": 5.0, "look_seconds": 0.4, "budget_percent": 5.0});

@@ -2,6 +2,9 @@
 //!
 //! FIRSTBYTE_MUTATIONS says how many; a hundred thousand take some minutes.
 use crate::record::host;
+use doctor::sample::{
+    ByteLimit, Device, Info, Memory, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics, Socket, Softnet,
+};
 use doctor::show::{counters, paths, queues, routes, settings, sockets};
 use doctor::{Record, Report, Sample, sources};
 use serde_json::{Map, Value, json};
@@ -48,6 +51,178 @@ fn a_mutated_record_is_judged_or_refused_with_a_reason() {
     );
 }
 
+/// A recording of a host whose numbers are as large as their fields take, or 0: no sum, product or difference of them overflows.
+#[test]
+fn numbers_at_the_edges_of_their_types_are_judged() {
+    const SETTINGS: [&str; 3] =
+        ["9223372036854775807", "-9223372036854775808 9223372036854775807 9223372036854775807", "0 0 0"];
+    for (before, now) in [(false, true), (true, false), (true, true), (false, false)] {
+        for settings in SETTINGS {
+            let sample = |large: bool| -> Sample {
+                let mut sample = whole();
+                sample.settings.values_mut().for_each(|value| settings.clone_into(value));
+                let mut value = serde_json::to_value(sample).unwrap();
+                if !large {
+                    zeros(&mut value, "");
+                }
+                serde_json::from_value(value).unwrap()
+            };
+            judge(Record::new(Some(sample(before)), sample(now)), true);
+        }
+    }
+}
+
+/// Sets numbers to 0; what says which socket, device or state it is stays.
+fn zeros(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| zeros(value, name)),
+        Value::Array(values) => values.iter_mut().for_each(|value| zeros(value, name)),
+        Value::Number(_) if !["state", "index", "local_port", "uptime"].contains(&name) => *value = json!(0),
+        _ => {}
+    }
+}
+
+/// A host that has everything a rule looks at, each number as large as its field takes.
+fn whole() -> Sample {
+    let info = Info {
+        options: 1,
+        rto: u32::MAX,
+        ato: u32::MAX,
+        snd_mss: u32::MAX,
+        rcv_mss: u32::MAX,
+        unacked: u32::MAX,
+        sacked: u32::MAX,
+        lost: u32::MAX,
+        retrans: u32::MAX,
+        snd_cwnd: u32::MAX,
+        snd_ssthresh: u32::MAX,
+        snd_wnd: u32::MAX,
+        rtt: u32::MAX,
+        min_rtt: u32::MAX,
+        rcv_ssthresh: u32::MAX,
+        rcv_space: u32::MAX,
+        last_data_sent: u32::MAX,
+        last_data_recv: u32::MAX,
+        last_ack_recv: u32::MAX,
+        backoff: u8::MAX,
+        bytes_sent: u64::MAX,
+        bytes_retrans: u64::MAX,
+        bytes_acked: u64::MAX,
+        bytes_received: u64::MAX,
+        notsent_bytes: u32::MAX,
+        total_retrans: u32::MAX,
+        busy_time: u64::MAX,
+        rwnd_limited: u64::MAX,
+        sndbuf_limited: u64::MAX,
+        delivery_rate: u64::MAX,
+        pacing_rate: u64::MAX,
+        ..Info::default()
+    };
+    let memory = Memory {
+        rcvbuf: u32::MAX,
+        sndbuf: u32::MAX,
+        rmem_alloc: u32::MAX,
+        wmem_queued: u32::MAX,
+        wmem_alloc: u32::MAX,
+        fwd_alloc: u32::MAX,
+        optmem: u32::MAX,
+        backlog: u32::MAX,
+        drops: u32::MAX,
+    };
+    let socket = |number: u8| Socket {
+        state: number % 14,
+        local_port: 1000 + u16::from(number),
+        recv_queue: u32::MAX,
+        send_queue: u32::MAX,
+        inode: u32::MAX,
+        probing: number % 3 == 0,
+        retransmits: u8::MAX,
+        expires: u32::MAX,
+        memory: Some(memory),
+        info: Some(info),
+        ..Socket::default()
+    };
+    let pool = Pool { now: u32::MAX, max: u32::MAX };
+    let device = |index: u32| Device {
+        name: format!("eth{index}"),
+        index,
+        up: true,
+        parent: Some("0000:00:03.0".to_owned()),
+        mtu: u32::MAX,
+        tx_queue_len: u32::MAX,
+        addresses: 1,
+        rx_packets: u64::MAX,
+        rx_dropped: u64::MAX,
+        rx_missed_errors: u64::MAX,
+        rx_fifo_errors: u64::MAX,
+        rx_over_errors: u64::MAX,
+        rx_nohandler: u64::MAX,
+        tx_dropped: u64::MAX,
+        speed: Some(u32::MAX),
+        rings: Some(Rings { rx: pool, tx: pool }),
+        channels: Some(pool),
+        byte_limits: vec![ByteLimit {
+            queue: "tx-0".to_owned(),
+            limit: u64::MAX,
+            limit_max: u64::MAX,
+            stall_cnt: u64::MAX,
+        }],
+        ..Device::default()
+    };
+    let queue = |device: &str| Queue {
+        device: device.to_owned(),
+        root: true,
+        kind: "tbf".to_owned(),
+        rate: Some(u64::MAX),
+        backlog: u32::MAX,
+        length: u32::MAX,
+        requeues: u32::MAX,
+        overlimits: u32::MAX,
+        drops: u32::MAX,
+        bytes: u64::MAX,
+        packets: u32::MAX,
+        ..Queue::default()
+    };
+    let softnet =
+        Softnet { processed: u64::MAX, dropped: u64::MAX, squeezed: u64::MAX, flow_limited: u64::MAX };
+    let path = PathMetrics {
+        age: u64::MAX,
+        ssthresh: 9,
+        cwnd: u32::MAX,
+        rtt: u32::MAX,
+        fo_syn_drops: u32::MAX,
+        fo_syn_drop_age: u64::MAX,
+        ..PathMetrics::default()
+    };
+    let metrics = RouteMetrics {
+        mtu: u32::MAX,
+        cwnd: u32::MAX,
+        cwnd_locked: true,
+        ssthresh: u32::MAX,
+        initcwnd: u32::MAX,
+        initrwnd: u32::MAX,
+        ..RouteMetrics::default()
+    };
+    let mut sample = sources::procfs();
+    sample.uptime = 1.0;
+    sample.counters.values_mut().for_each(|value| *value = u64::MAX);
+    sample.sockstat.values_mut().for_each(|value| *value = u64::MAX);
+    sample.sockets = (0..42).map(socket).collect();
+    sample.devices = (1..3).map(device).collect();
+    sample.queues = vec![queue("eth1"), queue("eth2")];
+    sample.softnet = vec![softnet; 2];
+    sample.net_rx = vec![u64::MAX; 2];
+    sample.paths = vec![path; 2];
+    sample.routes = vec![Route {
+        route: "default".to_owned(),
+        device: "eth1".to_owned(),
+        default: true,
+        metrics,
+        ..Route::default()
+    }];
+    sample
+}
+
 /// One that has everything a rule looks at, one of this kernel, and that as if it were of a stack of ours.
 fn originals() -> Vec<Value> {
     let (before, now) = host();
@@ -58,7 +233,7 @@ fn originals() -> Vec<Value> {
         let _server = listener.accept().unwrap();
         (before, sources::here())
     });
-    let mut records = vec![Record::new(Some(before), now)];
+    let mut records = vec![Record::new(Some(before), now), Record::new(Some(whole()), whole())];
     if let Some((before, here)) = pair {
         let of_stack = |sample: &Sample| Sample { of_stack: true, ..sample.clone() };
         records.push(Record::new(Some(of_stack(&before)), of_stack(&here)));

@@ -156,9 +156,14 @@ fn what_a_tree_does_not_have_is_not_judged() {
     std::fs::remove_dir_all(&root).unwrap();
     let report = Report::of(&Record::new(None, sample).window());
     assert!(
-        report.not_judged.iter().any(|id| id == "ACC-01") && report.not_judged.iter().any(|id| id == "CC-07")
+        ["ACC-01", "CC-07", "RX-01", "ST-12"]
+            .iter()
+            .all(|id| report.not_judged.iter().any(|rule| rule.id == *id))
     );
-    assert!(report.text().contains("not judged for that reason: ACC-01"));
+    let reason = |id: &str| report.not_judged.iter().find(|rule| rule.id == id).unwrap().reason.as_str();
+    assert!(reason("ACC-01").contains("sockets (inet_diag)"), "{}", reason("ACC-01"));
+    assert!(reason("ST-12").contains("settings (/proc/sys/net)"), "{}", reason("ST-12"));
+    assert!(report.text().contains("not judged: ACC-01, "), "{}", report.text());
 }
 
 #[test]
@@ -171,6 +176,59 @@ fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
     assert!(!found.contains(&"CC-07") && !found.contains(&"TX-01"), "{found:?}");
     assert_eq!((report.silenced[0].id.as_str(), report.silenced[0].reason.as_str()), ("TX-01", "a lab"));
     assert!(report.text().contains("silenced: TX-01 (1 finding): a lab"));
+}
+
+/// A healthy reading of another namespace, at one moment: what it cannot tell is named, and not counted as judged.
+#[test]
+fn what_one_sample_of_another_namespace_does_not_tell_is_not_judged() {
+    let Some(now) = testnet::in_namespace(sources::here) else { return };
+    let report = Report::of(&Record::new(None, now.clone()).window());
+    let reason = |report: &Report, id: &str| {
+        report.not_judged.iter().find(|rule| rule.id == id).map_or(String::new(), |rule| rule.reason.clone())
+    };
+    for id in ["RX-01", "RX-02", "RX-03", "RX-04", "RX-05", "TX-01", "TX-02"] {
+        assert_eq!(reason(&report, id), "it takes two samples, with a time between", "{id}");
+    }
+    for id in ["ST-11", "ST-12", "WIN-15"] {
+        assert!(reason(&report, id).contains("files in sysctl.d are for"), "{id}: {}", reason(&report, id));
+    }
+    assert!(reason(&report, "CC-10").contains("one for the whole host"), "{}", reason(&report, "CC-10"));
+    assert!(
+        reason(&report, "WIN-14").contains("a setting of the whole host"),
+        "{}",
+        reason(&report, "WIN-14")
+    );
+    assert_eq!(report.judged + report.not_judged.len(), doctor::RULES.len());
+    // With a second sample only what this namespace does not show is left.
+    let later = Sample { uptime: now.uptime + 5.0, ..now.clone() };
+    let report = Report::of(&Record::new(Some(now), later).window());
+    assert_eq!(reason(&report, "RX-01"), "");
+    // An older kernel has no such setting.
+    let old = Sample { kernel: "3.2.0".to_owned(), ..Sample::default() };
+    let report = Report::of(&Record::new(None, old).window());
+    assert_eq!(reason(&report, "TFO-01"), "it is about Linux 3.6 and later");
+}
+
+/// Trouble that ended before the first sample leaves counters.
+#[test]
+fn no_warning_points_to_what_was_counted_before() {
+    let (_, now) = host();
+    let mut later = Sample { uptime: 110.0, ..now.clone() };
+    later.queues[0].backlog = 0;
+    let record = Record::new(Some(now), later);
+    let report = Report::of(&record.window());
+    assert!(report.text().starts_with("no warning\n"), "{}", report.text());
+    let report = report.look_back(&record.now, &Policy::default());
+    let first = report.text().lines().next().unwrap().to_owned();
+    assert!(
+        first.starts_with("no warning in these 5.0 s; since boot: SYNs dropped, SYN queue full (ACC-08), "),
+        "{first}"
+    );
+    assert!(first.ends_with("…: firstbyte doctor --since-boot"), "{first}");
+    // Where something is wrong now, that comes first and alone.
+    let (before, now) = host();
+    let record = Record::new(Some(before), now);
+    assert_eq!(Report::of(&record.window()).look_back(&record.now, &Policy::default()).since_boot, []);
 }
 
 /// A connection that receives: its buffer, window and what the application took a round trip, all at both moments, and what came between.

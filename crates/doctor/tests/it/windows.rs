@@ -151,6 +151,63 @@ pub(crate) fn a_connection_without_window_scaling_is_found(show: &Show) {
     show.gone(&["WIN-02"], &look(81, FEW));
 }
 
+/// The cause is named as far as other connections tell it apart, and never for certain.
+#[test]
+fn the_cause_of_missing_window_scaling_follows_from_other_connections() {
+    let found = |change: &dyn Fn(&mut Sample)| {
+        let connection = |peer: &str, options| Socket {
+            state: state::ESTABLISHED,
+            local_port: 40_000,
+            peer: doctor::sample::Address(peer.parse().unwrap()),
+            peer_port: 80,
+            info: Some(Info { options, min_rtt: 20_000, bytes_acked: 5_000_000, ..Info::default() }),
+            ..Socket::default()
+        };
+        let mut now = Sample { kernel: "6.18.0".into(), ..Sample::default() };
+        now.settings.insert("net.ipv4.tcp_window_scaling".into(), "1".into());
+        // Timestamps and SACK were agreed.
+        now.sockets = vec![connection("192.0.2.1", 3)];
+        change(&mut now);
+        for (place, socket) in now.sockets.iter_mut().enumerate().skip(1) {
+            socket.local_port += u16::try_from(place).unwrap();
+        }
+        let found = doctor::Report::of(&doctor::Window::since_boot(&now)).findings;
+        found.into_iter().find(|finding| finding.id == "WIN-02").unwrap()
+    };
+    let other = |now: &mut Sample, peer: &str, options| {
+        let mut socket = now.sockets[0].clone();
+        socket.peer = doctor::sample::Address(peer.parse().unwrap());
+        socket.info.as_mut().unwrap().options = options;
+        now.sockets.push(socket);
+    };
+    let alone = found(&|_| {});
+    assert_eq!(alone.confidence, doctor::Confidence::Hint);
+    assert!(alone.fix.advice.starts_with("Look at the peer first"), "{}", alone.fix.advice);
+    assert!(alone.fix.advice.contains("SYN proxy, firewall or load balancer"), "{}", alone.fix.advice);
+    let elsewhere = found(&|now| other(now, "192.0.2.2", 7));
+    assert_eq!(
+        elsewhere.confidence,
+        doctor::Confidence::Hint,
+        "another peer that can says nothing of this one"
+    );
+    let same = found(&|now| other(now, "192.0.2.1", 7));
+    assert_eq!(same.confidence, doctor::Confidence::Likely);
+    assert!(same.why.starts_with("Another connection with this peer has window scaling"), "{}", same.why);
+    let nobody = found(&|now| {
+        other(now, "192.0.2.2", 3);
+        other(now, "192.0.2.3", 3);
+    });
+    assert!(nobody.why.contains("near this host"), "{}", nobody.why);
+    let cookie = found(&|now| {
+        now.counters.insert("TcpExtSyncookiesRecv".into(), 9);
+        now.sockets[0].info.as_mut().unwrap().options = 0;
+        let listener = Socket { state: state::LISTEN, local_port: 40_000, ..Socket::default() };
+        now.sockets.push(listener);
+        now.sockets[1].local_port -= 1;
+    });
+    assert!(cookie.why.contains("with a SYN cookie"), "{}", cookie.why);
+}
+
 pub(crate) fn a_receive_window_that_holds_the_sender_is_found(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(20)) else { return };
     let client = bed.client.host.share();

@@ -39,7 +39,9 @@ fn figure(scope: &Scope, name: &str, sample: &Sample) -> Option<f64> {
     if let Some(gauge) = sample.sockstat.get(name) {
         return Some(*gauge as f64);
     }
-    let softnet = |column: fn(&Softnet) -> u64| Some(sample.softnet.iter().map(column).sum::<u64>() as f64);
+    let softnet = |column: fn(&Softnet) -> u64| {
+        Some(sample.softnet.iter().map(column).fold(0, u64::saturating_add) as f64)
+    };
     match name {
         "softnet_stat dropped" => return softnet(|row| row.dropped),
         "softnet_stat time_squeeze" => return softnet(|row| row.squeezed),

@@ -89,16 +89,12 @@ impl Span<'_> {
     }
 
     fn sockets(&self, of: impl Fn(&crate::sample::Socket) -> u32) -> u64 {
-        self.last
-            .sockets
-            .iter()
-            .filter(|socket| socket.state != state::LISTEN)
-            .map(|socket| u64::from(of(socket)))
-            .sum()
+        let others = self.last.sockets.iter().filter(|socket| socket.state != state::LISTEN);
+        total(others.map(|socket| u64::from(of(socket))))
     }
 
     fn receiving(&self) -> Vec<Place> {
-        let accepted: u32 = self.last.listeners().map(|listener| listener.recv_queue).sum();
+        let accepted = total(self.last.listeners().map(|listener| u64::from(listener.recv_queue)));
         let mut listeners = vec![counted(self.last.listeners().count(), "listener")];
         if accepted > 0 {
             listeners.push(format!("{accepted} wait for accept()"));
@@ -123,24 +119,24 @@ impl Span<'_> {
             Place {
                 name: "Device and its ring",
                 numbers: self.devices(&[
-                    ("packets", |sample| sample.devices.iter().map(|device| device.rx_packets).sum()),
-                    ("dropped", |sample| sample.devices.iter().map(|device| device.rx_dropped).sum()),
-                    ("missed", |sample| sample.devices.iter().map(|device| device.rx_missed_errors).sum()),
+                    ("packets", |sample| total(sample.devices.iter().map(|device| device.rx_packets))),
+                    ("dropped", |sample| total(sample.devices.iter().map(|device| device.rx_dropped))),
+                    ("missed", |sample| total(sample.devices.iter().map(|device| device.rx_missed_errors))),
                 ]),
                 rules: &["RX-04", "RX-05", "RX-06", "RX-10"],
             },
             Place {
                 name: "Backlog of the CPU",
                 numbers: self.devices(&[
-                    ("dropped", |sample| sample.softnet.iter().map(|row| row.dropped).sum()),
-                    ("squeezed", |sample| sample.softnet.iter().map(|row| row.squeezed).sum()),
+                    ("dropped", |sample| total(sample.softnet.iter().map(|row| row.dropped))),
+                    ("squeezed", |sample| total(sample.softnet.iter().map(|row| row.squeezed))),
                 ]),
                 rules: &["RX-01", "RX-02", "RX-03"],
             },
             Place {
                 name: "IP",
                 numbers: self.counters(&["IpInReceives", "IpInDelivers", "TcpExtIPReversePathFilter"]),
-                rules: &["RX-07", "RX-08", "RX-09"],
+                rules: &["RX-07", "RX-08", "RX-09", "RX-11", "RX-12"],
             },
             Place {
                 name: "Listeners",
@@ -155,6 +151,7 @@ impl Span<'_> {
                 numbers: queue,
                 rules: &[
                     "WIN-03", "WIN-04", "WIN-07", "WIN-08", "WIN-09", "WIN-10", "WIN-11", "WIN-14", "WIN-15",
+                    "WIN-17",
                 ],
             },
             Place { name: "Programs", numbers: self.programs(), rules: &["ST-"] },
@@ -175,11 +172,13 @@ impl Span<'_> {
     }
 
     fn sending(&self) -> Vec<Place> {
-        let waiting: u64 = self.last.queues.iter().map(|queue| u64::from(queue.backlog)).sum();
+        let waiting = total(self.last.queues.iter().map(|queue| u64::from(queue.backlog)));
         let mut queues = vec![format!("{waiting} bytes wait")];
         queues.extend(self.devices(&[
-            ("dropped", |sample| sample.queues.iter().map(|queue| u64::from(queue.drops)).sum()),
-            ("held by shapers", |sample| sample.queues.iter().map(|queue| u64::from(queue.overlimits)).sum()),
+            ("dropped", |sample| total(sample.queues.iter().map(|queue| u64::from(queue.drops)))),
+            ("held by shapers", |sample| {
+                total(sample.queues.iter().map(|queue| u64::from(queue.overlimits)))
+            }),
         ]));
         vec![
             Place {
@@ -214,12 +213,17 @@ impl Span<'_> {
             Place {
                 name: "Device and its ring",
                 numbers: self.devices(&[("dropped", |sample| {
-                    sample.devices.iter().map(|device| device.tx_dropped).sum()
+                    total(sample.devices.iter().map(|device| device.tx_dropped))
                 })]),
                 rules: &["TX-04", "TX-05", "TX-08"],
             },
         ]
     }
+}
+
+/// The sum, as far as a number goes: a record says what it wants.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
