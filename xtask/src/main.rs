@@ -34,6 +34,9 @@ usage: cargo xtask COMMAND
   threads [--times N]
            the host's and the sockets' locks, wakers and sleepers, signal handlers and cancelled threads in some thousand random
            orders of events (shuttle), or N times as many
+  doctor-fixes
+           every fix of `firstbyte doctor`, run alone and all together in several orders, on this kernel in namespaces (needs root) and
+           on records of other hosts; then the host is judged again. Shows what was tried for each rule
   plant [NAME…]
            faults are planted into a copy of the engine one by one, all of crates/simulation/faults.txt or those whose names contain
            a NAME; random worlds must find each of them (takes minutes)
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         ["threads", ref arguments @ ..] => threads::run(arguments),
         ["plant", ref names @ ..] => plant::run(names),
         ["sanitize"] => sanitize::run(),
+        ["doctor-fixes"] => doctor_fixes(),
         ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         _ => {
@@ -89,6 +93,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The tests run among all others too: what this adds is the table of what was tried.
+fn doctor_fixes() -> Result<(), String> {
+    let test = ["test", "--package", "firstbyte-doctor", "--locked", "--test", "fixes", "--", "--nocapture"];
+    cargo(&test, &[("FIRSTBYTE_FIXES", "1")])
 }
 
 /// Of those in which everything is drawn; `cargo xtask simulate` plays as many as one likes.

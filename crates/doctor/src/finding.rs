@@ -1,4 +1,5 @@
 //! What a rule has found: where, how bad, by which numbers, and what mends it.
+use crate::change::Act;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -133,4 +134,10 @@ pub struct Step {
     pub undo: Option<String>,
     /// Why it cannot be done on this host.
     pub obstacle: Option<String>,
+    /// When it takes effect, where that is not at once: what has to be restarted.
+    #[serde(default)]
+    pub effect: Option<String>,
+    /// The setting or route that it changes, which other findings may change too.
+    #[serde(skip)]
+    pub(crate) act: Act,
 }

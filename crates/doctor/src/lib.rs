@@ -14,6 +14,7 @@
 //! Nothing on the host is ever changed, and what could not be read is never reported as healthy: the rules that need it
 //! are listed as not judged, with the reason.
 #![forbid(unsafe_code)]
+mod change;
 pub mod escape;
 pub mod finding;
 pub mod limit;

@@ -112,7 +112,7 @@ impl Report {
                 Err(reason) => report.not_judged.push(NotJudged { id: rule.id.to_owned(), reason }),
             }
         }
-        rules::merge(&mut report.findings, window.now);
+        rules::agree(&mut report.findings, window);
         // The worst first; of these what is sure before what is only likely, and what names a place before what does not.
         report.findings.sort_by_key(|finding| {
             let whole = matches!(finding.scope, Scope::Host | Scope::Namespace);
@@ -165,8 +165,9 @@ impl Report {
             for evidence in &mut finding.evidence {
                 [&mut evidence.name, &mut evidence.value].into_iter().for_each(escape);
             }
-            for Step { command, persist, undo, obstacle } in &mut finding.fix.steps {
-                std::iter::once(command).chain(persist).chain(undo).chain(obstacle).for_each(escape);
+            for Step { command, persist, undo, obstacle, effect, .. } in &mut finding.fix.steps {
+                let words = std::iter::once(command).chain(persist).chain(undo);
+                words.chain(obstacle).chain(effect).for_each(escape);
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! A rule says what it needs, when it fires and what mends it; its function looks at a [`Window`] and says where.
 mod accept;
+mod agreement;
 mod buffers;
 mod configured;
 mod connections;
@@ -11,6 +12,7 @@ mod drops;
 mod fast_open;
 mod flood;
 mod kernels;
+mod lines;
 mod loss;
 mod nics;
 mod own;
@@ -22,11 +24,13 @@ mod silence;
 mod states;
 mod syn_queue;
 mod transmit;
+mod trial;
 mod windows;
 
+use crate::change::Act;
+pub use crate::change::Change;
+pub(crate) use agreement::agree;
 pub use kernels::Kernels;
-pub use settings::Change;
-pub(crate) use settings::merge;
 
 use crate::finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 use crate::limit::Limit;

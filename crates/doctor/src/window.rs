@@ -45,6 +45,11 @@ impl<'a> Window<'a> {
         Window { limits, ..self }
     }
 
+    /// The thresholds.
+    pub(crate) fn limits(&self) -> &'a Limits {
+        self.limits
+    }
+
     /// The value of a threshold.
     pub fn limit(&self, limit: &Limit) -> f64 {
         self.limits.of(limit)

@@ -77,7 +77,13 @@ fn one(at: usize, finding: &Finding, samples: &[Sample]) -> String {
     );
     for step in &fix.steps {
         let _ = writeln!(out, "<pre>{}</pre>", text(&step.command));
-        for (word, what) in [("lasting", &step.persist), ("undo", &step.undo), ("not here", &step.obstacle)] {
+        let more = [
+            ("takes effect", &step.effect),
+            ("lasting", &step.persist),
+            ("undo", &step.undo),
+            ("not here", &step.obstacle),
+        ];
+        for (word, what) in more {
             if let Some(what) = what {
                 let _ = writeln!(out, "<p class=\"more\">{word}: {}</p>", text(what));
             }

@@ -83,6 +83,9 @@ fn one(finding: &Finding, out: &mut String) {
         if let Some(obstacle) = &step.obstacle {
             let _ = writeln!(out, "         not here: {obstacle}");
         }
+        if let Some(effect) = &step.effect {
+            let _ = writeln!(out, "         takes effect {effect}");
+        }
     }
     let _ = writeln!(out, "  sure {}; kernels {}", finding.confidence, finding.kernels);
 }
@@ -103,6 +106,9 @@ pub(super) fn script(report: &Report) -> String {
             match &step.obstacle {
                 None => drop(writeln!(out, "{}", step.command)),
                 Some(obstacle) => drop(writeln!(out, "# not on this host ({obstacle}): {}", step.command)),
+            }
+            if let Some(effect) = &step.effect {
+                let _ = writeln!(out, "#   takes effect {effect}");
             }
             if let Some(undo) = &step.undo {
                 let _ = writeln!(out, "#   undo: {undo}");

@@ -1,7 +1,9 @@
 //! ACC: listening sockets, their accept queues and SYN queues.
 use super::flood::flood;
+use super::settings::wanted;
 use super::{Change, Found, Kernels, Rule, counter, found, holder, setting};
-use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::change::Want;
+use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::{Socket, Source};
@@ -56,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "small backlog of the program's own",
         condition: "a listener's Send-Q <= 128 and < somaxconn, and its accept queue is full or overflowed in the window",
         why: "The program passes its own small number to listen(); the host's limit is larger.",
-        advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)).",
+        advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)). A program that asked for more while somaxconn was smaller only has to be restarted.",
         settings: &[],
         needs: LISTENERS,
         kernels: Kernels::ALL,
@@ -166,6 +168,11 @@ fn clamped(window: &Window<'_>) -> Vec<Found> {
             let severity = if short { Severity::Warning } else { Severity::Info };
             let mut found = of_listener(window, listener, severity);
             found.evidence.push(window.set(SOMAXCONN));
+            // What is usual is not enough here.
+            if short && somaxconn >= 4096 {
+                let twice = Change::AtLeast(somaxconn.saturating_mul(2));
+                found.steps.extend(twice.step(SOMAXCONN, window.now));
+            }
             found
         })
         .collect()
@@ -200,11 +207,7 @@ fn useless(window: &Window<'_>) -> Vec<Found> {
     let formula = format!("{value} > {usual}, and tcp_syncookies >= 1");
     let mut found = found(cookies && value > usual, Severity::Info, evidence, formula);
     found.iter_mut().for_each(|found| {
-        found.steps.push(Step {
-            command: format!("sysctl -w {NAME}=\"{usual}\""),
-            undo: Some(format!("sysctl -w {NAME}=\"{value}\"")),
-            ..Step::default()
-        });
+        found.steps.push(wanted(NAME, Want::Value(usual.to_string()), window.now));
     });
     found
 }

@@ -1,7 +1,8 @@
 //! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
-use super::settings::set_to;
+use super::settings::wanted;
 use super::windows::connections;
-use super::{Change, Found, Kernels, OF_HOST, Rule, found, setting};
+use super::{Act, Change, Found, Kernels, OF_HOST, Rule, found, setting};
+use crate::change::Want;
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Devices, Ethtool, Paths, Settings, Sockets, Sockstat};
@@ -98,16 +99,14 @@ fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> 
     Some(found)
 }
 
-/// The step that sets the third value of a setting.
+/// The step that raises the third value of a setting.
 fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
-    let present = now.setting(name).unwrap_or_default();
-    let first: Vec<&str> = present.split_whitespace().take(2).collect();
-    let value = format!("{} {bytes}", first.join(" "));
-    let step = set_to(name, &value, now);
+    let step = wanted(name, Want::Nth(2, i64::try_from(bytes).unwrap_or(i64::MAX)), now);
     // The kernel takes no more than an int, and half of it keeps sums in range.
     let too_much =
         (bytes > 1 << 30).then(|| "more than a buffer may have: use several connections".to_owned());
-    Step { obstacle: too_much.or(step.obstacle), ..step }
+    let act = if too_much.is_some() { Act::Own } else { step.act };
+    Step { obstacle: too_much.or(step.obstacle), act, ..step }
 }
 
 /// Where a link or a path is not known, as in a container: connections that the maximum holds. What they need is not known, so that four times as
@@ -201,8 +200,15 @@ fn memory(window: &Window<'_>) -> Vec<Found> {
     let mut found = found(*used > pressure || aborts > 0, severity, evidence, formula);
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
-        let twice: Vec<String> = (0..3).filter_map(pages).map(|pages| (2 * pages).to_string()).collect();
-        found.steps.push(set_to(NAME, &twice.join(" "), window.now));
+        // Twice as much, or as often as it takes to leave the pressure.
+        let is_enough = |times: u64| {
+            *used <= pressure.saturating_mul(times)
+                && super::percent(*used, max.saturating_mul(times)) <= window.limit(&MEMORY)
+        };
+        let times = (1..=10).map(|power| 1 << power).find(|times| is_enough(*times)).unwrap_or(1 << 10);
+        let more: Vec<String> =
+            (0..3).filter_map(pages).map(|pages| pages.saturating_mul(times).to_string()).collect();
+        found.steps.push(wanted(NAME, Want::Value(more.join(" ")), window.now));
     });
     found
 }

@@ -1,8 +1,8 @@
 //! What files say of the next boot: WIN-15, ST-11, ST-12.
-use super::settings::command;
-use super::{Found, Kernels, Rule};
-use crate::escape;
-use crate::finding::{Confidence, Scope, Severity, Step};
+use super::settings::wanted;
+use super::{Found, Kernels, Rule, lines};
+use crate::change::Want;
+use crate::finding::{Confidence, Scope, Severity};
 use crate::sample::Configured;
 use crate::sample::Source::{Files, Settings};
 use crate::window::Window;
@@ -74,7 +74,13 @@ fn lowered(window: &Window<'_>) -> Vec<Found> {
         let (_, nth, _, default) =
             GROWN.iter().find(|(name, _, since, _)| *name == line.name && version >= *since)?;
         let value: i64 = line.value.split_whitespace().nth(*nth)?.parse().ok()?;
-        (value < *default).then(|| of_line(window, line, Severity::Warning, format!("{value} < {default}")))
+        (value < *default).then(|| {
+            let mut found = of_line(window, line, Severity::Warning, format!("{value} < {default}"));
+            if window.now.settings.contains_key(&line.name) {
+                found.steps = vec![wanted(&line.name, Want::Nth(*nth, *default), window.now)];
+            }
+            found
+        })
     });
     lines.collect()
 }
@@ -107,12 +113,7 @@ fn differs(window: &Window<'_>) -> Vec<Found> {
             let formula = format!("running {}, configured {}", running.replace('\t', " "), line.value);
             let mut found = of_line(window, line, Severity::Warning, formula);
             found.evidence.push(window.set(&line.name));
-            found.steps = vec![Step {
-                command: command(&line.name, &line.value),
-                persist: None,
-                undo: Some(command(&line.name, running)),
-                obstacle: None,
-            }];
+            found.steps = vec![wanted(&line.name, Want::Configured(line.value.clone()), window.now)];
             found
         })
     });
@@ -126,18 +127,12 @@ fn last<'a>(window: &Window<'a>) -> BTreeMap<&'a str, &'a Configured> {
 
 fn of_line(window: &Window<'_>, line: &Configured, severity: Severity, formula: String) -> Found {
     let Configured { file, line: number, name, value } = line;
-    let path = escape::word(file);
     Found {
         severity,
         scope: Scope::Host,
         evidence: vec![window.shown(format!("{file}, line {number}"), format!("{name} = {value}"))],
         formula,
-        steps: vec![Step {
-            command: format!("sed -i '{number}s/^/# /' {path}"),
-            persist: None,
-            undo: Some(format!("sed -i '{number}s/^# //' {path}")),
-            obstacle: None,
-        }],
+        steps: lines::take_out_line(line),
         ..Found::default()
     }
 }

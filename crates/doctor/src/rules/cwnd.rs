@@ -1,5 +1,5 @@
 //! CC: what windows begin with: remembered thresholds, routes, pauses.
-use super::{Change, Found, Kernels, Rule, found};
+use super::{Act, Change, Found, Kernels, Rule, found};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Paths, Routes, Settings, Sockets};
@@ -147,11 +147,13 @@ fn of_routes(
 
 /// The step that gives a route these metrics and leaves all else as it is.
 pub(super) fn change(route: &Route, metrics: &RouteMetrics) -> Step {
+    let undo = format!("ip route change {}", changed(route, &route.metrics));
     Step {
         command: format!("ip route change {}", changed(route, metrics)),
         persist: Some("the same in the file that makes the route".to_owned()),
-        undo: Some(format!("ip route change {}", changed(route, &route.metrics))),
-        obstacle: None,
+        undo: Some(undo.clone()),
+        act: Act::Route(undo, Box::new(*metrics)),
+        ..Step::default()
     }
 }
 

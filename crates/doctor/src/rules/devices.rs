@@ -1,6 +1,8 @@
 //! TX: what lies below the queueing discipline, and what does not outlive a boot.
 use super::cwnd::change;
+use super::settings::wanted;
 use super::{Found, Kernels, Rule, Words};
+use crate::change::Want;
 use crate::escape;
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -38,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-05",
         symptom: "a deep transmit ring without byte queue limits",
-        condition: "a device without byte queue limits whose transmit ring of full packets takes its link more than 10 ms",
+        condition: "a device without byte queue limits whose transmit ring, of more than 64 full packets, takes its link more than 10 ms",
         why: "It is one more FIFO, below the queueing discipline.",
         advice: "A shorter ring.",
         settings: &[],
@@ -51,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-07",
         symptom: "a queueing discipline set by hand",
-        condition: "a device's root queue has a handle, so that tc or a program has set it",
+        condition: "a device's root queue has a handle, so that tc or a program has set it, and is not what the kernel would attach (net.core.default_qdisc)",
         why: "It vanishes with the device and at the next boot.",
         advice: "See that something sets it again: systemd-networkd, NetworkManager or a unit.",
         settings: &[],
@@ -121,26 +123,41 @@ fn depth(queue: &Queue, device: &Device) -> (f64, String) {
     }
 }
 
-/// The step that puts another discipline at the root of a device.
-pub(super) fn other_discipline(sample: &Sample, device: &str) -> Step {
-    const WANTED: [&str; 3] = ["fq_codel", "cake", "fq"];
+/// The steps that put another discipline in the place of this one, and make it what later devices begin with.
+pub(super) fn other_discipline(sample: &Sample, queue: &Queue) -> Vec<Step> {
     let has = |kind: &&str| sample.queue_kinds.iter().any(|other| other == kind);
-    let kind = WANTED.into_iter().find(has);
+    let kind = KEEP_SHORT.into_iter().find(has);
     let obstacle = match kind {
         None if !sample.queue_kinds.is_empty() => {
             Some("this kernel has none of fq_codel, cake and fq: choose a smaller limit".to_owned())
         }
         _ => None,
     };
-    let kind = kind.unwrap_or(WANTED[0]);
-    let device = escape::word(device);
-    Step {
-        command: format!("tc qdisc replace dev {device} root {kind}"),
-        persist: Some(format!("a line in /etc/sysctl.d/: net.core.default_qdisc = {kind}")),
-        undo: Some(format!("tc qdisc del dev {device} root")),
-        obstacle,
-    }
+    let kind = kind.unwrap_or(KEEP_SHORT[0]);
+    let device = escape::word(&queue.device);
+    let (place, undo) = match queue {
+        // Whatever replaced a shaper would let the queue go on to the next slow link: its class is where to put it.
+        Queue { root: true, rate: Some(_), handle: (handle, _), .. } => {
+            (format!("parent {handle:x}:1"), None)
+        }
+        Queue { root: false, parent: (class, minor), .. } if *class > 0 => {
+            (format!("parent {class:x}:{minor:x}"), None)
+        }
+        _ => ("root".to_owned(), Some(format!("tc qdisc del dev {device} root"))),
+    };
+    let default = (place == "root" && obstacle.is_none() && sample.settings.contains_key(DEFAULT))
+        .then(|| wanted(DEFAULT, Want::Value(kind.to_owned()), sample));
+    let persist = default.is_none().then(|| "the same where the device is made".to_owned());
+    let command = format!("tc qdisc replace dev {device} {place} {kind}");
+    let step = Step { command, persist, undo, obstacle, ..Step::default() };
+    default.into_iter().chain([step]).collect()
 }
+
+/// Disciplines that keep their queue short, the best first.
+const KEEP_SHORT: [&str; 3] = ["fq_codel", "cake", "fq"];
+
+/// The discipline that a device begins with; hidden in all but the first namespace.
+const DEFAULT: &str = "net.core.default_qdisc";
 
 fn of_device(device: &str, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
     Found { severity, scope: Scope::Device(device.to_owned()), evidence, formula, ..Found::default() }
@@ -162,7 +179,7 @@ fn deep_fifo(window: &Window<'_>) -> Vec<Found> {
             window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
         ];
         let formula = format!("{words} at that speed = {time:.0} ms > {limit} ms");
-        let steps = vec![other_discipline(window.now, &device.name)];
+        let steps = other_discipline(window.now, queue);
         (device.up && time > limit)
             .then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
     });
@@ -221,18 +238,32 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
         let formula = format!("{ring} × {} bytes at that speed = {time:.0} ms > {limit} ms", device.mtu);
         let name = escape::word(&device.name);
         let steps = vec![Step {
-            command: format!("ethtool -G {name} tx 64"),
-            persist: Some("in the device's .link file (systemd): TxBufferSize=64".to_owned()),
+            command: format!("ethtool -G {name} tx {SMALL_RING}"),
+            persist: Some(format!("in the device's .link file (systemd): TxBufferSize={SMALL_RING}")),
+            effect: Some(LINK_RESET.to_owned()),
             undo: Some(format!("ethtool -G {name} tx {ring}")),
-            obstacle: None,
+            ..Step::default()
         }];
-        (time > limit).then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
+        (time > limit && ring > SMALL_RING)
+            .then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
     });
     found.collect()
 }
 
+/// Packets that each driver's ring may be as small as, and that interrupts still keep filled.
+const SMALL_RING: u32 = 64;
+
+/// When a change of rings or channels takes effect.
+pub(super) const LINK_RESET: &str = "at once; most drivers take the link down for a moment";
+
 fn by_hand(window: &Window<'_>) -> Vec<Found> {
+    // The kernel would attach the same by itself, or it is one that is advised here.
+    let is_usual = |queue: &&Queue| match window.now.setting(DEFAULT) {
+        Some(default) => queue.kind == default,
+        None => KEEP_SHORT.contains(&queue.kind.as_str()),
+    };
     let roots = window.now.queues.iter().filter(|queue| queue.root && queue.handle.0 != 0);
+    let roots = roots.filter(|queue| !is_usual(queue));
     let found = roots.map(|queue| {
         let handle = format!("{:x}:", queue.handle.0);
         let evidence = vec![window.shown("root queue", format!("{} {handle}", queue.kind))];

@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "clients ask for Fast Open, the server refuses",
         condition: "TcpExtTCPFastOpenCookieReqd grows and bit 0x2 of tcp_fastopen is clear",
         why: "Requests for cookies arrive, but the server's half is off by default; the one setting also governs IPv6.",
-        advice: "Set bit 0x2; the listener needs TCP_FASTOPEN too.",
+        advice: "Set bit 0x2; the listener needs TCP_FASTOPEN too, and servers behind one address a key that they share.",
         settings: &[(SWITCH, Change::Set(0x2))],
         needs: &[Counters, Settings],
         kernels: Kernels::since(3, 7),

@@ -1,4 +1,5 @@
 //! RX: rings, drops, interrupts and offloads of devices.
+use super::devices::LINK_RESET;
 use super::{Found, Kernels, Rule};
 use crate::escape;
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
@@ -98,6 +99,8 @@ fn ring(window: &Window<'_>) -> Vec<Found> {
                 ),
                 undo: Some(format!("ethtool -G {name} rx {size}")),
                 obstacle: (size >= max).then(|| "the ring has its largest size already".to_owned()),
+                effect: Some(LINK_RESET.to_owned()),
+                ..Step::default()
             });
         }
         let found = of_device(now, Severity::Warning, evidence, format!("+{grown} packets > 0"));
@@ -175,6 +178,7 @@ fn spread(device: &Device, cpus: usize) -> Step {
         return Step {
             command: format!("ethtool -L {name} combined {wanted}"),
             undo: Some(format!("ethtool -L {name} combined {now}")),
+            effect: Some(LINK_RESET.to_owned()),
             ..Step::default()
         };
     }
@@ -212,7 +216,7 @@ fn offloads(window: &Window<'_>) -> Vec<Found> {
                 command: format!("ethtool -K {name} {}", words("on")),
                 persist: Some("in the device's .link file (systemd), section [Link]".to_owned()),
                 undo: Some(format!("ethtool -K {name} {}", words("off"))),
-                obstacle: None,
+                ..Step::default()
             }];
             let found = of_device(device, Severity::Info, evidence, format!("{} off", off.join(", ")));
             (!off.is_empty()).then_some(Found { steps, ..found })

@@ -56,7 +56,7 @@ pub(super) fn words(step: Step, now: &Sample) -> Step {
         command: command(&step.command),
         persist: step.persist.map(|_| lasts.to_owned()),
         undo: step.undo.map(|undo| command(&undo)),
-        obstacle: step.obstacle,
+        ..step
     }
 }
 

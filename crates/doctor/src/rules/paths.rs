@@ -1,7 +1,8 @@
 //! CC: order of packets, congestion controls that may be chosen, and how long a connect waits.
 use super::loss::data_again;
-use super::settings::set_to;
+use super::settings::wanted;
 use super::{Found, Kernels, Rule, found, percent};
+use crate::change::Want;
 use crate::finding::{Confidence, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
@@ -94,7 +95,7 @@ fn not_allowed(window: &Window<'_>) -> Vec<Found> {
     };
     let mut found = found(absent || !missing.is_empty(), Severity::Info, evidence, formula);
     found.iter_mut().for_each(|found| {
-        let step = set_to(ALLOWED, &available.join(" "), window.now);
+        let step = wanted(ALLOWED, Want::Value(available.join(" ")), window.now);
         let unloaded = absent.then(|| "its module is not loaded".to_owned());
         found.steps.push(Step { obstacle: unloaded.or(step.obstacle), ..step });
     });

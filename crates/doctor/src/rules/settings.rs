@@ -1,41 +1,8 @@
 //! Settings of sysctl(8) that mend a finding.
-use super::{Rule, own};
+use crate::change::{Act, Change, Want};
 use crate::escape;
-use crate::finding::{Finding, Step};
+use crate::finding::Step;
 use crate::sample::Sample;
-use std::collections::BTreeMap;
-use std::fmt;
-
-/// What becomes of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// This value.
-    To(&'static str),
-    /// At least this number: a larger one stays.
-    AtLeast(i64),
-    /// At most this number: a smaller one stays.
-    AtMost(i64),
-    /// These bits are set, the others stay.
-    Set(i64),
-    /// These bits are cleared, the others stay.
-    Clear(i64),
-}
-
-impl Change {
-    /// The new value, unless the present one is right already.
-    fn apply(self, present: &str) -> Option<String> {
-        let number = || present.trim().parse::<i64>().ok();
-        let value = match self {
-            Change::To(value) => value.to_owned(),
-            Change::AtLeast(least) => number()?.max(least).to_string(),
-            Change::AtMost(most) => number()?.min(most).to_string(),
-            Change::Set(bits) => (number()? | bits).to_string(),
-            Change::Clear(bits) => (number()? & !bits).to_string(),
-        };
-        let same = value.split_whitespace().eq(present.split_whitespace());
-        (!same).then_some(value)
-    }
-}
 
 impl Change {
     /// The step that makes it so, unless it is so already.
@@ -50,39 +17,15 @@ impl Change {
             let obstacle = Some(obstacle(name, now)?);
             return Some(Step { command: command(name, &value), obstacle, ..Step::default() });
         };
-        let value = self.apply(present)?;
-        Some(set_to(name, &value, now))
+        self.apply(present)?;
+        Some(wanted(name, Want::Change(self), now))
     }
 }
 
-/// Gives a setting that several findings change one new value, which is right for all of them: each of their steps begins with the present
-/// one, and the last that was run would undo the others.
-pub(crate) fn merge(findings: &mut [Finding], now: &Sample) {
-    let mut wanted: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
-    for rule in findings.iter().filter_map(|finding| Rule::by_id(&finding.id)) {
-        for (name, change) in rule.settings {
-            let changes = wanted.entry(name).or_default();
-            if !changes.contains(change) {
-                changes.push(*change);
-            }
-        }
-    }
-    for (name, changes) in wanted.into_iter().filter(|(_, changes)| changes.len() > 1) {
-        let Some(present) = now.setting(name) else { continue };
-        let after = |value: String, change: &Change| change.apply(&value).unwrap_or(value);
-        let value = changes.iter().fold(present.to_owned(), after);
-        let alone: Vec<Step> = changes
-            .iter()
-            .filter_map(|change| change.step(name, now))
-            .map(|step| own::words(step, now))
-            .collect();
-        let merged = own::words(set_to(name, &value, now), now);
-        for step in findings.iter_mut().flat_map(|finding| &mut finding.fix.steps) {
-            if alone.contains(step) {
-                *step = merged.clone();
-            }
-        }
-    }
+/// The step that does what a finding asks of a setting.
+pub(super) fn wanted(name: &str, want: Want, now: &Sample) -> Step {
+    let value = want.apply(now.setting(name).unwrap_or_default());
+    Step { act: Act::Set(name.to_owned(), want), ..set_to(name, &value, now) }
 }
 
 /// The step that gives a setting this value.
@@ -92,8 +35,20 @@ pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
         persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
         undo: Some(command(name, now.setting(name).unwrap_or_default())),
         obstacle: obstacle(name, now),
+        effect: EFFECTS.iter().find(|(known, _)| *known == name).map(|(_, effect)| (*effect).to_owned()),
+        act: Act::Own,
     }
 }
+
+/// Settings that do not change what is open already, and what has to be done for it.
+const EFFECTS: [(&str, &str); 6] = [
+    ("net.core.default_qdisc", "for devices that come up later"),
+    ("net.core.somaxconn", "when the program calls listen() again: restart it"),
+    ("net.ipv4.tcp_rto_max_ms", "for sockets that are opened later: restart the program"),
+    ("net.ipv4.tcp_sack", "for new connections"),
+    ("net.ipv4.tcp_timestamps", "for new connections"),
+    ("net.ipv4.tcp_window_scaling", "for new connections"),
+];
 
 /// The command that gives a setting this value.
 pub(super) fn command(name: &str, value: &str) -> String {
@@ -116,34 +71,9 @@ const WHOLE_HOST: [&str; 6] = [
     "net.ipv4.tcp_allowed_congestion_control",
 ];
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::To(value) => write!(f, "= {value}"),
-            Change::AtLeast(least) => write!(f, ">= {least}"),
-            Change::AtMost(most) => write!(f, "<= {most}"),
-            Change::Set(bits) => write!(f, "with the bits {bits:#x}"),
-            Change::Clear(bits) => write!(f, "without the bits {bits:#x}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::Change;
     use crate::{Report, Sample, Window};
-
-    #[test]
-    fn a_fix_keeps_larger_values_and_other_bits() {
-        assert_eq!(Change::AtLeast(4096).apply("128").as_deref(), Some("4096"));
-        assert_eq!(Change::AtLeast(4096).apply("65535"), None);
-        assert_eq!(Change::AtMost(10_000).apply("120000").as_deref(), Some("10000"));
-        assert_eq!(Change::AtMost(10_000).apply("1000"), None);
-        assert_eq!(Change::Set(1).apply("2").as_deref(), Some("3"));
-        assert_eq!(Change::Clear(0x204).apply("517").as_deref(), Some("1"));
-        assert_eq!(Change::To("1024 65535").apply("1024\t65535"), None);
-        assert_eq!(Change::AtLeast(1).apply("text"), None);
-    }
 
     #[test]
     fn what_several_findings_ask_of_one_setting_is_one_value() {

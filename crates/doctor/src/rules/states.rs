@@ -80,12 +80,20 @@ pub(super) const RULES: &[Rule] = &[
         condition: "TcpExtTCPTimeWaitOverflow grows",
         why: "Connections skip TIME-WAIT: old duplicates may hit new ones.",
         advice: "Raise the limit.",
-        settings: &[("net.ipv4.tcp_max_tw_buckets", Change::AtLeast(262144))],
+        settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
         limits: &[],
-        judge: |window| counter(window, "TcpExtTCPTimeWaitOverflow", Severity::Warning),
+        judge: |window| {
+            const MAX: &str = "net.ipv4.tcp_max_tw_buckets";
+            let mut found = counter(window, "TcpExtTCPTimeWaitOverflow", Severity::Warning);
+            for found in &mut found {
+                let twice = window.now.number(MAX).unwrap_or(0).saturating_mul(2);
+                found.steps.extend(Change::AtLeast(twice.max(262_144)).step(MAX, window.now));
+            }
+            found
+        },
     },
     Rule {
         id: "ST-07",
@@ -260,7 +268,9 @@ fn orphans(window: &Window<'_>) -> Vec<Found> {
         found(share > limit, severity, evidence, format!("{orphans} / {most} = {share:.0} % > {limit} %"));
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
-        found.steps.extend(Change::AtLeast(most.saturating_mul(2)).step(MAX, window.now));
+        // Twice as many, or as many as bring what there is below the share.
+        let enough = (*orphans as f64 * 100.0 / limit.max(1.0)).ceil() as i64;
+        found.steps.extend(Change::AtLeast(most.saturating_mul(2).max(enough)).step(MAX, window.now));
     });
     found
 }

@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         condition: "no flood, and TcpExtTCPReqQFullDrop grows; or without cookies TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
         why: "Without SYN cookies every SYN beyond the queue is lost, and its client waits a second.",
         advice: "Switch SYN cookies on and raise the backlog.",
-        settings: &[(COOKIES, Change::To("1")), (MAX_SYN_BACKLOG, Change::AtLeast(8192))],
+        settings: &[(COOKIES, Change::To("1"))],
         needs: &[Counters, Settings, Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,

@@ -1,7 +1,7 @@
 //! TX: queueing disciplines and what is sent through them.
 use super::devices::other_discipline;
 use super::{Change, Found, Kernels, Rule, setting};
-use crate::finding::{Confidence, Evidence, Scope, Severity};
+use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
 use crate::limit::Limit;
 use crate::sample::Queue;
 use crate::sample::Source::{Queues, Settings};
@@ -21,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         limits: &[],
         judge: |window| {
             queues(window, |grown, seconds| {
-                (grown.drops > 0).then(|| format!("+{} packets in {seconds:.1} s > 0", grown.drops))
+                (grown.drops > 0)
+                    .then(|| (format!("+{} packets in {seconds:.1} s > 0", grown.drops), Vec::new()))
             })
         },
     },
@@ -37,30 +38,27 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Likely,
         limits: &[STANDING],
         judge: |window| {
-            let mut found = queues(window, |grown, seconds| {
+            queues(window, |grown, seconds| {
                 let sent = grown.bytes as f64 / seconds;
                 let rate = grown.rate.map_or(sent, |rate| rate as f64);
                 let milliseconds = f64::from(grown.backlog) * 1000.0 / rate.max(1.0);
                 if grown.bytes == 0 {
                     let stands = grown.backlog > 0 && seconds * 1000.0 > window.limit(&STANDING);
                     return stands.then(|| {
-                        format!("{} bytes wait, and none was sent in {seconds:.1} s", grown.backlog)
+                        let formula =
+                            format!("{} bytes wait, and none was sent in {seconds:.1} s", grown.backlog);
+                        (formula, other_discipline(window.now, grown))
                     });
                 }
                 (milliseconds > window.limit(&STANDING)).then(|| {
-                    format!(
+                    let formula = format!(
                         "{} bytes / {rate:.0} bytes a second = {milliseconds:.0} ms > {} ms",
                         grown.backlog,
                         window.limit(&STANDING)
-                    )
+                    );
+                    (formula, other_discipline(window.now, grown))
                 })
-            });
-            for found in &mut found {
-                if let Scope::Device(device) = &found.scope {
-                    found.steps.push(other_discipline(window.now, device));
-                }
-            }
-            found
+            })
         },
     },
     Rule {
@@ -86,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
 const STANDING: Limit = Limit { rule: "TX-02", name: "milliseconds", value: 20.0, unit: "ms" };
 
 /// Judges what each queue did between two samples: its drops and bytes are what was added, its backlog is the smaller one.
-fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) -> Vec<Found> {
+fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<(String, Vec<Step>)>) -> Vec<Found> {
     let Some(before) = window.needs_before() else { return Vec::new() };
     let found = window.now.queues.iter().filter_map(|now| {
         let same = |other: &&Queue| {
@@ -99,7 +97,7 @@ fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) ->
             backlog: now.backlog.min(then.backlog),
             ..now.clone()
         };
-        let formula = judge(&grown, window.seconds())?;
+        let (formula, steps) = judge(&grown, window.seconds())?;
         let counted =
             |name: &str, value: String| Evidence { name: name.to_owned(), value, window: window.name() };
         let evidence = vec![
@@ -112,6 +110,7 @@ fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) ->
             scope: Scope::Device(now.device.clone()),
             evidence,
             formula,
+            steps,
             ..Found::default()
         })
     });

@@ -2,7 +2,7 @@
 use crate::sample::Configured;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The first folder wins where two have a file of the same name; files are read in the order of their names, and of two lines the later holds.
 const FOLDERS: [&str; 5] =
@@ -24,6 +24,7 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
     files.push("etc/sysctl.conf".into());
     let mut lines: Vec<Configured> = Vec::new();
     for file in files {
+        let file = target(root, file);
         let Ok(text) = fs::read_to_string(root.join(&file)) else { continue };
         let name = format!("/{}", file.display());
         for line in text.lines().zip(1..).filter_map(|(line, number)| setting(line, number, &name)) {
@@ -38,6 +39,29 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
 pub(super) fn is_there(root: &Path) -> bool {
     FOLDERS.iter().chain(&["etc/sysctl.conf"]).any(|name| root.join(name).exists())
 }
+
+/// The file that a symbolic link leads to, below the same root: Debian's 99-sysctl.conf is /etc/sysctl.conf, and a fix is for the file.
+fn target(root: &Path, mut file: PathBuf) -> PathBuf {
+    for _ in 0..LINKS {
+        let Ok(link) = fs::read_link(root.join(&file)) else { break };
+        let mut names: Vec<Component<'_>> = match link.is_absolute() {
+            true => Vec::new(),
+            false => file.parent().into_iter().flat_map(Path::components).collect(),
+        };
+        for part in link.components() {
+            match part {
+                Component::Normal(_) => names.push(part),
+                Component::ParentDir => drop(names.pop()),
+                _ => {}
+            }
+        }
+        file = names.into_iter().collect();
+    }
+    file
+}
+
+/// As many as the kernel follows (MAXSYMLINKS in include/linux/namei.h).
+const LINKS: usize = 40;
 
 fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {
     let line = line.trim();

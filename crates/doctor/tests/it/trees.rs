@@ -1,4 +1,5 @@
 //! Trees of files: what sysctl.d says, and what other hosts have.
+use crate::ids;
 use crate::shown::Show;
 use doctor::{Finding, Limits, Report, Sample, Severity, Source, Window, sources};
 use std::path::{Path, PathBuf};
@@ -75,14 +76,13 @@ pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) 
         let expected = [("ST-12", "4"), ("ST-12", "2"), ("WIN-15", "4"), ("ST-11", "1")];
         assert_eq!(told, expected.map(|(id, line)| (id, line.to_owned())));
         show.fires(RULES, &first);
-        show.run(&["ST-12"]);
-        let second = found(&tuned.read());
-        show.gone(&["ST-12"], &second);
-        assert_eq!(testnet::read_sysctl("net.core.somaxconn"), "1024");
-        // For the file of this tree.
+        // What the file says would make other rules fire: the kernel keeps what it has. For the file of this tree.
         let root = tuned.0.display();
-        show.run_as(&["ST-11", "WIN-15"], |command| command.replace("/etc/", &format!("{root}/etc/")));
-        show.gone(&["ST-11", "WIN-15"], &found(&tuned.read()));
+        show.run_as(RULES, |command| command.replace("/etc/", &format!("{root}/etc/")));
+        assert_eq!(testnet::read_sysctl("net.core.somaxconn"), "4096");
+        show.gone(RULES, &found(&tuned.read()));
+        let lines = tuned.read().configured.into_iter().map(|line| format!("{} {}", line.name, line.value));
+        assert_eq!(lines.collect::<Vec<_>>(), ["net.ipv4.tcp_fin_timeout 60"]);
     });
 }
 
@@ -114,7 +114,34 @@ fn the_later_file_wins_and_etc_hides_usr() {
     std::fs::write(tree.0.join("etc/sysctl.conf"), "net/ipv4/tcp_fin_timeout=30\n").unwrap();
     let found = found(&tree.read());
     assert_eq!((found[0].id.as_str(), found[0].severity), ("ST-12", Severity::Warning));
-    assert_eq!(found[0].fix.steps[0].undo.as_deref(), Some("sysctl -w net.ipv4.tcp_fin_timeout=\"60\""));
+    let step = &found[0].fix.steps[0];
+    let sed = |value| {
+        format!("sed -i '1{{/tcp_fin_timeout/s/.*/net.ipv4.tcp_fin_timeout = {value}/}}' /etc/sysctl.conf")
+    };
+    assert_eq!((&step.command, step.undo.as_ref()), (&sed(60), Some(&sed(30))));
+}
+
+/// Debian's 99-sysctl.conf leads to /etc/sysctl.conf. An edit in place would put a file there, and a line would be found twice.
+#[test]
+fn a_link_is_the_file_that_it_leads_to() {
+    let tree = Tree::new("link", HEALTHY);
+    std::fs::write(tree.0.join("etc/sysctl.conf"), "net.ipv4.tcp_tw_recycle = 1\n").unwrap();
+    for (to, from) in [
+        ("../sysctl.conf", "99-sysctl.conf"),
+        ("/etc/sysctl.conf", "98-other.conf"),
+        ("/dev/null", "60-tcp.conf"),
+    ] {
+        let from = tree.0.join("etc/sysctl.d").join(from);
+        let _ = std::fs::remove_file(&from);
+        std::os::unix::fs::symlink(to, from).unwrap();
+    }
+    let found = found(&tree.read());
+    let commands: Vec<&str> =
+        found.iter().flat_map(|finding| &finding.fix.steps).map(|step| step.command.as_str()).collect();
+    assert_eq!(
+        (ids(&found), commands),
+        (vec!["ST-11"], vec!["sed -i '1{/tcp_tw_recycle/s/^[^#]/# &/}' /etc/sysctl.conf"])
+    );
 }
 
 /// A thread may be in another namespace than the first of its process.
@@ -171,9 +198,8 @@ pub(crate) fn gauges_and_bonds_are_read_from_proc(show: &Show) {
     show.recorded("WIN-14", &["sysctl -w net.ipv4.tcp_mem=\"200 400 800\""]);
     bonded(&bond.replace("down", "up"));
     show.recorded("TX-08", &[]);
-    write("proc/sys/net/ipv4/tcp_max_orphans", "32768\n");
-    sockstat(4000, 380);
-    show.recorded("ST-05", &["sysctl -w net.ipv4.tcp_max_orphans=\"32768\""]);
+    write("proc/sys/net/ipv4/tcp_max_orphans", "36000\n");
+    show.recorded("ST-05", &["sysctl -w net.ipv4.tcp_max_orphans=\"36000\""]);
     let after = self::found(&tree.read());
     assert_eq!(after, []);
     show.gone(RULES, &after);
