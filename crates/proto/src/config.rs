@@ -309,6 +309,12 @@ settings! {
     /// Above `tcp_mem`'s third size a listener takes no SYN, either: who opens tries again. Otherwise the few bytes that every connection may
     /// hold are given to new ones, too (Linux).
     refuse_without_memory: bool = "firstbyte.refuse_without_memory", ours true, linux false, range _,
+    /// No network (an IPv4 address, or 64 bits of an IPv6 one) can use up what all share. Above `tcp_mem`'s second size each send buffer gets
+    /// a small part of what is left. Half-way to the third the connections that make the least progress are reset, first those of the
+    /// network that holds most, and networks that hold much open no more; after three quarters of the way nothing more is taken in. The last
+    /// quarter of `firstbyte.max_connections`, of an accept queue and of a Fast Open queue, if these have 64 places or more, is for networks
+    /// that have few there. Read when a listener is made for its Fast Open queue.
+    fair_shares: bool = "firstbyte.fair_shares", ours true, linux false, range _,
     /// Packets that a device in memory holds for the stack; what comes on top is dropped and counted (`Stats::rx_dropped`). 0: nothing is, and
     /// the sender waits for room. Read when such a device is made.
     netdev_max_backlog: u32 = "net.core.netdev_max_backlog", ours 0, linux 1000, range _,

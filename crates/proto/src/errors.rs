@@ -113,6 +113,8 @@ pub enum CloseReason {
     Prohibited,
     /// ICMP said while opening that the protocol or port is unreachable, or retransmissions gave up after it had said so.
     PortUnreachable,
+    /// The stack's memory was short, and this connection made the least progress with what it held (`firstbyte.fair_shares`).
+    NoMemory,
 }
 
 const GONE: &str = "there is no such connection: it was let go";
@@ -163,5 +165,6 @@ sentences! {
         CloseReason::HostUnreachable => "the network says that the peer cannot be reached",
         CloseReason::Prohibited => "the network says that the peer is administratively prohibited",
         CloseReason::PortUnreachable => "the peer's host says that it has no such port or protocol",
+        CloseReason::NoMemory => "the stack's memory was short, and this connection made the least progress; raise net.ipv4.tcp_mem",
     }
 }

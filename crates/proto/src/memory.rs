@@ -1,12 +1,32 @@
 //! Memory of all buffers of a stack against `tcp_mem`'s three levels: below the first all is well, above the second buffers stop
 //! growing and windows shrink until it is below the first again, above the third nothing is taken in that is not needed to go on.
 //!
+//! With `firstbyte.fair_shares`, a send buffer under pressure gets a fixed part of what is left (dynamic thresholds, as in switches
+//! whose queues share memory: Choudhury and Hahn, 1998), so that however many connections there are, the next one finds room. On the way
+//! from the second level to the third there are two more:
+//!
+//! ```text
+//!  tcp_mem[1]          half-way            three quarters        tcp_mem[2]
+//!  pressure            scarce              exhausted             full
+//!  buffers do not      networks that hold  nobody takes more     no SYN is
+//!  grow                much open no more,  than the least        accepted
+//!                      the worst are reset (stack::timers::reclaim)
+//! ```
+//!
+//! So the last quarter is kept for new connections of networks that hold little. Without that setting exhausted and full are both above the
+//! third level, and memory is never scarce.
+//!
 //! A connection is charged what its buffers really hold after every change (`stack::settle`).
 
 use crate::{Config, Counters, Instant};
 
 /// `tcp_mem` counts pages of this size, bytes.
 const PAGE: u64 = 4096;
+/// Under pressure a send buffer holds this part of the memory that is left. With the default sizes that begins with 256 KiB, the size
+/// of a new send buffer: 192 MiB are left from where pressure begins to where memory is exhausted.
+const SHARE: u64 = 768;
+/// No share is smaller: RFC 6928's initial window of ten segments of 1460 bytes fits. Bytes.
+pub(crate) const FIRST_WINDOW: u32 = 16 * 1024;
 
 /// What is held, and what that means.
 #[derive(Debug)]
@@ -14,20 +34,28 @@ pub(crate) struct Memory {
     held: u64,
     /// Bytes: all is well below the first, pressure above the second, refusal above the third.
     levels: [u64; 3],
+    /// Bytes.
+    scarce_above: u64,
+    exhausted_above: u64,
     /// Since when there is pressure.
     pressure_since: Option<Instant>,
 }
 
 impl Memory {
     pub(crate) fn new(config: &Config) -> Memory {
-        let mut memory = Memory { held: 0, levels: [0; 3], pressure_since: None };
+        let mut memory =
+            Memory { held: 0, levels: [0; 3], scarce_above: 0, exhausted_above: 0, pressure_since: None };
         memory.set_levels(config);
         memory
     }
 
-    /// `tcp_mem` has changed; felt with the next charge.
+    /// `tcp_mem` or `firstbyte.fair_shares` has changed; felt with the next charge.
     pub(crate) fn set_levels(&mut self, config: &Config) {
         self.levels = config.tcp_mem.map(|pages| u64::from(pages) * PAGE);
+        let [_, pressure, most] = self.levels;
+        let half_way = pressure.midpoint(most);
+        (self.scarce_above, self.exhausted_above) =
+            if config.fair_shares { (half_way, half_way.midpoint(most)) } else { (u64::MAX, most) };
     }
 
     /// The three levels, bytes.
@@ -52,7 +80,41 @@ impl Memory {
 
     /// Nothing more is taken in.
     pub(crate) fn is_exhausted(&self) -> bool {
+        self.held > self.exhausted_above
+    }
+
+    /// There is no place for another connection.
+    pub(crate) fn is_full(&self) -> bool {
         self.held > self.levels[2]
+    }
+
+    /// Somebody must give way.
+    #[inline(always)]
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.held > self.scarce_above
+    }
+
+    /// While memory is scarce: how much of `whole` is left on the way to where it is exhausted.
+    pub(crate) fn part_left(&self, whole: u64) -> u64 {
+        let way = self.exhausted_above.saturating_sub(self.scarce_above).max(1);
+        (u128::from(whole) * u128::from(self.left()) / u128::from(way)).min(whole.into()) as u64
+    }
+
+    fn left(&self) -> u64 {
+        self.exhausted_above.saturating_sub(self.held)
+    }
+
+    /// All that a send buffer may hold now, whatever its own limit; `None`: as much as that. `least`: all it may hold when memory is
+    /// exhausted.
+    pub(crate) fn send_share(&self, least: u32) -> Option<u32> {
+        if self.is_exhausted() {
+            return Some(least.max(1));
+        }
+        if self.scarce_above == u64::MAX || !self.is_under_pressure() {
+            return None;
+        }
+        let share = (self.left() / SHARE).min(u32::MAX.into()) as u32;
+        Some(share.max(FIRST_WINDOW).max(least))
     }
 
     /// A connection that was charged `before` holds `after` bytes.

@@ -67,7 +67,7 @@ impl PeerLimit {
 }
 
 /// Whose share it is: an address of IPv4, or a network of IPv6, of which one host has all 2^64 (RFC 4291 §2.5.4).
-fn network(peer: Addr) -> [u64; 2] {
+pub(crate) fn network(peer: Addr) -> [u64; 2] {
     let whole = u128::from_be_bytes(peer.0);
     let (high, low) = ((whole >> 64) as u64, whole as u64);
     if peer.is_v4() { [high, low] } else { [high, 0] }

@@ -43,6 +43,12 @@ impl<T> Slab<T> {
         self.len
     }
 
+    /// Every index is below this.
+    pub(crate) fn reach(&self) -> u32 {
+        let full = self.others.len().saturating_sub(1) * PAGE;
+        (self.first.len() + full + self.others.last().map_or(0, Vec::len)) as u32
+    }
+
     /// Stores a value; returns its index and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
         self.insert_with(|| value)
@@ -200,7 +206,7 @@ mod tests {
         slab.remove(1030);
         slab.remove(5);
         assert_eq!((slab.insert(0).0, slab.insert(0).0, slab.insert(0).0), (5, 1030, 3000));
-        assert_eq!(slab.len(), 3001);
+        assert_eq!((slab.len(), slab.reach()), (3001, 3001));
         assert_eq!(slab.iter().count(), 3001);
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod api;
 pub(crate) mod demux;
 pub(crate) mod hooks;
 mod listen;
+pub(crate) use listen::shares;
 pub(crate) mod timers;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard, Rotation};
@@ -34,6 +35,7 @@ use crate::stack::listen::listener::Listener;
 use crate::stack::listen::request::Request;
 use crate::stack::listen::syn_cookie::SynCookies;
 use crate::stack::timers::pending_work::PendingWork;
+use crate::stack::timers::reclaim::Reclaim;
 use crate::stack::timers::request_timers::RequestTimers;
 use crate::tcp::connection::{Connection, Shared};
 use crate::tcp::open::fresh::Fresh;
@@ -84,6 +86,7 @@ pub struct Stack {
     time_wait: TimeWaitTable,
     timers: TimerWheel,
     request_timers: RequestTimers,
+    reclaim: Reclaim,
     work: PendingWork,
     replies: Replies,
     resets: PeerLimit,
@@ -138,9 +141,9 @@ impl Stack {
 }
 
 impl Shared {
-    /// All that a send buffer may hold, if the stack has no memory.
-    fn least_send_buffer(&self) -> Option<u32> {
-        self.memory.is_exhausted().then_some(self.config.tcp_wmem[0].max(1))
+    /// All that a send buffer may hold, if the stack has little memory.
+    pub(crate) fn send_share(&self) -> Option<u32> {
+        self.memory.send_share(self.config.tcp_wmem[0])
     }
 
     /// Charges a connection what its buffers hold now.
@@ -220,6 +223,7 @@ impl Stack {
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, hash_key),
             timers: TimerWheel::new(),
             request_timers: RequestTimers::new(),
+            reclaim: Reclaim::default(),
             work: PendingWork::new(),
             replies: Replies::default(),
             resets: PeerLimit::new(replies_rng.next_key()),
@@ -263,7 +267,7 @@ impl Stack {
     /// A snapshot of one connection, until its application lets go of it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
-        Some(ConnectionInfo::of(c, &self.shared.config))
+        Some(ConnectionInfo::of(c, &self.shared))
     }
 
     /// A snapshot of one listener.
@@ -435,8 +439,9 @@ impl Stack {
 }
 
 impl ConnectionInfo {
-    fn of(c: &Connection, config: &Config) -> ConnectionInfo {
+    fn of(c: &Connection, shared: &Shared) -> ConnectionInfo {
         use crate::tcp::congestion::Controller;
+        let config = &shared.config;
         ConnectionInfo {
             state: c.state,
             local: c.tuple.local_addr(),
@@ -473,7 +478,7 @@ impl ConnectionInfo {
             ecn: !c.agreed.ecn.is_off(),
             send_queue: c.snd.queue.len(),
             send_buffer_used: c.send_buffer_used(config),
-            writable: c.is_writable(config),
+            writable: c.is_writable(config, shared.send_share()),
             recv_queue: c.rcv.buffer.len(),
             orphan: c.orphan,
             timer: c.running_timer(config),

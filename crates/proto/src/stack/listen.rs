@@ -5,6 +5,7 @@ pub(in crate::stack) mod listener;
 pub(in crate::stack) mod migration;
 pub(in crate::stack) mod open;
 pub(in crate::stack) mod request;
+pub(crate) mod shares;
 pub(in crate::stack) mod stateless;
 pub(in crate::stack) mod syn_ack;
 pub(in crate::stack) mod syn_cookie;
@@ -90,7 +91,7 @@ impl Stack {
         let Some(listener) = self.listener(id) else { return };
         let room =
             if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(now, listener, &tuple) };
-        let lacking = self.no_room_for_syn(listener, room);
+        let lacking = self.no_room_for_syn(now, listener, &tuple, room);
         self.shared.counters.req_q_full_do_cookies += u64::from(room == Room::Cookie);
         if let Some(reason) = lacking {
             return self.drop_at_listener(id, reason);
@@ -132,17 +133,22 @@ impl Stack {
         }
     }
 
-    fn no_room_for_syn(&self, listener: &Listener, room: Room) -> Option<DropReason> {
-        let past_queue = self.shared.config.fast_open_past_syn_queue;
-        match () {
-            () if room == Room::Nowhere && !past_queue => Some(DropReason::SynQueueFull),
-            () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
-            () if self.too_many_connections() => Some(DropReason::TooManyConnections),
-            () if self.shared.config.refuse_without_memory && self.shared.memory.is_exhausted() => {
-                Some(DropReason::NoMemory)
-            }
-            () => None,
+    fn no_room_for_syn(
+        &self,
+        now: Instant,
+        listener: &Listener,
+        tuple: &FourTuple,
+        room: Room,
+    ) -> Option<DropReason> {
+        let Config { fast_open_past_syn_queue, refuse_without_memory, .. } = self.shared.config;
+        if room == Room::Nowhere && !fast_open_past_syn_queue {
+            return Some(DropReason::SynQueueFull);
         }
+        let memory = &self.shared.memory;
+        let without_memory =
+            || memory.is_full() || memory.is_scarce() && self.takes_memory_of_others(now, tuple);
+        self.lacks_place(now, listener, tuple)
+            .or_else(|| (refuse_without_memory && without_memory()).then_some(DropReason::NoMemory))
     }
 
     pub(super) fn too_many_connections(&self) -> bool {
@@ -197,7 +203,7 @@ impl Stack {
         let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie || of_route();
         let check = check_cookie(listener.keys.as_ref().unwrap_or(&self.keys), tuple, option);
         let wants_slot = no_cookie || check != CookieCheck::Invalid;
-        if (wants_slot || !cookie_on_overflow) && !listener.pending.try_admit(now) {
+        if (wants_slot || !cookie_on_overflow) && !listener.pending.try_admit(now, tuple.peer) {
             self.shared.counters.tcp_fastopen_listen_overflow += 1;
             if !cookie_on_overflow {
                 return FastOpenServer::Refuse(None);
@@ -278,9 +284,10 @@ impl Stack {
 
     /// A connection may be accepted, which is an event for the application; perhaps while it is still `pending`.
     pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId, pending: bool) {
+        let peer = self.connections.get(connection.index).map(|connection| connection.tuple.peer);
         let Some(listener) = self.listener_mut(id) else { return };
-        if pending {
-            listener.pending.admitted();
+        if pending && let Some(peer) = peer {
+            listener.pending.admitted(peer);
         }
         listener.accept_queue.push_back(connection);
         if !core::mem::replace(&mut listener.listed, true) {

@@ -569,8 +569,13 @@ impl Connection {
 
     /// Sends a reset and ends.
     pub(crate) fn abort(&mut self, counters: &mut Counters) {
+        self.reset(counters, CloseReason::Aborted);
+    }
+
+    /// Sends a reset and ends for `reason`.
+    pub(crate) fn reset(&mut self, counters: &mut Counters, reason: CloseReason) {
         self.reset_due = self.is_open() && !matches!(self.handshake.as_deref(), Some(Handshake::Active(_)));
-        self.terminate(counters, CloseReason::Aborted);
+        self.terminate(counters, reason);
     }
 
     /// The sending direction ends behind what is queued.

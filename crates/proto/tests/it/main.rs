@@ -48,6 +48,7 @@ mod docs;
 mod ecn;
 mod expiry;
 mod extremes;
+mod fair_shares;
 mod fairness;
 mod fast_open;
 mod flow;

@@ -49,7 +49,7 @@ impl Stack {
             unsent: c.never_sent(),
             send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),
-            writable: c.is_writable(self.config()),
+            writable: c.is_writable(self.config(), self.shared.send_share()),
         })
     }
 

@@ -25,7 +25,7 @@ impl Stack {
         });
         let live = self.connections.iter().filter(|(_, connection)| connection.mapped);
         let connections = live.map(|(_, connection)| {
-            SocketInfo::Connection(Box::new(ConnectionInfo::of(connection, self.config())))
+            SocketInfo::Connection(Box::new(ConnectionInfo::of(connection, &self.shared)))
         });
         let parting = self.time_wait.iter().map(|(entry, expires_at)| SocketInfo::Numbers {
             state: if entry.fin_awaited { State::FinWait2 } else { State::TimeWait },

@@ -107,7 +107,7 @@ impl Stack {
                 let moment = moments.next().unwrap_or(now);
                 send_meanwhile(connection, self.shared.context(moment), &mut self.replies);
             }
-            room = connection.send_room(&self.shared.config, goal.segment, self.shared.least_send_buffer());
+            room = connection.send_room(&self.shared.config, goal.segment, self.shared.send_share());
             if room == 0 {
                 break;
             }
@@ -356,7 +356,7 @@ pub(in crate::stack) fn writable<'a>(
     let connection = open_for_writing(connections, id)?;
     let segment = connection.size_goal(&shared.capabilities);
     let goal = Goal { segment, push_span: connection.snd.wnd_max / 2 };
-    let room = connection.send_room(&shared.config, segment, shared.least_send_buffer());
+    let room = connection.send_room(&shared.config, segment, shared.send_share());
     Ok((connection, goal, room))
 }
 

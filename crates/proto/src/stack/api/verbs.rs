@@ -33,7 +33,7 @@ impl Stack {
         if !own || local.port() == 0 {
             return Err(ListenError::AddrNotAvailable);
         }
-        let listener = Listener::new(&self.shared.config, local, options);
+        let listener = Listener::new(&self.shared.config, self.hash_key, local, options);
         let same_port = self.listeners_by_port.entry(local.port()).or_default();
         let listeners = &self.listeners;
         let conflicts =
@@ -101,7 +101,7 @@ impl Stack {
             return false;
         }
         if let Some(listener) = self.listeners.get_mut(id.index) {
-            listener.set_options(&self.shared.config, options);
+            listener.set_options(&self.shared.config, self.hash_key, options);
             self.serves_fast_open |= listener.pending.max_qlen() > 0;
             let options = listener.socket.rare.clone();
             self.enable_hooks(&options);

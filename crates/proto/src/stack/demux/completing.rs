@@ -32,13 +32,12 @@ impl Stack {
     ) -> bool {
         let nobody_looks = self.hooks.is_none() && self.trace.is_none();
         let Some(request) = self.requests.get(index) else { return false };
-        let has_room = self
-            .listener(request.listener)
-            .is_some_and(|listener| !listener.accept_queue_full() && listener.defer_timeouts == 0);
+        let has_room = self.listener(request.listener).is_some_and(|listener| {
+            listener.defer_timeouts == 0 && self.lacks_place(now, listener, &request.tuple).is_none()
+        });
         if !nobody_looks
             || !has_room
             || !request.is_completed_by(ordinary)
-            || self.too_many_connections()
             || self.shared.fresh.payload_space().is_none()
             || !self.shared.takes_fast_paths()
         {

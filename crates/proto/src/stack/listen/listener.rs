@@ -1,6 +1,7 @@
 //! A listener: its queues and limits.
 
 use crate::fast_open::{KeyRing, PendingQueue};
+use crate::keyed_hash::HashKey;
 use crate::socket_options::Options;
 use crate::tuple::FourTuple;
 use crate::{Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SynCookieCounts, fastopen};
@@ -66,7 +67,12 @@ pub(in crate::stack) struct Listener {
 
 impl Listener {
     /// Limits are read here, once, as Linux reads them in `listen`.
-    pub(in crate::stack) fn new(config: &Config, local: SocketAddr, options: ListenOptions) -> Listener {
+    pub(in crate::stack) fn new(
+        config: &Config,
+        key: HashKey,
+        local: SocketAddr,
+        options: ListenOptions,
+    ) -> Listener {
         let backlog = options.backlog.min(config.somaxconn);
         let asked = options.fast_open.unwrap_or(0).min(config.somaxconn);
         let qlen =
@@ -81,7 +87,7 @@ impl Listener {
             requests: 0,
             young: 0,
             waiting: VecDeque::new(),
-            pending: PendingQueue::new(qlen),
+            pending: PendingQueue::new(qlen, config.fair_shares.then_some(key)),
             keys: options.key,
             synack_hold: options.synack_hold,
             no_cookie: options.fast_open_no_cookie,
@@ -95,8 +101,8 @@ impl Listener {
     }
 
     /// The limits and options are these from now on.
-    pub(in crate::stack) fn set_options(&mut self, config: &Config, options: ListenOptions) {
-        let new = Listener::new(config, self.local, options);
+    pub(in crate::stack) fn set_options(&mut self, config: &Config, key: HashKey, options: ListenOptions) {
+        let new = Listener::new(config, key, self.local, options);
         self.backlog = new.backlog;
         self.pending.set_max_qlen(new.pending.max_qlen());
         self.keys = new.keys;

@@ -247,11 +247,10 @@ impl Stack {
 
     /// The final ACK: the request becomes a connection.
     fn promote(&mut self, now: Instant, index: u32, id: ListenerId, segment: &mut Segment) {
-        if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
-            return self.no_room_for_request(now, index, segment, DropReason::AcceptQueueFull);
-        }
-        if self.too_many_connections() {
-            return self.no_room_for_request(now, index, segment, DropReason::TooManyConnections);
+        let Some(listener) = self.listener(id) else { return };
+        let Some(tuple) = self.requests.get(index).map(|request| request.tuple) else { return };
+        if let Some(reason) = self.lacks_place(now, listener, &tuple) {
+            return self.no_room_for_request(now, index, segment, reason);
         }
         let Some(request) = self.take_request(index) else { return };
         self.establish(now, request, Some(Holder::Request(index)), segment);
@@ -259,11 +258,14 @@ impl Stack {
 
     /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
     pub(in crate::stack) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
-        while !self.too_many_connections()
-            && let Some(listener) = self.listener_mut(id)
-            && !listener.accept_queue_full()
-            && let Some((index, generation)) = listener.waiting.pop_front()
+        while let Some(listener) = self.listener(id)
+            && let Some((index, generation)) = listener.waiting.front().copied()
         {
+            let first = self.requests.get(index).filter(|_| self.requests.contains(index, generation));
+            if first.is_some_and(|first| self.lacks_place(now, listener, &first.tuple).is_some()) {
+                return;
+            }
+            self.listener_mut(id).and_then(|listener| listener.waiting.pop_front());
             if self.requests.contains(index, generation)
                 && let Some(request) = self.take_request(index)
             {

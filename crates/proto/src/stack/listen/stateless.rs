@@ -12,7 +12,7 @@ use crate::tcp::input::Segment;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::tuple::Name;
-use crate::{Config, DropReason, Instant, ListenerId};
+use crate::{Config, Instant, ListenerId};
 use wire::{Ecn, Flags};
 
 impl Stack {
@@ -125,14 +125,10 @@ impl Stack {
     /// There is no request that could wait for room. The same segment, retransmitted, is as good a cookie and may find some: so the client is
     /// left to try again, as by Linux (`tcp_get_cookie_sock` drops it), unless it is to be refused at once.
     fn open_by_cookie(&mut self, now: Instant, request: Request, segment: &mut Segment) {
-        let full = self.listener(request.listener).is_none_or(|listener| listener.accept_queue_full());
-        let reason = match () {
-            () if full => DropReason::AcceptQueueFull,
-            () if self.too_many_connections() => DropReason::TooManyConnections,
-            () => {
-                let before = self.request_for(&request.tuple);
-                return self.establish(now, request, before, segment);
-            }
+        let Some(listener) = self.listener(request.listener) else { return };
+        let Some(reason) = self.lacks_place(now, listener, &request.tuple) else {
+            let before = self.request_for(&request.tuple);
+            return self.establish(now, request, before, segment);
         };
         self.drop_at_listener(request.listener, reason);
         let Config { tcp_abort_on_overflow, accept_overflow, .. } = self.shared.config;

@@ -140,6 +140,9 @@ impl Stack {
     /// [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.wants_reclaim() {
+            self.reclaim(now);
+        }
         if now >= self.work.deadlines.others {
             self.expire_others(now);
         }
@@ -216,7 +219,8 @@ impl Stack {
         let requests = self.request_timers.next(&self.requests).unwrap_or(NEVER);
         let put_off = self.hooks.as_ref().and_then(|hooks| hooks.next()).unwrap_or(NEVER);
         let time_wait = self.time_wait.next_deadline().unwrap_or(NEVER);
-        self.work.deadlines.others = time_wait.min(requests).min(put_off);
+        let reclaim = if self.wants_reclaim() { self.reclaim.resumes_at() } else { NEVER };
+        self.work.deadlines.others = time_wait.min(requests).min(put_off).min(reclaim);
     }
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.

@@ -163,10 +163,11 @@ pub(in crate::stack) fn notify_listener(
     let accepted = !connection.unaccepted;
     let Some(parent) = connection.parent.take() else { return };
     let Some(listener) = listeners.find_mut(parent.index, parent.generation) else { return };
+    let peer = connection.tuple.peer;
     match event {
-        ParentEvent::Established => listener.pending.on_established(),
-        ParentEvent::Reset => listener.pending.on_reset(now, accepted),
-        ParentEvent::Closed => listener.pending.on_closed(),
+        ParentEvent::Established => listener.pending.on_established(peer),
+        ParentEvent::Reset => listener.pending.on_reset(now, accepted, peer),
+        ParentEvent::Closed => listener.pending.on_closed(peer),
     }
 }
 

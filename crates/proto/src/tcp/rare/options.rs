@@ -55,7 +55,7 @@ impl Connection {
             SocketOption::KeepAlive(false) => self.stop_keepalive(),
             SocketOption::KeepAliveTime(_) => self.restart_keepalive(cx),
             SocketOption::PathMtuDiscovery(_) => self.decide_fragments(cx),
-            SocketOption::NotsentLowat(_) => self.wake_writer(&cx.config),
+            SocketOption::NotsentLowat(_) => self.wake_writer(cx),
             _ => {}
         }
         Ok(())

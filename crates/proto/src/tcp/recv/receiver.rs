@@ -463,6 +463,12 @@ impl Receiver {
         self.out_of_order.take_if(|queue| !queue.has_no_text());
     }
 
+    /// Drops everything that nobody has read: the connection is over.
+    pub(crate) fn discard(&mut self) {
+        self.buffer = ReceiveBuffer::default();
+        self.out_of_order = None;
+    }
+
     /// Drops all data out of order, but for a FIN: the peer must send it again.
     pub(in crate::tcp) fn forget_out_of_order(&mut self) {
         if let Some(queue) = &mut self.out_of_order {

@@ -204,9 +204,10 @@ impl SendQueue {
         self.len as usize
     }
 
-    /// Bytes of memory it takes.
+    /// Bytes of memory it takes. Of blocks the first and the last may be in use only in part, and count as one.
     pub(crate) fn memory(&self) -> u32 {
-        self.len.saturating_add((self.segments.len() * size_of::<TxSegment>()) as u32)
+        let partly_used = if self.has_blocks { SendBlocks::BLOCK } else { 0 };
+        self.len.saturating_add((self.segments.len() * size_of::<TxSegment>() + partly_used) as u32)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

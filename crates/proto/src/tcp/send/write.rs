@@ -12,10 +12,10 @@ use bytes::Bytes;
 use wire::TCP_OPTIONS_MAX;
 
 impl Connection {
-    /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `least`: all the send buffer
-    /// may hold, because the stack has no memory.
-    pub(crate) fn send_room(&self, config: &Config, goal: u32, least: Option<u32>) -> usize {
-        let limit = least.map_or(self.snd.queue.limit, |least| least.min(self.snd.queue.limit));
+    /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `share`: all the send buffer
+    /// may hold, because the stack has little memory.
+    pub(crate) fn send_room(&self, config: &Config, goal: u32, share: Option<u32>) -> usize {
+        let limit = self.send_limit(share);
         let lowat = self.notsent_lowat(config);
         if config.write_rules.are_by_segment() {
             let free = self.send_buffer_used(config) < u64::from(limit) && self.never_sent() < lowat;
@@ -27,6 +27,11 @@ impl Connection {
             u32::MAX => room,
             most => room.min(most.saturating_sub(self.never_sent()) as usize),
         }
+    }
+
+    /// Bytes that the send buffer may hold. `share`: its share of a stack's memory that is short.
+    fn send_limit(&self, share: Option<u32>) -> u32 {
+        share.map_or(self.snd.queue.limit, |share| share.min(self.snd.queue.limit))
     }
 
     /// What the send buffer counts, bytes.
@@ -43,15 +48,15 @@ impl Connection {
     }
 
     /// There is room enough to be worth an event: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
-    /// Linux's `sk_stream_is_writeable`).
-    pub(crate) fn is_writable(&self, config: &Config) -> bool {
-        self.send_buffer_used(config) * 3 <= u64::from(self.snd.queue.limit) * 2
+    /// Linux's `sk_stream_is_writeable`). `share`: as of [`send_room`](Self::send_room).
+    pub(crate) fn is_writable(&self, config: &Config, share: Option<u32>) -> bool {
+        self.send_buffer_used(config) * 3 <= u64::from(self.send_limit(share)) * 2
             && u64::from(self.never_sent()) * 2 < u64::from(self.notsent_lowat(config))
     }
 
     /// A writer that found no room may try again.
-    pub(crate) fn wake_writer(&mut self, config: &Config) {
-        if self.snd.blocked && self.is_writable(config) {
+    pub(crate) fn wake_writer(&mut self, cx: &Context) {
+        if self.snd.blocked && self.is_writable(&cx.config, cx.send_share()) {
             self.snd.blocked = false;
             self.events |= Events::WRITABLE;
         }
@@ -63,7 +68,7 @@ impl Connection {
         if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
             self.expand_send_buffer(&cx.config);
         }
-        self.wake_writer(&cx.config);
+        self.wake_writer(cx);
     }
 
     /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::time::Duration;
 
-/// Bytes of a block: one burst for a device that cuts fits.
-const BLOCK: usize = 64 * 1024;
+/// See [`SendBlocks::BLOCK`].
+const BLOCK: usize = SendBlocks::BLOCK;
 /// Small writes share a block of this size: no more than a connection takes anyway, should it alone be left of those who share it.
 const SHARED: usize = 2048;
 /// Empty queues that are kept, and the segments they may have room for.
@@ -35,6 +35,9 @@ pub(crate) struct SendBlocks {
 }
 
 impl SendBlocks {
+    /// Bytes of a block: one burst for a device that cuts fits.
+    pub(crate) const BLOCK: usize = 64 * 1024;
+
     /// Smaller writes allocate what they need: a block would be half empty.
     pub(crate) const LARGE: usize = BLOCK / 2;
 

@@ -1,0 +1,100 @@
+//! What all peers share, and one of them could use up: places of connections, an accept queue, memory. The last quarter, and memory that is
+//! scarce, are for networks that have little (`firstbyte.fair_shares`).
+//!
+//! Nothing is counted for it: when no more is left, a few connections are looked at, drawn anew for each SYN, for whose they are. Fast
+//! Open queues count theirs: see [`PendingQueue`](crate::fast_open::PendingQueue).
+
+use super::listener::Listener;
+use crate::rate_limit::network;
+use crate::stack::Stack;
+use crate::tcp::connection::Connection;
+use crate::tuple::FourTuple;
+use crate::{DropReason, Instant};
+
+/// Of fewer places none is kept back.
+pub(crate) const SHARED_FROM: usize = 64;
+/// Connections that are looked at.
+const LOOKS: u64 = 32;
+/// A network has much if it has one part in so many.
+const PART: u64 = 8;
+
+/// Only the last quarter of `most` places is left, or less.
+pub(crate) fn is_last_quarter(taken: usize, most: usize) -> bool {
+    most >= SHARED_FROM && taken >= most - most / 4
+}
+
+impl Stack {
+    /// Why a peer that has completed its handshake, or is about to, finds no place.
+    #[inline]
+    pub(in crate::stack) fn lacks_place(
+        &self,
+        now: Instant,
+        listener: &Listener,
+        tuple: &FourTuple,
+    ) -> Option<DropReason> {
+        match () {
+            () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
+            () if self.too_many_connections() => Some(DropReason::TooManyConnections),
+            () if self.few_places_left(listener) => self.takes_places_of_others(now, listener, tuple),
+            () => None,
+        }
+    }
+
+    /// Not everybody finds a place.
+    pub(in crate::stack) fn few_places_left(&self, listener: &Listener) -> bool {
+        let most = self.shared.config.max_connections as usize;
+        is_last_quarter(listener.accept_queue.len(), listener.backlog as usize)
+            || is_last_quarter(self.connections.len(), most)
+    }
+
+    #[cold]
+    fn takes_places_of_others(
+        &self,
+        now: Instant,
+        listener: &Listener,
+        tuple: &FourTuple,
+    ) -> Option<DropReason> {
+        let waiting = &listener.accept_queue;
+        if !self.shared.config.fair_shares {
+            return None;
+        }
+        if is_last_quarter(waiting.len(), listener.backlog as usize) {
+            let index = |drawn: u64| waiting.get(drawn as usize % waiting.len().max(1)).map(|id| id.index);
+            if self.has_much(now, tuple, index, |_| 1) {
+                return Some(DropReason::AcceptQueueFull);
+            }
+        }
+        let few_left = is_last_quarter(self.connections.len(), self.shared.config.max_connections as usize);
+        let crowds = few_left && self.has_much(now, tuple, |drawn| Some(self.any_index(drawn)), |_| 1);
+        crowds.then_some(DropReason::TooManyConnections)
+    }
+
+    /// Memory is scarce, and the SYN's network holds much of it.
+    #[cold]
+    pub(in crate::stack) fn takes_memory_of_others(&self, now: Instant, tuple: &FourTuple) -> bool {
+        let bytes = |connection: &Connection| connection.charged.into();
+        self.has_much(now, tuple, |drawn| Some(self.any_index(drawn)), bytes)
+    }
+
+    fn any_index(&self, drawn: u64) -> u32 {
+        (drawn % u64::from(self.connections.reach().max(1))) as u32
+    }
+
+    /// Of the connections that `index` finds for random numbers, the tuple's network has one part in [`PART`], as `weight` weighs them.
+    fn has_much(
+        &self,
+        now: Instant,
+        tuple: &FourTuple,
+        index: impl Fn(u64) -> Option<u32>,
+        weight: impl Fn(&Connection) -> u64,
+    ) -> bool {
+        let own = network(tuple.peer);
+        let seed = self.hash_key.mix(now.as_nanos(), tuple.hash(&self.hash_key));
+        let drawn = (0..LOOKS).filter_map(|n| self.connections.get(index(self.hash_key.mix(seed, n))?));
+        let (all, same) = drawn.fold((0, 0), |(all, same), connection| {
+            let weight = weight(connection);
+            (all + weight, same + if network(connection.tuple.peer) == own { weight } else { 0 })
+        });
+        same > 0 && same * PART >= all
+    }
+}
