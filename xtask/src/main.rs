@@ -107,6 +107,9 @@ const WORLDS: &str = "20000";
 /// Of those that stacks with and without fast paths play alike.
 const COMPARED: &str = "10000";
 
+/// Of those with greedy peers.
+const GREEDY: &str = "300";
+
 /// Nothing is built twice: tests start and load what lies in `target/debug`, and so do the steps after them. Naming a single package instead
 /// would give dependencies other features, which is another build of nearly everything.
 fn test() -> Result<(), String> {
@@ -133,6 +136,7 @@ fn test() -> Result<(), String> {
     times.step("worlds", || built("firstbyte-simulate", &["--worlds", WORLDS]))?;
     times
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
+    times.step("greedy worlds", || built("firstbyte-simulate", &["--greedy", "--worlds", GREEDY]))?;
     // As clippy, whose checks of the dependencies it finds. rustdoc has debug assertions on in any profile, and of what they check the
     // simulation names a type that the engine does not have here.
     let doc = [

@@ -168,8 +168,13 @@ thread_local! {
 /// # Errors
 /// The first rule that was broken.
 pub fn attempt(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
+    guarded(|| play(scenario, trace))
+}
+
+/// Plays a world; a panic is a failure.
+pub(crate) fn guarded<T>(play: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     note_panics();
-    catch_unwind(AssertUnwindSafe(|| play(scenario, trace))).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(|_| {
         let noted = PANIC.with(|panic| panic.borrow_mut().take());
         Err(noted.unwrap_or_else(|| Failure::new("panic", "nobody knows where")))
     })

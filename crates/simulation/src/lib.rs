@@ -15,12 +15,14 @@
 //! | [`shrink`] | the smallest scenario that fails in the same way |
 //! | [`open`] | worlds of the test command that are known to fail |
 //! | [`campaign`] | many seeds on several threads, with a watchdog |
+//! | [`greedy`] | other worlds: one server, an honest peer, and greedy ones that must not keep it from being served |
 //! | [`journal`] | what a long campaign has played, to go on from there |
 //!
 //! Not here: paths with queues and many hosts (the lab), and the kernel as a peer (interop).
 
 pub mod campaign;
 pub mod excuse;
+pub mod greedy;
 pub mod journal;
 pub mod open;
 pub mod scenario;

@@ -10,7 +10,7 @@ use simulation::journal::{Journal, Part};
 use simulation::open::Open;
 use simulation::shrink::shrink;
 use simulation::world::{Ends, Summary};
-use simulation::{Intensity, Scenario};
+use simulation::{Intensity, Scenario, greedy};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,6 +60,10 @@ struct Arguments {
     /// goes on. --failures counts for each line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "replay", "shrink"])]
     journal: Option<PathBuf>,
+    /// Plays worlds with greedy peers beside an honest one, which must be served; no other option than --worlds, --from, --seed and
+    /// --threads matters then.
+    #[arg(long)]
+    greedy: bool,
     /// Prints every excuse there is, with its words, and plays nothing.
     #[arg(long)]
     excuses: bool,
@@ -88,6 +92,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     if arguments.excuses {
         EXCUSES.iter().for_each(|excuse| println!("{}\n    {}", excuse.name, excuse.words));
         return Ok(true);
+    }
+    if arguments.greedy {
+        return Ok(play_greedy(arguments));
     }
     if arguments.differential && !cfg!(debug_assertions) {
         return Err("--differential needs a build with debug assertions: cargo xtask simulate".to_owned());
@@ -136,6 +143,28 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     Ok(outcome.failures.is_empty() && !gone)
+}
+
+/// Plays worlds with greedy peers. True: the honest one was served in all.
+fn play_greedy(arguments: &Arguments) -> bool {
+    let seeds = match arguments.seed {
+        Some(seed) => seed..seed.saturating_add(1),
+        None => arguments.from..arguments.from.saturating_add(arguments.worlds),
+    };
+    let worlds = seeds.end - seeds.start;
+    let threads =
+        arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let (held, failures) = greedy::play_all(seeds, threads);
+    for (seed, failure) in failures.iter().take(arguments.failures) {
+        println!("FAILED {seed}: {failure}");
+    }
+    println!(
+        "{worlds} worlds with greedy peers, {} packets: {} answers to the honest one, the latest after {} ms; {} connections reset for \
+         their memory, {} SYNs refused",
+        held.packets, held.served, held.longest_ms, held.gave_way, held.refused
+    );
+    println!("{} passed, {} failed", worlds - failures.len() as u64, failures.len());
+    failures.is_empty()
 }
 
 /// Plays one with every packet.
