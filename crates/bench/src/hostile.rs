@@ -8,7 +8,7 @@
 //! | [`client`] | one hostile peer: its packets, in the order of its numbers |
 //! | [`victim`] | who is attacked: our stack in virtual time; [`kernel`]: Linux behind a TUN device |
 //! | [`table`] | the cases as a table, for a terminal or as Markdown |
-//! | `opening`, `strangers`, `acknowledging`, `receiving`, `waiting` | the cases, by what they abuse |
+//! | `opening`, `strangers`, `acknowledging`, `receiving`, `waiting`, `greedy` | the cases, by what they abuse |
 //!
 //! Times are of the thread's CPU clock, by batches of 64 packets, of which nine of ten took no longer: other programs on the machine disturb
 //! them little. A packet is one that comes or one that goes.
@@ -17,6 +17,7 @@ mod acknowledging;
 pub mod arena;
 pub mod case;
 pub mod client;
+mod greedy;
 pub mod kernel;
 pub mod measured;
 mod opening;
@@ -54,7 +55,8 @@ const RUNS: usize = 3;
 
 /// Every case, in the order of the table.
 pub fn cases() -> Vec<Case> {
-    [opening::CASES, strangers::CASES, acknowledging::CASES, receiving::CASES, waiting::CASES].concat()
+    [opening::CASES, strangers::CASES, acknowledging::CASES, receiving::CASES, waiting::CASES, greedy::CASES]
+        .concat()
 }
 
 /// Runs them. `heap_in_use` tells the bytes of live allocations.

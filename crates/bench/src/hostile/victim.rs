@@ -114,6 +114,23 @@ impl Ours {
         }
     }
 
+    /// Changes a setting.
+    ///
+    /// # Errors
+    /// There is no such setting.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        self.stack.set(self.now, name, value).map(drop).map_err(|error| format!("{name}: {error}").into())
+    }
+
+    /// Resets a connection.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub fn abort(&mut self, connection: usize) -> Result<(), Failure> {
+        self.stack.abort(self.now, self.id(connection)?);
+        Ok(())
+    }
+
     /// Opens a connection to this address; the local port is the stack's choice.
     ///
     /// # Errors
