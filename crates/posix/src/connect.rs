@@ -7,8 +7,8 @@ use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use proto::{
-    ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, RejectRoute, Repair, SocketOptions,
-    State, fastopen,
+    ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, RejectRoute, Repair,
+    SocketOptions, State, fastopen,
 };
 
 /// One call of `connect`.
@@ -50,7 +50,7 @@ impl Connect {
             return Ok(sockets.disconnect(now, self.fd)?);
         }
         let otherwise = match sockets.files.socket(self.fd)?.opening {
-            Opening::Connected | Opening::Deferred(_) => return Err(Errno::EISCONN.into()),
+            Opening::Connected | Opening::Deferred => return Err(Errno::EISCONN.into()),
             Opening::Disconnecting => return Err(Errno::EINVAL.into()),
             Opening::Connecting => Errno::EALREADY,
             Opening::Unconnected => {
@@ -80,12 +80,11 @@ impl Sockets {
         }
         let wanted = socket.options.fast_open_connect;
         if wanted && self.note_cookie(now, fd, peer)? {
-            let socket = self.files.socket_mut(fd)?;
-            socket.opening = Opening::Deferred(peer);
+            self.dial(now, fd, peer, Syn { held: true, ..Syn::default() })?;
             return Ok(true);
         }
         let fast_open = if wanted { self.fast_open(fd)? } else { FastOpen::Off };
-        self.dial(now, fd, peer, fast_open, Bytes::new())?;
+        self.dial(now, fd, peer, Syn { fast_open, ..Syn::default() })?;
         self.files.socket_mut(fd)?.fast_open_begun = wanted;
         Ok(false)
     }
@@ -117,35 +116,32 @@ impl Sockets {
         Ok(if no_cookie { FastOpen::NoCookie } else { FastOpen::Auto })
     }
 
-    /// Sends the SYN. Returns how many of the first bytes it carries; the others are not taken.
-    fn dial(
-        &mut self,
-        now: Instant,
-        fd: i32,
-        peer: SocketAddr,
-        fast_open: FastOpen,
-        first_bytes: Bytes,
-    ) -> Result<usize, Errno> {
+    /// Begins a connection, and sends its SYN unless it is held. Returns how many of the first bytes that carries; the others are not taken.
+    fn dial(&mut self, now: Instant, fd: i32, peer: SocketAddr, syn: Syn) -> Result<usize, Errno> {
         self.let_go_of_failed(now, fd)?;
         let socket = self.files.socket(fd)?;
         let options = ConnectOptions {
             local: socket.bound,
-            fast_open,
-            first_bytes,
-            syn_only: true,
-            data_less: true,
             socket: self.options_of(socket, peer),
             local_ports: Some(socket.options.local_ports).filter(|range| *range != (0, 0)),
-            ..ConnectOptions::default()
+            ..syn.options()
         };
+        let held = options.held;
         let id = self.stack.connect(now, peer, options).map_err(of_connect)?;
-        let taken = self.stack.queues(id).map_or(0, |queues| queues.unacknowledged);
+        let taken = self.syn_carries(id);
         self.own(fd, Role::Connection(id))?;
         let socket = self.files.socket_mut(fd)?;
         socket.numbers_skipped = 0;
-        socket.opening = Opening::Connecting;
-        socket.error = None;
+        if held {
+            socket.opening = Opening::Deferred;
+        } else {
+            socket.syn_goes();
+        }
         Ok(taken)
+    }
+
+    fn syn_carries(&self, id: ConnId) -> usize {
+        self.stack.queues(id).map_or(0, |queues| queues.unacknowledged)
     }
 
     /// The connection is there, without a packet (Linux's `tcp_connect` in repair).
@@ -209,16 +205,29 @@ impl Sockets {
         let peer = match socket.opening {
             Opening::Connected => return Err(Errno::EISCONN),
             Opening::Connecting => return Ok((0, Waiting { deadline, otherwise: Errno::EALREADY })),
-            Opening::Deferred(peer) => peer,
+            Opening::Deferred => {
+                let taken = self.send_held_syn(now, fd, Syn::with(fast_open, data))?;
+                return Ok((taken, Waiting { deadline, otherwise: Errno::EINPROGRESS }));
+            }
             Opening::Disconnecting => return Err(Errno::EINVAL),
             Opening::Unconnected if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EISCONN),
             Opening::Unconnected => self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?,
         };
         self.let_go_of_failed(now, fd)?;
         self.note_cookie(now, fd, peer)?;
-        let first = Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]);
-        let taken = self.dial(now, fd, peer, fast_open, first)?;
+        let taken = self.dial(now, fd, peer, Syn::with(fast_open, data))?;
         Ok((taken, Waiting { deadline, otherwise: Errno::EINPROGRESS }))
+    }
+
+    /// The SYN that a deferred `connect` held goes now.
+    fn send_held_syn(&mut self, now: Instant, fd: i32, syn: Syn) -> Result<usize, Errno> {
+        let id = self.files.socket(fd)?.connection().ok_or(Errno::ECONNABORTED)?;
+        if let Some((_, peer)) = self.stack.names(id) {
+            self.note_cookie(now, fd, peer)?;
+        }
+        self.stack.send_held_syn(now, id, syn.options());
+        self.files.socket_mut(fd)?.syn_goes();
+        Ok(self.syn_carries(id))
     }
 
     /// Until when a call may wait that sends or connects: `None` for ever, `Some(now)` not at all.
@@ -247,6 +256,34 @@ impl Sockets {
             return Err(waiting.otherwise.into());
         }
         Err(Stop::Wait(waiting.deadline))
+    }
+}
+
+/// What the SYN shall be.
+#[derive(Debug, Default)]
+struct Syn {
+    fast_open: FastOpen,
+    first_bytes: Bytes,
+    held: bool,
+}
+
+impl Syn {
+    /// As much of `data` as fits rides on it.
+    fn with(fast_open: FastOpen, data: &[u8]) -> Syn {
+        let first_bytes = Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]);
+        Syn { fast_open, first_bytes, held: false }
+    }
+
+    fn options(self) -> ConnectOptions {
+        let Syn { fast_open, first_bytes, held } = self;
+        ConnectOptions {
+            fast_open,
+            first_bytes,
+            held,
+            syn_only: true,
+            data_less: true,
+            ..ConnectOptions::default()
+        }
     }
 }
 

@@ -100,7 +100,6 @@ impl Sockets {
         match socket.role {
             Role::Listener(id) if self.stack.accept_queue(id) > 0 => READABLE,
             Role::Listener(_) => Ready::empty(),
-            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => WRITABLE | error,
             Role::Fresh if socket.shut.read => WRITABLE | READABLE | Ready::RDHUP | Ready::HUP | error,
             Role::Fresh => WRITABLE | Ready::HUP | error,
             Role::Connection(id) => self.connection_readiness(socket, id) | error,
@@ -116,6 +115,10 @@ impl Sockets {
         ready.set(Ready::HUP, rcv_shut && snd_shut);
         ready.set(READABLE | Ready::RDHUP, rcv_shut);
         let crossed = queues.state == State::SynReceived && socket.opening != Opening::Connected;
+        if queues.state == State::SynSent && socket.opening == Opening::Deferred {
+            // Whoever writes sends the SYN.
+            return ready | WRITABLE;
+        }
         if queues.state == State::SynSent || crossed {
             return ready;
         }

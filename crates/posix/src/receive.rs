@@ -1,7 +1,7 @@
 //! `read`, `recv`, `recvfrom`, `recvmsg` (Linux's `tcp_recvmsg_locked`).
 
 use crate::errno::{Errno, Stop};
-use crate::socket::{Opening, Queue, Role};
+use crate::socket::{Queue, Role};
 use crate::sockets::{Sockets, peer_has_finished};
 use proto::{ConnId, Instant, Queues, ReadError, State, UrgentError};
 
@@ -49,9 +49,6 @@ impl Receive {
         }
         let id = match socket.role {
             Role::Connection(id) => id,
-            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
-                return wait_to_receive(now, self.deadline(sockets, now)?);
-            }
             Role::Fresh if self.flags & libc::MSG_OOB != 0 => return Err(Errno::EINVAL.into()),
             Role::Fresh => return Ok(sockets.nothing_to_receive(self.fd)?),
             Role::Listener(_) => return Err(Errno::ENOTCONN.into()),

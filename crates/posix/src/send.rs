@@ -108,7 +108,7 @@ impl<'a> Send<'a> {
 
     fn begin(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
         let socket = sockets.files.socket(self.fd)?;
-        let deferred = matches!(socket.opening, Opening::Deferred(_));
+        let deferred = socket.opening == Opening::Deferred;
         let at_once = self.flags & libc::MSG_DONTWAIT != 0;
         let zerocopy = self.flags & libc::MSG_ZEROCOPY != 0 && socket.options.zerocopy;
         if zerocopy && !self.source.data.is_empty() {

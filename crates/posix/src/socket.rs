@@ -66,7 +66,7 @@ impl Role {
 pub(crate) enum Opening {
     Unconnected,
     /// `TCP_FASTOPEN_CONNECT`: the SYN waits for the first data.
-    Deferred(SocketAddr),
+    Deferred,
     Connecting,
     Connected,
     /// `shutdown` came before the outcome was told: only an end of the association helps (`SS_DISCONNECTING`).
@@ -337,10 +337,16 @@ impl Socket {
         }
     }
 
+    /// Its SYN is on the way: an error of what it was before is told no more (Linux's `tcp_connect_init`).
+    pub(crate) fn syn_goes(&mut self) {
+        self.opening = Opening::Connecting;
+        self.error = None;
+    }
+
     /// Neither listening nor connected nor on the way (Linux's `TCP_CLOSE`).
     pub(crate) fn is_closed(&self) -> bool {
         match self.role {
-            Role::Fresh => !matches!(self.opening, Opening::Deferred(_)),
+            Role::Fresh => true,
             Role::Listener(_) => false,
             Role::Connection(_) => self.ended,
         }

@@ -388,10 +388,6 @@ impl Sockets {
         match socket.role {
             Role::Listener(_) if !read => Ok(()),
             Role::Listener(_) => self.disconnect(now, fd),
-            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
-                socket.error = Some(Errno::ECONNRESET);
-                self.disconnect(now, fd)
-            }
             Role::Connection(_) if state == Some(State::SynSent) => self.disconnect(now, fd),
             Role::Connection(id) if !socket.ended => self.shut(now, fd, id, read, write),
             Role::Fresh | Role::Connection(_) => {

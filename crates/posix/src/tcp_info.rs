@@ -42,12 +42,14 @@ pub(crate) fn bytes(sockets: &Sockets, now: Instant, fd: i32) -> Result<Vec<u8>,
     let mut out = Layout::default();
     match socket.role {
         Role::Fresh => {
-            let deferred = matches!(socket.opening, Opening::Deferred(_));
-            let state = if deferred { TCP_SYN_SENT } else { TCP_CLOSE };
-            out.fresh(state, socket, sockets.stack.config(), now);
+            out.fresh(TCP_CLOSE, socket, sockets.stack.config(), now);
         }
         Role::Listener(id) => {
             out.listener(&sockets.stack.listener_info(id).ok_or(Errno::EINVAL)?, sockets.stack.config())
+        }
+        // What a connection begins with comes with its SYN (Linux's `tcp_connect_init`).
+        Role::Connection(_) if socket.opening == Opening::Deferred => {
+            out.fresh(TCP_SYN_SENT, socket, sockets.stack.config(), now);
         }
         Role::Connection(id) => {
             let config = sockets.stack.config();

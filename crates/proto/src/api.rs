@@ -145,6 +145,9 @@ pub struct ConnectOptions {
     pub first_bytes: Bytes,
     /// Take no more of `first_bytes` than the SYN carries; `ConnectionInfo::send_queue` tells how much that is.
     pub syn_only: bool,
+    /// Send no SYN yet: the connection has its name, and waits for [`send_held_syn`](crate::Stack::send_held_syn) (`TCP_FASTOPEN_CONNECT`).
+    /// What else concerns the SYN is said there.
+    pub held: bool,
     /// Send the cookie even without data, so that a server that speaks first may do so at once.
     pub data_less: bool,
     /// Queue the FIN right behind `first_bytes`; with Fast Open and `syn_fin` it may ride on the SYN.

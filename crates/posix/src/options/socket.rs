@@ -4,7 +4,7 @@ use super::{Asked, Given, Setting, bytes, flag, kept};
 use crate::c::name_bytes;
 use crate::errno::Errno;
 use crate::error_queue::{Clock, stamping};
-use crate::socket::{Domain, Opening, Role};
+use crate::socket::{Domain, Role};
 use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::SocketOption;
@@ -378,10 +378,7 @@ impl Sockets {
     /// `SO_PEERNAME`: even of a connection that is not open yet, or no more; never more room than there is name.
     fn peer_name_bytes(&self, fd: i32, room: usize) -> Result<Vec<u8>, Errno> {
         let socket = self.files.socket(fd)?;
-        let peer = match socket.opening {
-            Opening::Deferred(peer) => Some(peer),
-            _ => socket.connection().and_then(|id| self.stack.names(id)).map(|(_, peer)| peer),
-        };
+        let peer = socket.connection().and_then(|id| self.stack.names(id)).map(|(_, peer)| peer);
         let name = name_bytes(socket.domain.to_user(peer.ok_or(Errno::ENOTCONN)?));
         if name.len() < room { Err(Errno::EINVAL) } else { Ok(name) }
     }

@@ -3,7 +3,7 @@
 use super::md5::TCP_MD5SIG_EXT;
 use super::{Asked, Given, Setting, Untold, bytes, flag, seconds, switch, whole_seconds};
 use crate::errno::Errno;
-use crate::socket::Role;
+use crate::socket::{Opening, Role};
 use crate::sockets::Sockets;
 use crate::tcp_info;
 use core::time::Duration;
@@ -230,6 +230,10 @@ impl Sockets {
 
     fn mss(&self, fd: i32) -> Result<i32, Errno> {
         let socket = self.files.socket(fd)?;
+        if socket.opening == Opening::Deferred {
+            // `tcp_connect_init` comes with the SYN.
+            return Ok(MSS_DEFAULT);
+        }
         let info = socket.connection().and_then(|id| self.stack.info(id));
         let listens = matches!(socket.role, Role::Listener(_));
         let asked = socket.options.engine.max_segment.map(i32::from);

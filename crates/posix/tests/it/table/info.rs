@@ -175,7 +175,13 @@ fn conversation(calls: &dyn Calls) -> Vec<Told> {
     calls.shutdown(client, libc::SHUT_WR).unwrap();
     settle();
     all.extend([info("client, FIN-WAIT-2", client), info("server, CLOSE-WAIT", server)]);
-    for fd in [client, server, listener] {
+    let (deferred, on) = (socket(), 1_i32);
+    for option in [libc::TCP_FASTOPEN_CONNECT, libc::TCP_FASTOPEN_NO_COOKIE] {
+        calls.setsockopt(deferred, (IPPROTO_TCP, option), (&raw const on).cast(), 4).unwrap();
+    }
+    assert_eq!(calls.connect(deferred, to(&addr), 16), Ok(0));
+    all.push(info("deferred", deferred));
+    for fd in [client, server, listener, deferred] {
         calls.close(fd).unwrap();
     }
     all

@@ -14,6 +14,8 @@ pub(super) enum State {
     /// Listening, with a connection to accept.
     Offering,
     Connecting,
+    /// `connect` with `TCP_FASTOPEN_CONNECT` has returned, and the SYN waits for the first data.
+    Deferred,
     Refused,
     Established,
     Accepted,
@@ -28,12 +30,13 @@ pub(super) enum State {
     Disconnected,
 }
 
-pub(super) const STATES: [State; 15] = [
+pub(super) const STATES: [State; 16] = [
     State::Fresh,
     State::Bound,
     State::Listening,
     State::Offering,
     State::Connecting,
+    State::Deferred,
     State::Refused,
     State::Established,
     State::Accepted,
@@ -96,6 +99,15 @@ impl<'a> Stage<'a> {
                 return stage(fd, vec![listener]);
             }
             State::Listening => return stage(listener, vec![]),
+            State::Deferred => {
+                let fd = socket();
+                for option in [libc::TCP_FASTOPEN_CONNECT, libc::TCP_FASTOPEN_NO_COOKIE] {
+                    let on = 1_i32;
+                    calls.setsockopt(fd, (libc::IPPROTO_TCP, option), (&raw const on).cast(), 4).unwrap();
+                }
+                assert_eq!(calls.connect(fd, to(&addr), addr.len() as u32), Ok(0));
+                return stage(fd, vec![listener]);
+            }
             State::Refused => {
                 calls.close(listener).unwrap();
                 let fd = socket();

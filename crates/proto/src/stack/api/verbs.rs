@@ -13,9 +13,23 @@ use crate::{
     ListenOptions, ListenerId, Outcome, Skipped, State, fastopen,
 };
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use wire::Addr;
+
+/// What the SYN shall be, and the round trip remembered for the path.
+type Planned = (ClientPlan, Option<Duration>);
+
+/// The plan of a SYN that is not to be sent yet.
+const HELD: Planned = (ClientPlan::Plain(Skipped::NotAsked), None);
+
+/// What the application writes, and whether it ends, before the SYN has left.
+struct FirstBytes {
+    bytes: Bytes,
+    fin: bool,
+    syn_only: bool,
+}
 
 impl Stack {
     /// Opens a listener. An unspecified address means every local address of that family, `[::]` those of both.
@@ -187,11 +201,13 @@ impl Stack {
         }
         let min_isn = if is_free { None } else { self.recycle(&name) };
         let FirstNumbers { iss, ts_offset } = self.first_numbers(now, &tuple, min_isn);
-        let (plan, path_srtt) = self.plan_fast_open(now, &tuple, &options);
-        let ConnectOptions { socket, mut first_bytes, fin, syn_only, .. } = options;
+        let ConnectOptions { socket, held, .. } = &options;
+        let held = *held;
+        let signs = socket.signs(&tuple.peer);
+        let plan = if held { HELD } else { self.plan_fast_open(now, &tuple, &options, signs) };
+        let ConnectOptions { socket, first_bytes, fin, syn_only, .. } = options;
         let socket = Options::from(socket);
         self.enable_hooks(&socket.rare);
-        let plain = matches!(plan, ClientPlan::Plain(_));
         let id = self.begin_connection(now, name, (State::SynSent, iss), socket, None);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
@@ -199,36 +215,51 @@ impl Stack {
         };
         connection.begin(cx);
         connection.ts_offset = ts_offset;
+        self.open_actively(now, id, (plan, held), FirstBytes { bytes: first_bytes, fin, syn_only });
+        Ok(id)
+    }
+
+    /// Sends the SYN of a connection that was opened [`held`](ConnectOptions::held), as [`connect`](Stack::connect) would have done with these
+    /// options; the connection keeps its name and its socket options. False: no SYN of that connection waits.
+    pub fn send_held_syn(&mut self, now: Instant, id: ConnId, options: ConnectOptions) -> bool {
+        let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return false };
+        let waits =
+            matches!(connection.handshake.as_deref(), Some(Handshake::Active(active)) if active.held());
+        if !waits {
+            return false;
+        }
+        let (tuple, signs) = (connection.tuple, connection.md5_key().is_some());
+        let plan = self.plan_fast_open(now, &tuple, &options, signs);
+        let ConnectOptions { first_bytes, fin, syn_only, .. } = options;
+        self.open_actively(now, id, (plan, false), FirstBytes { bytes: first_bytes, fin, syn_only });
+        true
+    }
+
+    /// The SYN is to go as planned, unless it is held.
+    fn open_actively(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        ((plan, path_srtt), held): (Planned, bool),
+        mut first: FirstBytes,
+    ) {
+        let cx = self.shared.context(now);
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
             _ => Outcome::Pending,
         };
-        connection.handshake = Some(cx.handshakes.place(Handshake::Active(ActiveOpen {
-            plan,
-            plain,
-            due: true,
-            transmissions: 0,
-            first_sent_at: now,
-            last_sent_at: now,
-            data_sent: 0,
-            fin_sent: false,
-            answer_allowed: !plain,
-            path_srtt,
-            cut_short: None,
-            excuse: None,
-            repeat_due: false,
-            repeats: 0,
-            writer_waits: false,
-        })));
-        if syn_only {
-            first_bytes.truncate(connection.first_syn_room(cx, &plan));
+        let active = ActiveOpen::new(now, plan, path_srtt, !held);
+        connection.handshake = Some(cx.handshakes.place(Handshake::Active(active)));
+        if first.syn_only {
+            first.bytes.truncate(connection.first_syn_room(cx, &plan));
         }
-        if !first_bytes.is_empty() {
-            connection.write_first_bytes(cx, first_bytes);
+        if !first.bytes.is_empty() {
+            connection.write_first_bytes(cx, first.bytes);
         }
-        connection.snd.fin = if fin { Fin::Queued } else { Fin::Open };
-        cx.counters.active_opens += 1;
-        if self.trace.is_some() {
+        connection.snd.fin = if first.fin { Fin::Queued } else { Fin::Open };
+        cx.counters.active_opens += u64::from(!held);
+        if self.trace.is_some() || held {
             self.settle_turn(now, id);
         } else {
             // There is a SYN to send, and nothing else to report yet.
@@ -236,7 +267,6 @@ impl Stack {
             cx.charge(now, connection);
             self.work.note_ready(id, connection);
         }
-        Ok(id)
     }
 
     /// A tuple, and whether nobody has it; else a TIME-WAIT spares it.
@@ -288,8 +318,9 @@ impl Stack {
         now: Instant,
         tuple: &FourTuple,
         options: &ConnectOptions,
-    ) -> (ClientPlan, Option<Duration>) {
-        if options.fast_open == FastOpen::Off || options.socket.signs(&tuple.peer) {
+        signs: bool,
+    ) -> Planned {
+        if options.fast_open == FastOpen::Off || signs {
             return (ClientPlan::Plain(Skipped::NotAsked), None);
         }
         let heed = self.shared.config.fast_open_verdicts

@@ -69,9 +69,11 @@ impl Connection {
     /// Our reset is about to end the peer's older connection: the next SYN need not wait for the time-out, unless one has passed already
     /// (as Linux; RFC 9293 §3.5.1). It carries what the last one did.
     fn repeat_syn_soon(&mut self, cx: &Context) {
-        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
-            && cx.config.repeat_challenged_syn
-        {
+        let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
+        if active.held() {
+            return;
+        }
+        if cx.config.repeat_challenged_syn {
             active.repeat();
         }
         if self.timeouts == 0 {

@@ -35,6 +35,8 @@ impl Connection {
             return None;
         }
         match self.handshake.as_deref() {
+            // The application's data will send it.
+            Some(Handshake::Active(active)) if active.held() => return None,
             Some(Handshake::Active(_)) => return Some(("a SYN has a deadline", String::new())),
             Some(Handshake::Passive(_)) if timed(Timer::SynAckHold) => return None,
             Some(Handshake::Passive(_)) => return Some(("a SYN-ACK has a deadline", String::new())),

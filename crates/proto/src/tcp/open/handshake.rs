@@ -79,6 +79,34 @@ pub(crate) struct ActiveOpen {
 }
 
 impl ActiveOpen {
+    /// An open whose first SYN is as planned. `due`: it is to leave now.
+    #[inline(always)]
+    pub(crate) fn new(now: Instant, plan: ClientPlan, path_srtt: Option<Duration>, due: bool) -> ActiveOpen {
+        let plain = matches!(plan, ClientPlan::Plain(_));
+        ActiveOpen {
+            plan,
+            plain,
+            due,
+            transmissions: 0,
+            first_sent_at: now,
+            last_sent_at: now,
+            data_sent: 0,
+            fin_sent: false,
+            answer_allowed: !plain,
+            path_srtt,
+            cut_short: None,
+            excuse: None,
+            repeat_due: false,
+            repeats: 0,
+            writer_waits: false,
+        }
+    }
+
+    /// The first SYN is not to leave yet.
+    pub(crate) fn held(&self) -> bool {
+        self.transmissions == 0 && !self.due
+    }
+
     /// A Fast Open SYN goes again as it was at most so many times: a peer that cannot be reset answers each of them.
     const MOST_REPEATS: u8 = 1;
 

@@ -204,3 +204,32 @@ fn bytes_written_before_the_syn_leaves_are_first_bytes() {
     p.send("SA 0 ack 6 <mss 1460>");
     p.expect_bytes("PA 6:12 ack 1", b" again");
 }
+
+/// `TCP_FASTOPEN_CONNECT`: the connection has its name, sends nothing whatever comes, and its SYN leaves with the first data.
+#[test]
+fn a_held_syn_leaves_when_it_is_sent() {
+    for config in both_profiles() {
+        let mut p = client(config);
+        let id = p.connect(ConnectOptions { held: true, ..ConnectOptions::default() });
+        p.expect_nothing_for(60_000);
+        assert_eq!((p.state(id), p.stack.counters().active_opens), (State::SynSent, 0));
+        let named = ConnectOptions { local: Some(p.local), ..ConnectOptions::default() };
+        assert_eq!(p.stack.connect(p.now, p.remote, named), Err(ConnectError::AddrInUse));
+        // There is no SYN that this could answer.
+        p.send("A 77 ack 5000");
+        p.expect("R 5000");
+        p.expect_nothing_for(60_000);
+        assert!(p.stack.send_held_syn(p.now, id, auto(b"hello")));
+        assert!(p.expect("S 0:5").options.fast_open.is_some());
+        assert!(!p.stack.send_held_syn(p.now, id, auto(b"again")), "it has left");
+        p.send("SA 0 ack 6 <mss 1460>");
+        p.expect("A 6 ack 1");
+        assert_eq!(p.stack.outcome(id), Some(Outcome::Accepted));
+        assert_eq!(p.stack.counters().active_opens, 1);
+        // Closed before: nothing was ever said.
+        let id = p.connect(ConnectOptions { held: true, ..ConnectOptions::default() });
+        p.close(id);
+        p.expect_nothing_for(60_000);
+        assert!(!p.stack.send_held_syn(p.now, id, auto(b"hello")));
+    }
+}
