@@ -1,17 +1,29 @@
 //! One connection as it was seen at one place: its handshake, and what each side sent.
 
+mod belonging;
 mod copies;
 mod half;
 mod handshake;
+mod holes;
+mod order;
+mod rival;
+mod told;
 
 pub use half::{Half, Offer};
 pub use handshake::{CookieOption, Handshake};
 
+use crate::event::{Event, Events};
+use crate::icmp::IcmpError;
 use crate::limits::{Limit, Paths};
 use crate::packet::Packet;
 use crate::tunnel::Tunnels;
+pub(crate) use belonging::Belonging;
+use belonging::Suspect;
+use copies::Again;
 use core::net::SocketAddr;
 use core::time::Duration;
+use half::Context;
+use rival::Rival;
 use wire::Flags;
 
 /// An end of a connection.
@@ -53,15 +65,23 @@ pub struct Connection {
     packets: u64,
     wire_bytes: u64,
     copies: u64,
+    older_packets: u64,
+    other_answers: u64,
+    is_port_reused: bool,
+    is_last_copy: bool,
+    last_events: Events,
     reset_by: Option<Side>,
     tunnels: Tunnels,
     handshake: Handshake,
     halves: [Half; 2],
+    suspect: Option<Suspect>,
+    rival: Option<Rival>,
 }
 
 impl Connection {
     /// The `number`th of its capture, which begins with this packet. Without a SYN it is a guess who is the client: the higher port.
-    pub(crate) fn new(number: u64, packet: &Packet<'_>) -> Connection {
+    /// `is_port_reused`: the capture had another one between the same ports.
+    pub(crate) fn new(number: u64, packet: &Packet<'_>, is_port_reused: bool) -> Connection {
         let sent_by_client = match (packet.is_syn(), packet.is_syn_ack()) {
             (true, _) => true,
             (_, true) => false,
@@ -78,10 +98,17 @@ impl Connection {
             packets: 0,
             wire_bytes: 0,
             copies: 0,
+            older_packets: 0,
+            other_answers: 0,
+            is_port_reused,
+            is_last_copy: false,
+            last_events: Events::default(),
             reset_by: None,
             tunnels: packet.tunnels,
             handshake: Handshake::default(),
             halves: [Half::default(), Half::default()],
+            suspect: None,
+            rival: None,
         }
     }
 
@@ -114,7 +141,7 @@ impl Connection {
         self.last_at
     }
 
-    /// Packets of both sides, but for copies.
+    /// Packets of both sides, without copies; with those that are not its own.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -127,6 +154,26 @@ impl Connection {
     /// Packets that the capture has twice, as one on several interfaces has.
     pub fn copies(&self) -> u64 {
         self.copies
+    }
+
+    /// Packets between its ports with the numbers of an older connection: challenge ACKs, answers out of TIME-WAIT, late segments.
+    pub fn older_packets(&self) -> u64 {
+        self.older_packets
+    }
+
+    /// Packets of another server that answered the same SYN, or of the same one with other numbers.
+    pub fn other_answers(&self) -> u64 {
+        self.other_answers
+    }
+
+    /// The events of the last packet.
+    pub fn last_events(&self) -> Events {
+        self.last_events
+    }
+
+    /// Whether the last packet was a copy of one before it.
+    pub fn is_last_copy(&self) -> bool {
+        self.is_last_copy
     }
 
     /// Who reset it.
@@ -161,7 +208,7 @@ impl Connection {
 
     /// The round trip between the two ends; `None` where one of its parts was not seen.
     pub fn rtt(&self) -> Option<Duration> {
-        Some(self.path(Side::Client)? + self.path(Side::Server)?)
+        Some(self.path(Side::Client)?.saturating_add(self.path(Side::Server)?))
     }
 
     /// From the first SYN to the first byte of the server's text, at the place of capture.
@@ -175,51 +222,165 @@ impl Connection {
         if packet.src == self.client { Side::Client } else { Side::Server }
     }
 
-    /// Does this SYN open another connection between the same ports?
+    /// Does this SYN or SYN-ACK open another connection between the same ports?
     pub(crate) fn is_followed_by(&self, packet: &Packet<'_>) -> bool {
-        let is_over = self.reset_by.is_some() || Side::BOTH.iter().all(|side| self.half(*side).is_finished());
+        let side = self.side_of(packet);
+        let own = self.half(side);
+        let is_finished = Side::BOTH.iter().all(|side| self.half(*side).is_finished());
+        if packet.is_syn_ack() {
+            // Its SYN was not captured.
+            let is_over = is_finished || self.reset_by.is_some();
+            return is_over && own.isn().is_some_and(|isn| isn != packet.seq);
+        }
+        // An attempt that was refused may be repeated with the same number, as Windows does.
+        let is_refused = self.handshake.is_refused();
+        let is_over = is_finished || self.reset_by.is_some() && !is_refused;
         // Of runs with one seed that are in a file one behind the other, each begins at the same time, with the same numbers.
-        let is_earlier = packet.at + copies::COPY_WITHIN < self.last_at;
-        packet.is_syn()
-            && (is_over || is_earlier || self.half(self.side_of(packet)).isn() != Some(packet.seq))
+        let is_earlier = packet.at.saturating_add(copies::COPY_WITHIN) < self.last_at;
+        let is_same = match own.isn() {
+            Some(isn) => isn == packet.seq && !is_earlier,
+            None => self.is_opened_by(side, packet),
+        };
+        packet.is_syn() && (is_over || !is_same)
+    }
+
+    /// Can a SYN that is seen behind other packets be the one that opened it? Either it was recorded late, or two SYNs cross (RFC 9293
+    /// section 3.5).
+    fn is_opened_by(&self, side: Side, packet: &Packet<'_>) -> bool {
+        let (own, other) = (self.half(side), self.half(side.other()));
+        if other.is_only_syn() && !self.handshake.is_answered() && own.segments() == 0 {
+            return true;
+        }
+        let first = own.floor().or(own.frontier());
+        first.is_some_and(|first| {
+            first.after(packet.seq) && first.since(packet.seq) <= packet.text_len.saturating_add(1)
+        })
     }
 
     /// The next packet of this connection.
     pub(crate) fn handle(&mut self, packet: &Packet<'_>) {
+        self.first_at = self.first_at.min(packet.at);
         self.last_at = self.last_at.max(packet.at);
         let side = self.side_of(packet);
-        if self.halves[side as usize].is_copy(packet) {
+        let again = self.halves[side as usize].again(packet);
+        self.is_last_copy = again == Some(Again::Copy);
+        self.last_events = Events::default();
+        if self.is_last_copy {
             self.copies += 1;
             return;
         }
         self.packets += 1;
         self.wire_bytes += u64::from(packet.wire_len);
+        if again == Some(Again::Duplicate) {
+            self.last_events = self.halves[side as usize].on_duplicate();
+            return;
+        }
+        if self.prefers_rival(side, packet) || self.is_own(side, packet) {
+            self.last_events = self.take(side, packet);
+        }
+    }
+
+    /// Whether the numbers are this connection's; counts and describes those that are not.
+    fn is_own(&mut self, side: Side, packet: &Packet<'_>) -> bool {
+        let belonging = match packet.is_syn() {
+            true => Belonging::Own,
+            false => self.belonging(packet),
+        };
+        let event = match belonging {
+            Belonging::Own => {
+                self.suspect = None;
+                return true;
+            }
+            Belonging::Older => Event::OlderConnection,
+            Belonging::OtherServer => Event::OtherServer,
+        };
+        if let Some(suspect) = self.confirms(side, packet) {
+            self.jump(&suspect, packet);
+            return true;
+        }
+        match belonging {
+            Belonging::OtherServer => {
+                self.note_rival(packet);
+                self.other_answers += 1;
+            }
+            _ => self.older_packets += 1,
+        }
+        self.last_events = Events::of(event);
+        false
+    }
+
+    /// Both sides go on with other numbers: the capture has a gap.
+    fn jump(&mut self, suspect: &Suspect, packet: &Packet<'_>) {
+        let (side, (start, end), ack) = suspect.numbers();
+        self.older_packets = self.older_packets.saturating_sub(1);
+        self.halves[side as usize].jump(start, end, packet.at);
+        if let Some(ack) = ack {
+            self.halves[side.other() as usize].jump(ack, ack, packet.at);
+        }
+    }
+
+    /// An ICMP error quotes a segment between its ports.
+    pub(crate) fn on_icmp(&mut self, error: &IcmpError) {
+        if error.src == self.client {
+            self.handshake.on_icmp(error);
+        }
+    }
+
+    /// Counts a packet of an older connection that the client met while it opened this one.
+    pub(crate) fn note_older(&mut self) {
+        if !self.handshake.is_answered() {
+            self.older_packets += 1;
+        }
+    }
+
+    /// A packet with this connection's numbers.
+    fn take(&mut self, side: Side, packet: &Packet<'_>) -> Events {
         self.handshake.handle(side, packet);
-        if packet.flags.contains(Flags::RST) && self.reset_by.is_none() {
+        let is_reset = packet.flags.contains(Flags::RST);
+        if is_reset && self.reset_by.is_none() {
             self.reset_by = Some(side);
         }
         let paths = Paths { own: self.path(side), other: self.path(side.other()) };
         let mss = self.mss();
-        let scales = self.scales();
+        // RFC 7323 section 2.2: the window of a SYN is never scaled.
+        let scale = if packet.flags.contains(Flags::SYN) { Some(0) } else { self.window_scale(side) };
         let [client, server] = &mut self.halves;
         let (own, other) = match side {
             Side::Client => (client, server),
             Side::Server => (server, client),
         };
-        if packet.flags.contains(Flags::ACK) {
-            other.on_ack(packet, scales.map(|scales| scales[side as usize]));
+        let mut events = Events::default();
+        if self.is_port_reused && packet.is_syn() && own.segments() == 0 {
+            events.add(Event::PortReused);
         }
-        own.on_sent(packet, mss, &paths);
+        let context =
+            Context { mss, paths: &paths, told: other.told().last(), repeated: other.told().repeated() };
+        let probe = own.probe_of(packet, other.told().is_closed());
+        if packet.flags.contains(Flags::ACK) && !is_reset {
+            let edge = scale.map(|scale| packet.ack + (u32::from(packet.window) << scale));
+            let is_next = own.frontier().is_none_or(|next| next == packet.seq);
+            let told = own.told_mut().judge(packet, is_next, edge, other.last_probe());
+            events = events | told | other.on_ack(packet, edge, probe.is_some());
+        }
+        events | own.on_sent(packet, probe, &context)
     }
 
-    /// By how many bits each side's windows are shifted; `None` where it cannot be known: a SYN was not seen.
-    fn scales(&self) -> Option<[u8; 2]> {
-        let [client, server] = [Side::Client, Side::Server].map(|side| self.half(side).offer());
-        match (client?.window_scale, server?.window_scale) {
-            (Some(client), Some(server)) => Some([client.min(14), server.min(14)]),
-            // RFC 7323 §2.2: only if both SYNs have the option.
-            _ => Some([0, 0]),
+    /// By how many bits a side's windows are shifted; `None` where it is not known: a SYN was not captured.
+    pub fn window_scale(&self, side: Side) -> Option<u8> {
+        let offered = |side: Side| self.half(side).offer().map(|offer| offer.window_scale);
+        match (offered(side), offered(side.other())) {
+            // RFC 7323 section 2.2: only if both SYNs have the option.
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            (Some(Some(own)), Some(Some(_))) => Some(own.min(14)),
+            // A SYN-ACK has it only if the SYN had.
+            (Some(Some(own)), None) if side == Side::Server => Some(own.min(14)),
+            _ => None,
         }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn footprint(&self) -> usize {
+        size_of::<Connection>() + self.halves.iter().map(Half::footprint).sum::<usize>()
     }
 
     /// The most text of a segment, by the smaller of the two offers and what timestamps take of it.
@@ -232,7 +393,7 @@ impl Connection {
 
     /// Was the capture made close to this side: at no more than an eighth of the round trip? `None`: it cannot be known.
     pub fn is_seen_from(&self, side: Side) -> Option<bool> {
-        Some(self.path(side)? * 8 <= self.rtt()?)
+        Some(self.path(side)? <= self.rtt()? / 8)
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `ppp` | PPP, Cisco HDLC, Frame Relay |
 //! | `ip` | IPv4, IPv6 and its extension headers, protocols over IP |
 //! | `gre`, `udp` | tunnels over GRE, over UDP |
+//! | `icmp` | errors that quote a TCP segment |
 //!
 //! A reader of captures is lenient. A host refuses a packet with a group address as its source, a wrong checksum, an odd option or a
 //! source route; here they are as good as any other. A header that was cut is read as far as it goes. Only lengths that contradict one
@@ -15,6 +16,7 @@
 
 mod ethernet;
 mod gre;
+mod icmp;
 mod ip;
 mod layer;
 mod link;
@@ -22,6 +24,7 @@ mod ppp;
 mod udp;
 mod wifi;
 
+use crate::icmp::IcmpError;
 use crate::packet::{NotTcp, Packet};
 use crate::tunnel::Tunnels;
 use core::time::Duration;
@@ -38,26 +41,43 @@ pub(crate) fn tcp(
     original_len: usize,
 ) -> Result<Packet<'_>, NotTcp> {
     let mut tunnels = Tunnels::default();
-    let mut layer = Layer::Link(link_type, Bytes::new(data, original_len));
+    match last_layer(link_type, Bytes::new(data, original_len), &mut tunnels)? {
+        Layer::Tcp(ip, bytes) => Packet::parse(at, ip, bytes.data, bytes.len, tunnels),
+        _ => Err(NotTcp::Protocol),
+    }
+}
+
+/// The ICMP error in a frame, if it quotes a TCP segment.
+pub(crate) fn icmp(at: Duration, link_type: u32, data: &[u8], original_len: usize) -> Option<IcmpError> {
+    let mut tunnels = Tunnels::default();
+    match last_layer(link_type, Bytes::new(data, original_len), &mut tunnels).ok()? {
+        Layer::Icmp(ip, bytes) => icmp::error(at, ip, bytes),
+        _ => None,
+    }
+}
+
+/// TCP or ICMP.
+fn last_layer<'a>(link_type: u32, frame: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
+    let mut layer = Layer::Link(link_type, frame);
     let mut is_guess = false;
     for _ in 0..LAYERS_MAX {
         let next = match layer {
             Layer::Link(link_type, bytes) => link::inside(link_type, bytes),
-            Layer::Ethernet(bytes) => ethernet::inside(bytes, &mut tunnels),
-            Layer::EtherType(ether_type, bytes) => ethernet::inside_type(ether_type, bytes, &mut tunnels),
+            Layer::Ethernet(bytes) => ethernet::inside(bytes, tunnels),
+            Layer::EtherType(ether_type, bytes) => ethernet::inside_type(ether_type, bytes, tunnels),
             Layer::Llc(bytes) => ethernet::inside_llc(bytes),
             Layer::Mpls(bytes) => ethernet::inside_mpls(bytes),
             Layer::Nsh(bytes) => ethernet::inside_nsh(bytes),
             Layer::Wifi(header) => wifi::inside(header),
             Layer::Ppp(bytes) => ppp::inside(bytes),
             Layer::Ip(bytes) => ip::inside(bytes),
-            Layer::Gre(bytes) => gre::inside(bytes, &mut tunnels),
-            Layer::Over(header, protocol, bytes) => ip::over(header, protocol, bytes, &mut tunnels),
+            Layer::Gre(bytes) => gre::inside(bytes, tunnels),
+            Layer::Over(header, protocol, bytes) => ip::over(header, protocol, bytes, tunnels),
             Layer::Udp(bytes) => {
                 is_guess = true;
-                udp::inside(bytes, &mut tunnels)
+                udp::inside(bytes, tunnels)
             }
-            Layer::Tcp(ip, bytes) => return Packet::parse(at, ip, bytes.data, bytes.len, tunnels),
+            Layer::Tcp(..) | Layer::Icmp(..) => return Ok(layer),
         };
         layer = next.map_err(|why| match why {
             // The port says that it is a tunnel, and the port was wrong.

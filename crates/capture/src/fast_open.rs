@@ -27,6 +27,7 @@ pub enum FastOpen {
     NotAcknowledged(Answer),
     /// The SYN with text, or with the option, was not answered; one without was.
     Dropped,
+
     /// The text was taken, but the first SYN-ACK was lost on the way: a later one acknowledges it.
     SynAckLost,
     /// The server, or somebody on the way, answered by a reset.
@@ -62,11 +63,11 @@ impl FastOpen {
         if handshake.first_syn_at().is_none() || option == CookieOption::Absent && handshake.is_syn_cut() {
             return FastOpen::NotSeen;
         }
+        if !handshake.is_answered() && !connection.half(Side::Server).has_packets_after_syn() {
+            return if handshake.is_refused() { FastOpen::Reset } else { FastOpen::Unanswered };
+        }
         if option == CookieOption::Absent && text_len == 0 {
             return FastOpen::NotTried;
-        }
-        if !handshake.is_answered() {
-            return if handshake.is_refused() { FastOpen::Reset } else { FastOpen::Unanswered };
         }
         let cookie = handshake.syn_ack_option().cookie();
         let acked = handshake.syn_text_acked();
@@ -78,7 +79,7 @@ impl FastOpen {
             },
             Some(acked) if acked > 0 => FastOpen::AcceptedInPart,
             // The SYN-ACK answers the SYN without option and text that followed.
-            _ if handshake.is_retried() => FastOpen::Dropped,
+            _ if handshake.is_retried() && !handshake.is_tried_to_the_end() => FastOpen::Dropped,
             _ if text_len == 0 => match option {
                 CookieOption::Cookie(own) if cookie.is_none_or(|granted| granted == own) => {
                     FastOpen::Accepted { without_cookie: false }
@@ -138,8 +139,8 @@ impl FastOpen {
                  this SYN"
             }
             FastOpen::Dropped => {
-                "somebody on the way drops a SYN with data or with the option: each attempt costs a time-out; turn Fast Open off for this \
-                 path"
+                "the SYN with data or with the option was lost by chance, or somebody on the way drops such SYNs: if it happens each time, \
+                 each attempt costs a time-out; then turn Fast Open off for this path"
             }
             FastOpen::Reset => {
                 "the SYN was answered by a reset: nobody listens there, or somebody on the way forbids it"

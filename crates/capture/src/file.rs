@@ -22,6 +22,7 @@ pub use oddity::Oddity;
 pub use time::TIME_MAX;
 
 use crate::decode;
+use crate::icmp::IcmpError;
 use crate::packet::{NotTcp, Packet};
 use core::fmt;
 use core::ops::Range;
@@ -70,6 +71,11 @@ impl<'a> Frame<'a> {
     /// Why there is none, for the account of what was passed over.
     pub fn tcp(&self) -> Result<Packet<'a>, NotTcp> {
         decode::tcp(self.at, self.link_type, self.data, self.original_len as usize)
+    }
+
+    /// The ICMP error in it that says why a TCP segment did not arrive.
+    pub fn icmp_error(&self) -> Option<IcmpError> {
+        decode::icmp(self.at, self.link_type, self.data, self.original_len as usize)
     }
 }
 

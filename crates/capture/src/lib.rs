@@ -15,6 +15,8 @@
 //! | [`packet`] | [`Packet`]: the headers of a TCP segment, also where the capture cut it short or its checksum was left to the device |
 //! | [`table`] | [`Table`]: which connection a packet belongs to, in bounded memory |
 //! | [`connection`] | [`Connection`]: the handshake, and each direction's sequence numbers, retransmissions, windows and round trips |
+//! | [`event`] | [`Event`]: retransmission, keep-alive, window full … of one packet, in Wireshark's words |
+//! | [`opening`] | [`Opening`]: how the attempt to open a connection ended, by name |
 //! | [`fast_open`] | [`FastOpen`]: what the first flight says about Fast Open (RFC 7413), what it saved or cost |
 //! | [`limits`] | [`Limit`]: what a sender waited for, interval by interval, judged at the place of capture |
 //!
@@ -38,17 +40,23 @@
 
 pub mod connection;
 mod decode;
+pub mod event;
 pub mod fast_open;
 pub mod file;
+pub mod icmp;
 pub mod limits;
+pub mod opening;
 pub mod packet;
 pub mod table;
 pub mod tunnel;
 
 pub use connection::{Connection, Endpoint, Side};
+pub use event::{Event, Events};
 pub use fast_open::{Answer, Effect, FastOpen};
 pub use file::{CaptureFile, End, Frame, Oddity, OpenError};
+pub use icmp::{IcmpError, Unreachable};
 pub use limits::{Limit, Sender};
+pub use opening::Opening;
 pub use packet::{NotTcp, Packet};
 pub use table::Table;
 pub use tunnel::{Tunnel, Tunnels};

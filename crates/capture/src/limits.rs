@@ -77,7 +77,7 @@ pub(crate) struct Paths {
 
 impl Paths {
     pub(crate) fn rtt(&self) -> Option<Duration> {
-        Some(self.own? + self.other?)
+        Some(self.own?.saturating_add(self.other?))
     }
 
     /// How far from the expected time an acknowledgement may seem to have released text: queues and clocks are not exact.
@@ -194,19 +194,24 @@ impl Sender {
         self.flight_max
     }
 
-    pub(crate) fn on_ack(&mut self, packet: &Packet<'_>, edge: Option<SeqNum>) {
+    /// `has_text`: it brings the other side's text, and not only a probe.
+    pub(crate) fn on_ack(&mut self, packet: &Packet<'_>, edge: Option<SeqNum>, has_text: bool) {
         if self.coming.len() == COMING_MAX {
             self.take_arrived(Duration::MAX, Duration::ZERO, 1);
         }
-        let has_text = packet.text_len > 0;
         self.coming.push_back(Ack { at: packet.at, ack: packet.ack, edge, has_text });
+    }
+
+    /// Bytes of memory that it takes beside itself.
+    pub(crate) fn footprint(&self) -> usize {
+        self.coming.capacity() * size_of::<Ack>()
     }
 
     pub(crate) fn on_text(&mut self, sent: &Sent<'_>, paths: &Paths) {
         let at = sent.packet.at;
         let own = paths.own.unwrap_or(Duration::ZERO);
         // The path is the least seen: a little later is early enough.
-        self.take_arrived(at + paths.tolerance() / 2, own, usize::MAX);
+        self.take_arrived(at.saturating_add(paths.tolerance() / 2), own, usize::MAX);
         let una = self.arrived.una.unwrap_or(sent.next);
         let flight_before = flight(una, sent.next);
         if let Some(last) = self.last {
@@ -242,7 +247,8 @@ impl Sender {
             Some(ack) if ack.has_text && flight_before == 0 => self.add(Limit::Peer, gap),
             Some(_) if last.room.is_some_and(|room| room < need) => self.add(Limit::ReceiveWindow, gap),
             Some(ack) if flight_before == 0 && is_small(last.text_len) && is_small(sent.packet.text_len) => {
-                let late = ack.at.saturating_sub(last.at + paths.other.unwrap_or(Duration::ZERO));
+                let late =
+                    ack.at.saturating_sub(last.at.saturating_add(paths.other.unwrap_or(Duration::ZERO)));
                 self.delayed_acks += u64::from(late >= DELAYED);
                 self.add(Limit::Nagle, gap);
             }

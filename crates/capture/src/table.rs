@@ -1,24 +1,35 @@
 //! Which connection a packet belongs to, in bounded memory.
 
-use crate::connection::Connection;
+use crate::connection::{Belonging, Connection};
+use crate::icmp::IcmpError;
 use crate::packet::Packet;
 use core::net::SocketAddr;
 use std::collections::HashMap;
 
-/// Connections at once; of the others those that were quiet longest are given out. Some 150 MB.
+/// Connections at once; of the others those that were quiet longest are given out.
 const LIVE_MAX: usize = 1 << 17;
+/// Memory of them all, bytes.
+const MEMORY_MAX: usize = 256 << 20;
+/// Connections between the same ports that are kept, as late packets and answers may belong to each.
+const SAME_PORTS_MAX: usize = 4;
 
 /// The connections of a capture.
 ///
-/// A connection is given out when another begins between the same ports, when there are too many, or at the end: so captures of any length
-/// can be read.
+/// A connection is given out when some others have begun between the same ports, when there are too many, or at the end: so captures of any
+/// length can be read.
 #[derive(Debug)]
 pub struct Table {
-    live: HashMap<(SocketAddr, SocketAddr), Box<Connection>>,
+    /// By addresses and ports; the newest is the last of its row.
+    live: HashMap<Ports, Vec<Connection>>,
     live_max: usize,
+    memory_max: usize,
+    count: usize,
+    memory: usize,
     begun: u64,
     evicted: u64,
 }
+
+type Ports = (SocketAddr, SocketAddr);
 
 impl Default for Table {
     fn default() -> Table {
@@ -29,7 +40,20 @@ impl Default for Table {
 impl Table {
     /// At most so many connections at once, at least two.
     pub fn holding(live_max: usize) -> Table {
-        Table { live: HashMap::new(), live_max: live_max.max(2), begun: 0, evicted: 0 }
+        Table {
+            live: HashMap::new(),
+            live_max: live_max.max(2),
+            memory_max: MEMORY_MAX,
+            count: 0,
+            memory: 0,
+            begun: 0,
+            evicted: 0,
+        }
+    }
+
+    /// Limits the memory of connections to so many bytes.
+    pub fn within(self, memory_max: usize) -> Table {
+        Table { memory_max, ..self }
     }
 
     /// Connections that were begun so far.
@@ -42,28 +66,57 @@ impl Table {
         self.evicted
     }
 
+    /// Bytes of memory that its connections take.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// The next packet of the capture; its connection, as it is afterwards. Connections that are over are given to `done`.
     pub fn handle(&mut self, packet: &Packet<'_>, done: &mut impl FnMut(Connection)) -> &Connection {
-        let key = (packet.src.min(packet.dst), packet.src.max(packet.dst));
-        let over = self.live.get(&key).is_some_and(|connection| connection.is_followed_by(packet));
-        if let Some(before) = over.then(|| self.live.remove(&key)).flatten() {
-            done(*before);
-        }
-        if self.live.len() >= self.live_max && !self.live.contains_key(&key) {
+        let ports = (packet.src.min(packet.dst), packet.src.max(packet.dst));
+        let mut place = self.live.get(&ports).and_then(|row| place(row, packet));
+        if self.memory > self.memory_max || place.is_none() && self.count >= self.live_max {
             self.evict(done);
+            place = self.live.get(&ports).and_then(|row| self::place(row, packet));
         }
-        let begun = &mut self.begun;
-        let connection = self.live.entry(key).or_insert_with(|| {
-            *begun += 1;
-            Box::new(Connection::new(*begun, packet))
-        });
+        let row = self.live.entry(ports).or_default();
+        let index = match place {
+            Some(index) => index,
+            None => {
+                if row.len() == SAME_PORTS_MAX {
+                    let oldest = row.remove(0);
+                    self.count -= 1;
+                    self.memory -= oldest.footprint();
+                    done(oldest);
+                }
+                self.begun += 1;
+                self.count += 1;
+                let connection = Connection::new(self.begun, packet, !row.is_empty());
+                self.memory += connection.footprint();
+                row.push(connection);
+                row.len() - 1
+            }
+        };
+        let newest = row.len() - 1;
+        if index < newest {
+            row[newest].note_older();
+        }
+        let connection = &mut row[index];
+        let before = connection.footprint();
         connection.handle(packet);
+        self.memory = self.memory - before + connection.footprint();
         connection
+    }
+
+    /// An ICMP error that answers a segment of one of the connections.
+    pub fn handle_icmp(&mut self, error: &IcmpError) {
+        let row = self.live.get_mut(&(error.src.min(error.dst), error.src.max(error.dst)));
+        row.into_iter().flatten().for_each(|connection| connection.on_icmp(error));
     }
 
     /// The capture is over: gives out what is left, in the order of numbers.
     pub fn finish(self, done: &mut impl FnMut(Connection)) {
-        let mut left: Vec<Connection> = self.live.into_values().map(|connection| *connection).collect();
+        let mut left: Vec<Connection> = self.live.into_values().flatten().collect();
         left.sort_by_key(Connection::number);
         left.into_iter().for_each(done);
     }
@@ -73,14 +126,39 @@ impl Table {
         let mut by_age: Vec<_> = self
             .live
             .iter()
-            .map(|(key, connection)| (connection.last_at(), connection.number(), *key))
+            .flat_map(|(ports, row)| {
+                row.iter().map(|connection| (connection.last_at(), connection.number(), *ports))
+            })
             .collect();
         by_age.sort();
-        for (_, _, key) in by_age.into_iter().take(self.live_max.div_ceil(2)) {
-            if let Some(quiet) = self.live.remove(&key) {
+        by_age.truncate(self.count.div_ceil(2));
+        for (_, number, ports) in by_age {
+            let Some(row) = self.live.get_mut(&ports) else { continue };
+            let quiet =
+                row.iter().position(|connection| connection.number() == number).map(|at| row.remove(at));
+            if row.is_empty() {
+                self.live.remove(&ports);
+            }
+            if let Some(quiet) = quiet {
                 self.evicted += 1;
-                done(*quiet);
+                self.count -= 1;
+                self.memory -= quiet.footprint();
+                done(quiet);
             }
         }
     }
+}
+
+/// Which of the connections between its ports has this packet; `None`: it begins another.
+fn place(row: &[Connection], packet: &Packet<'_>) -> Option<usize> {
+    let newest = row.len().checked_sub(1)?;
+    if packet.is_syn() {
+        return row.iter().rposition(|connection| !connection.is_followed_by(packet));
+    }
+    if row[newest].belonging(packet) == Belonging::Own {
+        return Some(newest);
+    }
+    let older = row[..newest].iter().rposition(|connection| connection.claims(packet));
+    let opens_another = packet.is_syn_ack() && row[newest].is_followed_by(packet);
+    older.or((!opens_another).then_some(newest))
 }

@@ -14,7 +14,7 @@ use crate::output;
 use crate::{terminal, values};
 use ::lab::report::{Page, PageStyle};
 use account::Account;
-use capture::{CaptureFile, End, Packet, Table};
+use capture::{CaptureFile, End, Frame, Packet, Table};
 use clap::Args;
 use picture::{DRAWN_MAX, Pictures};
 use std::fs::File;
@@ -115,12 +115,15 @@ fn open(args: &PcapArgs) -> Result<CaptureFile<'static>, Failure> {
 fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Failure> {
     let mut account = Account::keeping(args.top.into());
     let mut table = Table::default();
-    read(args, file, |packet| match packet {
+    read(args, file, |frame, packet| match packet {
         Ok(packet) => {
             account.note_packet(&packet);
             table.handle(&packet, &mut |connection| account.note(connection));
         }
-        Err(why) => account.note_other(why),
+        Err(why) => {
+            account.note_other(why);
+            frame.icmp_error().into_iter().for_each(|error| table.handle_icmp(&error));
+        }
     });
     account.note_evicted(table.evicted());
     table.finish(&mut |connection| account.note(connection));
@@ -159,11 +162,12 @@ fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<
 /// Shows the whole file to those who draw some of its connections; gives how many connections it has.
 fn watch(args: &PcapArgs, file: &mut CaptureFile<'_>, pictures: &mut Pictures) -> u64 {
     let mut table = Table::default();
-    read(args, file, |packet| {
-        if let Ok(packet) = packet {
+    read(args, file, |frame, packet| match packet {
+        Ok(packet) => {
             let connection = table.handle(&packet, &mut |over| pictures.note_over(over));
             pictures.note_packet(connection, &packet);
         }
+        Err(_) => frame.icmp_error().into_iter().for_each(|error| table.handle_icmp(&error)),
     });
     let begun = table.begun();
     table.finish(&mut |over| pictures.note_over(over));
@@ -194,7 +198,7 @@ fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, 
             failed = writeln!(out, "{value}").err();
         }
     };
-    read(args, file, |packet| match packet {
+    read(args, file, |frame, packet| match packet {
         Ok(packet) => {
             account.note_packet(&packet);
             table.handle(&packet, &mut |connection| {
@@ -202,7 +206,10 @@ fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, 
                 account.note(connection);
             });
         }
-        Err(why) => account.note_other(why),
+        Err(why) => {
+            account.note_other(why);
+            frame.icmp_error().into_iter().for_each(|error| table.handle_icmp(&error));
+        }
     });
     account.note_evicted(table.evicted());
     table.finish(&mut |connection| {
@@ -222,12 +229,12 @@ fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, 
 fn read(
     args: &PcapArgs,
     file: &mut CaptureFile<'_>,
-    mut handle: impl FnMut(Result<Packet<'_>, capture::NotTcp>),
+    mut handle: impl FnMut(&Frame<'_>, Result<Packet<'_>, capture::NotTcp>),
 ) {
     while let Some(frame) = file.next_frame() {
         let packet = frame.tcp();
         if packet.as_ref().map_or(true, |packet| args.wants(packet)) {
-            handle(packet);
+            handle(&frame, packet);
         }
     }
 }

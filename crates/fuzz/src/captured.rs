@@ -13,6 +13,8 @@ pub fn captures(data: &[u8]) {
         let Some(frame) = file.next_frame() else { break };
         if let Ok(packet) = frame.tcp() {
             table.handle(&packet, &mut |connection| judge(&connection));
+        } else if let Some(error) = frame.icmp_error() {
+            table.handle_icmp(&error);
         }
     }
     table.finish(&mut |connection| judge(&connection));
@@ -29,4 +31,9 @@ fn judge(connection: &Connection) {
         // Times of a capture are bounded so that their sums are.
         let _: Duration = waits.into_iter().map(|(waited, _)| waited).sum();
     }
+    let _ = (
+        connection.opening().to_string(),
+        connection.captured_only(),
+        connection.last_events().iter().count(),
+    );
 }

@@ -5,15 +5,32 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use wire::{Flags, SeqNum};
 
-/// A capture on several interfaces sees a packet again within this time; no sender repeats an IPv4 identification so soon.
+/// A capture on several interfaces sees a packet again within this time.
 pub(super) const COPY_WITHIN: Duration = Duration::from_millis(2);
+
+/// The network delivers a packet a second time within this time; a sender retransmits later (Linux's least time-out is 200 ms), with
+/// another identification.
+const DUPLICATE_WITHIN: Duration = Duration::from_millis(150);
 
 /// Packets that may lie between one and its copy: Linux passes packets on in batches of 8 (`gro_normal_batch`).
 const BETWEEN: usize = 16;
 
 /// What one side sent last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(VecDeque<Seen>);
+pub(super) struct Recent {
+    seen: VecDeque<Seen>,
+    /// Two different packets in a row had one identification: it says nothing.
+    is_ident_constant: bool,
+}
+
+/// A packet that was seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// The capture recorded it twice.
+    Copy,
+    /// The network delivered it twice.
+    Duplicate,
+}
 
 /// By what a copy is known.
 #[derive(Clone, Debug)]
@@ -29,27 +46,49 @@ struct Seen {
 }
 
 impl Recent {
-    /// Is it one of them once more?
-    pub(super) fn is_copy(&mut self, packet: &Packet<'_>) -> bool {
+    /// Whether it is one of them once more. `None`: it is new.
+    pub(super) fn again(&mut self, packet: &Packet<'_>) -> Option<Again> {
         let seen = Seen::of(packet);
-        while self.0.front().is_some_and(|first| seen.at.abs_diff(first.at) > COPY_WITHIN) {
-            self.0.pop_front();
+        while self.seen.front().is_some_and(|first| seen.at.abs_diff(first.at) > DUPLICATE_WITHIN) {
+            self.seen.pop_front();
         }
+        if let Some(last) = self.seen.back()
+            && seen.ident != 0
+            && last.ident == seen.ident
+            && !last.is_same(&seen)
+        {
+            self.is_ident_constant = true;
+        }
+        let again = self.find(&seen);
+        if again.is_none() {
+            if self.seen.len() == BETWEEN {
+                self.seen.pop_front();
+            }
+            self.seen.push_back(seen);
+        }
+        again
+    }
+
+    fn find(&self, seen: &Seen) -> Option<Again> {
+        let is_ident_known = seen.ident != 0 && !self.is_ident_constant;
         // Without an identification, as in IPv6, text that comes again behind others may be retransmitted, and what has no text may be another
         // duplicate acknowledgement.
-        let candidates = match (seen.ident, seen.text_len) {
-            (0, 0) => 0,
-            (0, _) => 1,
-            _ => BETWEEN,
+        let candidates = match (is_ident_known, seen.text_len) {
+            (false, 0) => 0,
+            (false, _) => 1,
+            (true, _) => BETWEEN,
         };
-        let is_copy = self.0.iter().rev().take(candidates).any(|earlier| earlier.is_same(&seen));
-        if !is_copy {
-            if self.0.len() == BETWEEN {
-                self.0.pop_front();
-            }
-            self.0.push_back(seen);
+        let earlier = self.seen.iter().rev().take(candidates).find(|earlier| earlier.is_same(seen))?;
+        match earlier.at.abs_diff(seen.at) {
+            since if since <= COPY_WITHIN => Some(Again::Copy),
+            _ if is_ident_known => Some(Again::Duplicate),
+            _ => None,
         }
-        is_copy
+    }
+
+    /// Bytes of memory that it takes beside itself.
+    pub(super) fn footprint(&self) -> usize {
+        self.seen.capacity() * size_of::<Seen>()
     }
 }
 
@@ -68,8 +107,7 @@ impl Seen {
     }
 
     fn is_same(&self, other: &Seen) -> bool {
-        self.at.abs_diff(other.at) <= COPY_WITHIN
-            && (self.seq, self.ack, self.flags, self.window, self.text_len, self.ident, self.tsval)
-                == (other.seq, other.ack, other.flags, other.window, other.text_len, other.ident, other.tsval)
+        (self.seq, self.ack, self.flags, self.window, self.text_len, self.ident, self.tsval)
+            == (other.seq, other.ack, other.flags, other.window, other.text_len, other.ident, other.tsval)
     }
 }

@@ -1,6 +1,10 @@
 //! What one side of a connection sent, and what the other acknowledged of it.
 
-use super::copies::Recent;
+use super::copies::{Again, Recent};
+use super::holes::{Filled, Holes};
+use super::order::{self, Order};
+use super::told::{Last, Probe, Told};
+use crate::event::{Event, Events};
 use crate::limits::{Paths, Sender, Sent};
 use crate::packet::Packet;
 use core::time::Duration;
@@ -15,25 +19,35 @@ pub struct Half {
     next: Option<SeqNum>,
     /// What the other side has acknowledged.
     una: Option<SeqNum>,
-    holes: Vec<Hole>,
-    /// Acknowledged bytes of holes that are remembered no more.
-    unseen: u64,
+    /// What that was at first.
+    first_una: Option<SeqNum>,
+    /// The lowest number that was seen, and since when numbers are seen: the capture may begin later than the connection.
+    floor: Option<(SeqNum, Duration)>,
+    holes: Holes,
+    /// The number behind a byte that probed the other side's closed window, while it is not known to be accepted.
+    probed: Option<SeqNum>,
+    /// Its last packet, if that was a probe.
+    probe: Option<Probe>,
+    /// The size of the last segment with new text.
+    last_text_len: u32,
     segments: u64,
+    /// Segments that are neither SYN nor RST.
+    later_segments: u64,
     text_bytes: u64,
     retransmitted_segments: u64,
     retransmitted_bytes: u64,
     out_of_order: u64,
     duplicates: u64,
+    probes: u64,
     is_finished: bool,
     first_text_at: Option<Duration>,
     last_text_at: Option<Duration>,
-    zero_windows: u64,
     /// The text whose acknowledgement is waited for, as a sample of the round trip: its end, and when it was seen.
     timed: Option<(SeqNum, Duration)>,
     least_rtt: Option<Duration>,
     recent: Recent,
-    /// The latest of its timestamps.
-    tsval: Option<u32>,
+    order: order::Sent,
+    told: Told,
     sender: Sender,
 }
 
@@ -50,169 +64,312 @@ pub struct Offer {
     pub timestamps: bool,
 }
 
-/// Numbers that were skipped, and when.
-#[derive(Clone, Copy, Debug)]
-struct Hole {
-    start: SeqNum,
-    end: SeqNum,
-    at: Duration,
-}
-
-/// Holes that are remembered: a hostile capture has any number.
-const HOLES_MAX: usize = 64;
-/// So far behind the acknowledgements a hole is filled no more; farther, its numbers would be those of later text.
-const HOLE_KEPT: u32 = 1 << 30;
-
-impl Hole {
-    /// How much of it lies before `una`.
-    fn acknowledged(&self, una: SeqNum) -> u64 {
-        if self.start.before(una) { self.end.earliest(una).since(self.start).into() } else { 0 }
-    }
-}
-
-impl Half {
-    /// Has the capture had this packet already, on another interface?
-    pub(super) fn is_copy(&mut self, packet: &Packet<'_>) -> bool {
-        self.recent.is_copy(packet)
-    }
-
-    /// The side sent this.
-    pub(super) fn on_sent(&mut self, packet: &Packet<'_>, mss: u32, paths: &Paths) {
-        self.segments += 1;
-        if packet.flags.contains(Flags::SYN) {
-            self.on_syn(packet);
-        }
-        let is_older = self.note_tsval(packet);
-        // A reset's numbers and window say nothing of the stream.
-        if packet.flags.contains(Flags::RST) {
-            return;
-        }
-        if packet.window == 0 && !packet.flags.contains(Flags::SYN) {
-            self.zero_windows += 1;
-        }
-        self.is_finished |= packet.flags.contains(Flags::FIN);
-        let next = *self.next.get_or_insert(packet.text_seq());
-        if packet.text_len > 0 {
-            self.first_text_at.get_or_insert(packet.at);
-            self.last_text_at = Some(packet.at);
-        }
-        if packet.end_seq().after(next) {
-            self.on_new(packet, next, mss, paths);
-        } else if packet.end_seq() != packet.text_seq() {
-            self.on_old(packet, is_older, next, mss, paths);
-        }
-    }
-
-    /// Was it sent before another that was seen already? Whatever is sent anew, a retransmission too, has the timestamp of its own time (RFC 7323
-    /// section 3.2).
-    fn note_tsval(&mut self, packet: &Packet<'_>) -> bool {
-        let Some(now) = packet.options.timestamps.map(|timestamps| timestamps.tsval) else { return false };
-        // "Older" as PAWS has it (section 5.2): by signed difference.
-        let is_older = self.tsval.is_some_and(|latest| now.wrapping_sub(latest).cast_signed() < 0);
-        if !is_older {
-            self.tsval = Some(now);
-        }
-        is_older
-    }
-
-    fn on_syn(&mut self, packet: &Packet<'_>) {
+impl Offer {
+    /// `None`: the capture cut the options.
+    pub(super) fn of(packet: &Packet<'_>) -> Option<Offer> {
         let options = &packet.options;
-        self.isn.get_or_insert(packet.seq);
-        if packet.is_header_cut {
-            return;
-        }
-        self.offer.get_or_insert(Offer {
+        (!packet.is_header_cut).then_some(Offer {
             mss: options.mss,
             window_scale: options.window_scale,
             sack: options.sack_permitted,
             timestamps: options.timestamps.is_some(),
-        });
+        })
+    }
+}
+
+/// What is known where a packet is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'c> {
+    /// The most text of a segment.
+    pub(super) mss: u32,
+    pub(super) paths: &'c Paths,
+    /// The last acknowledgement of the other side.
+    pub(super) told: Option<Last>,
+    /// How often the other side repeated it.
+    pub(super) repeated: u32,
+}
+
+/// Where no round trip is known, a gap that is filled within this time is the network's, as in Wireshark.
+const LATE_UNKNOWN: Duration = Duration::from_millis(3);
+/// A gap that is filled within this time is the network's on any path.
+const LATE_LEAST: Duration = Duration::from_millis(1);
+/// Duplicate acknowledgements cause a fast retransmission within this time and that of the path, as in Wireshark.
+const FAST_WITHIN: Duration = Duration::from_millis(20);
+/// Duplicates before a fast retransmission that the capture must have: one of the three (RFC 5681 section 3.2) may be missing.
+const FAST_AFTER: u32 = 2;
+
+/// The longest gap of a capture whose bytes are counted; farther numbers may be another connection's.
+const GAP_MAX: u32 = 1 << 28;
+
+impl Half {
+    /// Half of a connection that begins with this SYN.
+    pub(super) fn begun(isn: SeqNum, offer: Option<Offer>, at: Duration) -> Half {
+        let first = Some(isn + 1);
+        Half {
+            isn: Some(isn),
+            offer,
+            next: first,
+            floor: first.map(|first| (first, at)),
+            segments: 1,
+            ..Half::default()
+        }
+    }
+
+    /// Whether the capture or the receiver has had this packet already.
+    pub(super) fn again(&mut self, packet: &Packet<'_>) -> Option<Again> {
+        self.recent.again(packet)
+    }
+
+    /// The network delivered this packet a second time.
+    pub(super) fn on_duplicate(&mut self) -> Events {
+        self.segments += 1;
+        self.duplicates += 1;
+        Events::of(Event::Duplicate)
+    }
+
+    /// Whether this packet only probes the other side.
+    ///
+    /// A byte below the next number is a probe only if it was acknowledged; otherwise it is a retransmission of a segment of one byte.
+    pub(super) fn probe_of(&self, packet: &Packet<'_>, is_closed: bool) -> Option<Probe> {
+        let next = self.frontier()?;
+        if packet.text_len > 1 || packet.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST) {
+            return None;
+        }
+        let kind = if is_closed { Probe::Window } else { Probe::KeepAlive };
+        if packet.seq + 1 == next {
+            let is_acked = self.una.map_or(self.last_text_len != 1, |una| una.after_or_eq(next));
+            return (packet.text_len == 0 || is_acked).then_some(kind);
+        }
+        // Linux probes one below SND.UNA, also while data is in flight.
+        let is_below_una = packet.text_len == 0 && self.una == Some(packet.seq + 1);
+        let is_new_byte = packet.text_len == 1 && packet.seq == next;
+        (is_closed && (is_below_una || is_new_byte)).then_some(Probe::Window)
+    }
+
+    /// The side sent this.
+    pub(super) fn on_sent(
+        &mut self,
+        packet: &Packet<'_>,
+        probe: Option<Probe>,
+        context: &Context<'_>,
+    ) -> Events {
+        self.segments += 1;
+        self.probe = probe;
+        let order = self.order.note(packet);
+        let mut events = Events::default();
+        if packet.flags.contains(Flags::SYN) {
+            self.on_syn(packet, order, &mut events);
+        } else if !packet.flags.contains(Flags::RST) {
+            self.later_segments += 1;
+        }
+        // A reset's numbers and window say nothing of the stream.
+        if packet.flags.contains(Flags::RST) {
+            return events;
+        }
+        if let Some(probe) = probe {
+            self.probes += 1;
+            if self.next == Some(packet.seq) {
+                self.probed = Some(packet.end_seq());
+            }
+            events.add(probe.event());
+            return events;
+        }
+        let next = self.begin(packet);
+        if packet.text_len > 0 {
+            self.first_text_at = Some(self.first_text_at.map_or(packet.at, |first| first.min(packet.at)));
+            self.last_text_at = Some(self.last_text_at.map_or(packet.at, |last| last.max(packet.at)));
+            self.note_full_window(packet, context, &mut events);
+        }
+        if packet.end_seq().after(next) {
+            self.on_new(packet, order, next, context, &mut events);
+        } else if packet.end_seq() != packet.text_seq() {
+            self.on_old(packet, order, next, context, &mut events);
+        }
+        self.is_finished |= packet.flags.contains(Flags::FIN);
+        events
+    }
+
+    /// The number behind the last one before this packet.
+    fn begin(&mut self, packet: &Packet<'_>) -> SeqNum {
+        let first = packet.text_seq();
+        if let Some(next) = self.next {
+            return next;
+        }
+        // Text may be recorded behind its acknowledgement.
+        let next = self.una.map_or(first, |una| una.latest(first));
+        self.next = Some(next);
+        self.floor = Some((next, packet.at));
+        next
+    }
+
+    fn on_syn(&mut self, packet: &Packet<'_>, order: Order, events: &mut Events) {
+        self.offer = self.offer.or(Offer::of(packet));
+        let is_again = self.isn.is_some();
+        self.isn.get_or_insert(packet.seq);
+        // One with text is judged by its text.
+        if is_again && packet.text_len == 0 {
+            if order == Order::Older {
+                self.duplicates += 1;
+                events.add(Event::Duplicate);
+            } else {
+                self.retransmitted_segments += 1;
+                events.add(Event::Retransmission);
+            }
+        }
+    }
+
+    fn note_full_window(&self, packet: &Packet<'_>, context: &Context<'_>, events: &mut Events) {
+        let edge = context.told.and_then(|told| told.edge);
+        if edge == Some(packet.text_seq() + packet.text_len)
+            && !packet.flags.intersects(Flags::SYN | Flags::FIN)
+        {
+            events.add(Event::WindowFull);
+        }
     }
 
     /// It ends beyond all that was seen.
-    fn on_new(&mut self, packet: &Packet<'_>, next: SeqNum, mss: u32, paths: &Paths) {
-        let start = packet.text_seq();
+    fn on_new(
+        &mut self,
+        packet: &Packet<'_>,
+        order: Order,
+        next: SeqNum,
+        context: &Context<'_>,
+        events: &mut Events,
+    ) {
+        let (start, end) = (packet.text_seq(), packet.end_seq());
         if start.after(next) {
-            self.note_hole(Hole { start: next, end: start, at: packet.at });
+            self.holes.note(next, start, packet.at, self.una);
+            events.add(Event::PreviousNotCaptured);
         }
-        let repeated = if start.before(next) { next.since(start).min(packet.text_len) } else { 0 };
-        if repeated > 0 {
-            self.retransmitted_segments += 1;
-            self.retransmitted_bytes += u64::from(repeated);
+        let overlap = if start.before(next) { next.since(start).min(packet.text_len) } else { 0 };
+        let filled = if overlap > 0 { self.fill(start, next) } else { None };
+        let repeated = overlap - filled.map_or(0, |filled| filled.len.min(overlap));
+        if overlap > 0 {
+            let again = if repeated > 0 { None } else { filled };
+            let event = self.judge(packet, again, order, start, context);
+            events.add(event);
+            match event {
+                Event::OutOfOrder | Event::Duplicate => self.out_of_order += 1,
+                _ => {
+                    self.retransmitted_segments += 1;
+                    self.retransmitted_bytes += u64::from(overlap);
+                }
+            }
         }
-        let end = packet.end_seq();
         self.next = Some(end);
+        self.probed = None;
         if packet.text_len > 0 {
+            self.last_text_len = packet.text_len;
             self.text_bytes += u64::from(packet.text_len - repeated);
-            let is_retransmitted = repeated > 0;
-            self.sender.on_text(&Sent { packet, next, end, mss, is_retransmitted }, paths);
-            if !is_retransmitted && self.timed.is_none() {
+            let is_retransmitted = events.is_retransmission();
+            self.sender
+                .on_text(&Sent { packet, next, end, mss: context.mss, is_retransmitted }, context.paths);
+            if overlap == 0 && self.timed.is_none() {
                 self.timed = Some((end, packet.at));
             }
         }
     }
 
     /// Its numbers lie before others that were seen: retransmitted, late, or duplicated by the network.
-    fn on_old(&mut self, packet: &Packet<'_>, is_older: bool, next: SeqNum, mss: u32, paths: &Paths) {
+    fn on_old(
+        &mut self,
+        packet: &Packet<'_>,
+        order: Order,
+        next: SeqNum,
+        context: &Context<'_>,
+        events: &mut Events,
+    ) {
         let (start, end) = (packet.text_seq(), packet.end_seq());
         // A sample that a retransmission may have answered says nothing (Karn's algorithm, RFC 6298 section 3).
         if self.timed.is_some_and(|(timed, _)| start.before(timed)) {
             self.timed = None;
         }
-        let filled = self.holes.iter().position(|hole| start.before(hole.end) && hole.start.before(end));
-        if let Some(hole) = filled.map(|index| self.holes.swap_remove(index)) {
-            self.text_bytes += u64::from(packet.text_len);
-            for rest in [Hole { end: start, ..hole }, Hole { start: end, ..hole }] {
-                if rest.start.before(rest.end) {
-                    self.note_hole(rest);
+        let filled = self.fill(start, end);
+        self.text_bytes += u64::from(filled.map_or(0, |filled| filled.len.min(packet.text_len)));
+        let event = self.judge(packet, filled, order, end, context);
+        events.add(event);
+        match event {
+            Event::OutOfOrder => self.out_of_order += 1,
+            Event::Duplicate => self.duplicates += 1,
+            _ => {
+                self.retransmitted_segments += 1;
+                self.retransmitted_bytes += u64::from(packet.text_len);
+                if packet.text_len > 0 {
+                    let mss = context.mss;
+                    let sent = Sent { packet, next, end: next, mss, is_retransmitted: true };
+                    self.sender.on_text(&sent, context.paths);
                 }
             }
-            // Within half a round trip nobody can have asked for it: the network has changed the order.
-            let half = paths.rtt().unwrap_or(Duration::ZERO) / 2;
-            if is_older || packet.at.saturating_sub(hole.at) <= half.max(Duration::from_millis(1)) {
-                self.out_of_order += 1;
-                return;
+        }
+    }
+
+    /// What was missing between these numbers: a hole, or what lies below all that was seen.
+    fn fill(&mut self, start: SeqNum, end: SeqNum) -> Option<Filled> {
+        let filled = self.holes.fill(start, end, self.una);
+        let Some((floor, since)) = self.floor.filter(|(floor, _)| start.before(*floor)) else {
+            return filled;
+        };
+        self.floor = Some((start, since));
+        let below = Filled { len: end.earliest(floor).since(start), since };
+        Some(filled.map_or(below, |filled| Filled {
+            len: filled.len.saturating_add(below.len),
+            since: filled.since.min(since),
+        }))
+    }
+
+    /// How a segment comes again that fills this, or nothing; `end`: the number behind what it repeats.
+    fn judge(
+        &self,
+        packet: &Packet<'_>,
+        filled: Option<Filled>,
+        order: Order,
+        end: SeqNum,
+        context: &Context<'_>,
+    ) -> Event {
+        // Sooner nobody can have asked for it.
+        let rtt = context.paths.rtt();
+        let late = rtt.map_or(LATE_UNKNOWN, |rtt| rtt - rtt / 8).max(LATE_LEAST);
+        let is_fast = is_fast(packet, context);
+        match (filled, order) {
+            (Some(_), Order::Older) => return Event::OutOfOrder,
+            (None, Order::Older) => return Event::Duplicate,
+            (Some(filled), Order::Unknown)
+                if packet.at.saturating_sub(filled.since) <= late && (rtt.is_some() || !is_fast) =>
+            {
+                return Event::OutOfOrder;
             }
-        } else if is_older {
-            self.duplicates += 1;
-            return;
+            _ => {}
         }
-        self.retransmitted_segments += 1;
-        self.retransmitted_bytes += u64::from(packet.text_len);
-        if packet.text_len > 0 {
-            self.sender.on_text(&Sent { packet, next, end: next, mss, is_retransmitted: true }, paths);
+        let is_acked = self.una.is_some_and(|una| una.after_or_eq(end));
+        match () {
+            () if is_acked && packet.text_len > 0 => Event::SpuriousRetransmission,
+            () if is_fast => Event::FastRetransmission,
+            () => Event::Retransmission,
         }
     }
 
-    fn note_hole(&mut self, hole: Hole) {
-        if self.holes.len() == HOLES_MAX {
-            self.forget_hole(0);
-        }
-        self.holes.push(hole);
-    }
-
-    fn forget_hole(&mut self, index: usize) {
-        let hole = self.holes.swap_remove(index);
-        self.unseen += self.una.map_or(0, |una| hole.acknowledged(una));
-    }
-
-    /// The other side acknowledged something, and offers a window: shifted by `scale`, if that is known.
-    pub(super) fn on_ack(&mut self, packet: &Packet<'_>, scale: Option<u8>) {
+    /// The other side acknowledged something, and offers a window up to `edge`, if its scale is known. `is_probe`: its byte of text, if any, is
+    /// a probe's.
+    pub(super) fn on_ack(&mut self, packet: &Packet<'_>, edge: Option<SeqNum>, is_probe: bool) -> Events {
+        let mut events = Events::default();
         let una = self.una.map_or(packet.ack, |una| una.latest(packet.ack));
         self.una = Some(una);
+        self.first_una.get_or_insert(una);
+        if let Some(probed) = self.probed.take_if(|probed| packet.ack.after_or_eq(*probed)) {
+            // The receiver had room for the byte of a probe.
+            self.next = Some(self.next.map_or(probed, |next| next.latest(probed)));
+            self.text_bytes += 1;
+        }
         // An acknowledgement of what was not seen: the capture has lost packets, or has them later.
         if let Some(next) = self.next.filter(|next| packet.ack.after(*next)) {
             self.next = Some(packet.ack);
             // A single number may be that of a FIN.
             if packet.ack.since(next) > 1 || self.is_finished {
-                self.note_hole(Hole { start: next, end: packet.ack, at: packet.at });
+                self.holes.note(next, packet.ack, packet.at, self.una);
+                events.add(Event::AckedUnseen);
             }
         }
-        while let Some(old) =
-            self.holes.iter().position(|hole| hole.end.before(una) && una.since(hole.end) > HOLE_KEPT)
-        {
-            self.forget_hole(old);
-        }
+        self.holes.forget_old(una);
         if let Some((end, at)) = self.timed
             && packet.ack.after_or_eq(end)
         {
@@ -220,10 +377,75 @@ impl Half {
             self.least_rtt = Some(self.least_rtt.map_or(sample, |least| least.min(sample)));
             self.timed = None;
         }
-        // RFC 7323 section 2.2: the window of a SYN is never scaled.
-        let shift = if packet.flags.contains(Flags::SYN) { Some(0) } else { scale };
-        let edge = shift.map(|shift| packet.ack + (u32::from(packet.window) << shift));
-        self.sender.on_ack(packet, edge);
+        self.sender.on_ack(packet, edge, packet.text_len > 0 && !is_probe);
+        events
+    }
+
+    /// Goes on at `to`: the capture has a gap, and both sides agree on what follows. A segment up to `end` was seen already.
+    pub(super) fn jump(&mut self, to: SeqNum, end: SeqNum, at: Duration) {
+        match self.next {
+            None => {
+                self.una = Some(to);
+                return;
+            }
+            Some(next) if to.after(next) && to.since(next) <= GAP_MAX => {
+                self.holes.note(next, to, at, self.una);
+            }
+            Some(_) => self.una = None,
+        }
+        self.next = Some(end);
+        self.floor = Some((to, at));
+        self.text_bytes += u64::from(end.since(to));
+        self.timed = None;
+    }
+
+    /// Behind the last number that is known of it.
+    pub(super) fn frontier(&self) -> Option<SeqNum> {
+        self.next.or(self.una)
+    }
+
+    /// The lowest number that was seen.
+    pub(super) fn floor(&self) -> Option<SeqNum> {
+        self.floor.map(|(floor, _)| floor)
+    }
+
+    /// Whether the other side acknowledged more than at first.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.una != self.first_una
+    }
+
+    /// Whether the other side acknowledged anything.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.una.is_some()
+    }
+
+    /// Whether it sent anything but SYNs and resets.
+    pub fn has_packets_after_syn(&self) -> bool {
+        self.later_segments > 0
+    }
+
+    /// Whether nothing but its SYN was seen.
+    pub(super) fn is_only_syn(&self) -> bool {
+        self.isn.is_some() && self.later_segments == 0
+    }
+
+    /// What it told of acknowledgements and windows.
+    pub(super) fn told(&self) -> &Told {
+        &self.told
+    }
+
+    pub(super) fn told_mut(&mut self) -> &mut Told {
+        &mut self.told
+    }
+
+    /// Its last packet, if that was a probe.
+    pub(super) fn last_probe(&self) -> Option<Probe> {
+        self.probe
+    }
+
+    /// Bytes of memory that it takes beside itself.
+    pub(super) fn footprint(&self) -> usize {
+        self.holes.footprint() + self.recent.footprint() + self.sender.footprint()
     }
 
     /// What its SYN offered; `None`: the SYN was not seen, or the capture cut its options.
@@ -248,12 +470,10 @@ impl Half {
 
     /// Bytes that the other side has acknowledged and that the capture does not have; a FIN that it does not have is one of them.
     pub fn unseen_bytes(&self) -> u64 {
-        let una = self.una;
-        let acknowledged = |hole: &Hole| una.map_or(0, |una| hole.acknowledged(una));
-        self.unseen + self.holes.iter().map(acknowledged).sum::<u64>()
+        self.holes.acknowledged(self.una)
     }
 
-    /// Segments whose text had been seen before, or that fill a gap too late to be only out of order.
+    /// SYNs, FINs and segments whose text had been sent before, or that fill a gap too late to be only out of order. Probes are not among them.
     pub fn retransmitted_segments(&self) -> u64 {
         self.retransmitted_segments
     }
@@ -275,7 +495,17 @@ impl Half {
 
     /// Segments by which this side closed its own receive window.
     pub fn zero_windows(&self) -> u64 {
-        self.zero_windows
+        self.told.zero_windows()
+    }
+
+    /// Acknowledgements that repeated the one before.
+    pub fn duplicate_acks(&self) -> u64 {
+        self.told.duplicate_acks()
+    }
+
+    /// Segments that only asked whether the other side is there, or whether its window has opened.
+    pub fn probes(&self) -> u64 {
+        self.probes
     }
 
     /// Has it sent a FIN?
@@ -310,4 +540,13 @@ impl Half {
     pub(super) fn least_rtt(&self) -> Option<Duration> {
         self.least_rtt
     }
+}
+
+/// Whether duplicate acknowledgements caused this retransmission.
+fn is_fast(packet: &Packet<'_>, context: &Context<'_>) -> bool {
+    let Some(told) = context.told.filter(|_| context.repeated >= FAST_AFTER) else { return false };
+    let own = context.paths.own.unwrap_or(Duration::ZERO);
+    packet.text_len > 0
+        && packet.seq.after_or_eq(told.ack)
+        && packet.at.saturating_sub(told.at) <= FAST_WITHIN.saturating_add(own).saturating_add(own / 4)
 }

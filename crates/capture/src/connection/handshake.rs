@@ -1,7 +1,9 @@
 //! How a connection was opened: the SYNs, the SYN-ACK, and the Fast Open options on them.
 
 use super::Side;
+use crate::icmp::{IcmpError, Unreachable};
 use crate::packet::Packet;
+use core::net::IpAddr;
 use core::time::Duration;
 use wire::{Cookie, Flags, SeqNum, TcpOptions};
 
@@ -41,10 +43,15 @@ pub struct Handshake {
     syn: Option<Syn>,
     syns: u32,
     last_syn_at: Duration,
+    /// The last SYN before the first SYN-ACK had text or the option.
+    is_last_tried: bool,
     syn_ack: Option<SynAck>,
     syn_acks: u32,
     answered_at: Option<Duration>,
-    is_refused: bool,
+    refusals: u32,
+    is_simultaneous: bool,
+    is_aborted: bool,
+    unreachable: Option<(Unreachable, IpAddr)>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +64,7 @@ struct Syn {
 }
 
 #[derive(Clone, Debug)]
-struct SynAck {
+pub(super) struct SynAck {
     at: Duration,
     /// SYNs that had been seen by then, and when the last of them was.
     syns_before: u32,
@@ -69,38 +76,75 @@ struct SynAck {
 
 impl Handshake {
     pub(super) fn handle(&mut self, side: Side, packet: &Packet<'_>) {
+        let is_reset = packet.flags.contains(Flags::RST);
         match side {
-            Side::Client if packet.is_syn() => {
-                self.syns += 1;
-                self.last_syn_at = packet.at;
-                self.syn.get_or_insert_with(|| Syn {
-                    at: packet.at,
-                    isn: packet.seq,
-                    text_len: packet.text_len,
-                    option: CookieOption::of(&packet.options),
-                    is_header_cut: packet.is_header_cut,
-                });
-            }
+            _ if is_reset => self.on_reset(side),
+            Side::Client if packet.is_syn() => self.on_syn(packet),
+            Side::Server if packet.is_syn() => self.is_simultaneous = true,
             Side::Server if packet.is_syn_ack() => {
                 self.syn_acks += 1;
-                let (syns_before, last_syn_at) = (self.syns, self.last_syn_at);
-                self.syn_ack.get_or_insert_with(|| SynAck {
-                    at: packet.at,
-                    syns_before,
-                    last_syn_at,
-                    ack: packet.ack,
-                    text_len: packet.text_len,
-                    option: CookieOption::of(&packet.options),
-                });
+                let syn_ack = self.answer(packet);
+                self.syn_ack.get_or_insert(syn_ack);
             }
-            Side::Server if packet.flags.contains(Flags::RST) && self.syn_ack.is_none() => {
-                self.is_refused = true
+            // Of two SYNs that cross, each may be acknowledged alone (RFC 9293 section 3.5).
+            Side::Server if self.is_simultaneous && packet.flags.contains(Flags::ACK) => {
+                let syn_ack = self.answer(packet);
+                self.syn_ack.get_or_insert(syn_ack);
             }
-            Side::Client if self.syn_ack.is_some() && packet.flags.contains(Flags::ACK) => {
+            Side::Client
+                if packet.flags.contains(Flags::ACK) && (self.syn_ack.is_some() || self.is_simultaneous) =>
+            {
                 self.answered_at.get_or_insert(packet.at);
             }
             Side::Client | Side::Server => {}
         }
+    }
+
+    fn on_syn(&mut self, packet: &Packet<'_>) {
+        let option = CookieOption::of(&packet.options);
+        self.syns += 1;
+        self.last_syn_at = self.last_syn_at.max(packet.at);
+        if self.syn_ack.is_none() {
+            self.is_last_tried = packet.text_len > 0 || option != CookieOption::Absent;
+        }
+        self.syn.get_or_insert(Syn {
+            at: packet.at,
+            isn: packet.seq,
+            text_len: packet.text_len,
+            option,
+            is_header_cut: packet.is_header_cut,
+        });
+    }
+
+    fn on_reset(&mut self, side: Side) {
+        match side {
+            Side::Server => self.refusals += u32::from(self.syn_ack.is_none()),
+            Side::Client => self.is_aborted |= self.syn_ack.is_some() && self.answered_at.is_none(),
+        }
+    }
+
+    /// An ICMP error quotes one of the SYNs.
+    pub(super) fn on_icmp(&mut self, error: &IcmpError) {
+        if self.syn.as_ref().is_some_and(|syn| syn.isn == error.seq) && self.syn_ack.is_none() {
+            self.unreachable.get_or_insert((error.reason, error.from));
+        }
+    }
+
+    /// What an answer says, as things are when it is seen.
+    pub(super) fn answer(&self, packet: &Packet<'_>) -> SynAck {
+        SynAck {
+            at: packet.at,
+            syns_before: self.syns,
+            last_syn_at: self.last_syn_at,
+            ack: packet.ack,
+            text_len: packet.text_len,
+            option: CookieOption::of(&packet.options),
+        }
+    }
+
+    /// The client took this answer, and not the first.
+    pub(super) fn replace_answer(&mut self, syn_ack: SynAck) {
+        self.syn_ack = Some(syn_ack);
     }
 
     /// When the first SYN was seen; `None`: the capture begins later.
@@ -130,7 +174,32 @@ impl Handshake {
 
     /// Did the server answer the SYN by a reset?
     pub fn is_refused(&self) -> bool {
-        self.is_refused
+        self.refusals > 0 && self.syn_ack.is_none()
+    }
+
+    /// Resets that the server answered SYNs by.
+    pub fn refusals(&self) -> u32 {
+        self.refusals
+    }
+
+    /// The first ICMP error that answered a SYN, and who sent it.
+    pub fn unreachable(&self) -> Option<(Unreachable, IpAddr)> {
+        self.unreachable
+    }
+
+    /// Did the client acknowledge the SYN-ACK?
+    pub fn is_acknowledged(&self) -> bool {
+        self.answered_at.is_some()
+    }
+
+    /// Did the client answer the SYN-ACK by a reset?
+    pub fn is_aborted(&self) -> bool {
+        self.is_aborted
+    }
+
+    /// Did both ends send a SYN (RFC 9293 section 3.5)?
+    pub fn is_simultaneous(&self) -> bool {
+        self.is_simultaneous
     }
 
     /// Bytes of text on the first SYN.
@@ -164,6 +233,11 @@ impl Handshake {
     /// Had the client sent its SYN again before the first SYN-ACK was seen?
     pub fn is_retried(&self) -> bool {
         self.syn_ack.as_ref().map_or(self.syns, |syn_ack| syn_ack.syns_before) > 1
+    }
+
+    /// Had the last SYN before the first SYN-ACK text or the option, as the first one had?
+    pub fn is_tried_to_the_end(&self) -> bool {
+        self.is_last_tried
     }
 
     /// From the first SYN to the last.

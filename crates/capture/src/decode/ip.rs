@@ -7,6 +7,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol numbers, and the next-header values of IPv6.
 const HOP_BY_HOP: u8 = 0;
+const ICMP: u8 = 1;
 const IPV4: u8 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -15,6 +16,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const GRE: u8 = 47;
 const AH: u8 = 51;
+const ICMP_V6: u8 = 58;
 const DESTINATION_OPTIONS: u8 = 60;
 const IPIP: u8 = 94;
 const ETHER_IP: u8 = 97;
@@ -83,6 +85,7 @@ pub(super) fn over<'a>(
     };
     match (protocol, ip.src) {
         (TCP, _) => Ok(Layer::Tcp(ip, bytes)),
+        (ICMP, IpAddr::V4(_)) | (ICMP_V6, IpAddr::V6(_)) => Ok(Layer::Icmp(ip, bytes)),
         (UDP, _) => Ok(Layer::Udp(bytes)),
         (GRE, _) => Ok(Layer::Gre(bytes)),
         (IPV4 | IPIP, IpAddr::V4(_)) => wrapped(Tunnel::Ip4In4, Layer::Ip(bytes)),

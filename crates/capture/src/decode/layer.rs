@@ -31,6 +31,8 @@ pub(super) enum Layer<'a> {
     Udp(Bytes<'a>),
     /// A TCP header.
     Tcp(IpHeader, Bytes<'a>),
+    /// An ICMP or ICMPv6 header.
+    Icmp(IpHeader, Bytes<'a>),
 }
 
 /// A frame that begins with frame control.

@@ -1,6 +1,6 @@
 //! Captures that somebody made up: no panic, every one ends.
 use crate::written::{connections_of, down, pcap, syn, syn_ack, up};
-use capture::CaptureFile;
+use capture::{CaptureFile, Table};
 use proptest::prelude::*;
 use wire::Flags;
 
@@ -66,4 +66,31 @@ proptest! {
         };
         judge(&[head, &bytes].concat());
     }
+}
+
+/// Connections with as many holes, late acknowledgements and recent packets as are remembered.
+#[test]
+fn memory_is_bounded_in_bytes() {
+    const MEMORY: usize = 1 << 20;
+    let mut table = Table::default().within(MEMORY);
+    let (mut most, mut over) = (0, 0);
+    for port in 0..200_u16 {
+        for n in 0..200_u32 {
+            let from_client = n % 4 != 0;
+            let draft = if from_client { up(1 + n * 300, 1, 100) } else { down(1, 1 + n * 10, 0) };
+            let mut bytes = draft.ident(n as u16 + 1).bytes();
+            let at = if from_client { 20 } else { 22 };
+            bytes[at..at + 2].copy_from_slice(&(10_000 + port).to_be_bytes());
+            let file = pcap(&[(u64::from(port) * 100_000 + u64::from(n) * 10, bytes)]);
+            let mut file = CaptureFile::open(&file[..]).unwrap();
+            let frame = file.next_frame().unwrap();
+            table.handle(&frame.tcp().unwrap(), &mut |_| over += 1);
+            most = most.max(table.memory());
+        }
+    }
+    let largest = most / 64;
+    assert!(most <= MEMORY + largest && most > MEMORY / 2, "{most}");
+    assert!(over > 0 && table.evicted() == over, "{over}");
+    table.finish(&mut |_| over += 1);
+    assert_eq!(over, 200, "none begins twice");
 }

@@ -1,5 +1,5 @@
 //! A capture that a test writes: packets with their times, as pcap.
-use capture::{CaptureFile, Connection, Table};
+use capture::{CaptureFile, Connection, Events, Table};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::{
     Cookie, FastOpenKind, FastOpenOption, Flags, IpHeader, SeqNum, TcpHeader, Timestamps, build_tcp_packet,
@@ -56,6 +56,12 @@ pub(crate) fn syn_ack(ack: u32) -> Draft {
         .offering(1460, 0)
 }
 
+/// The server's SYN in a simultaneous open.
+pub(crate) fn opened_by_server() -> Draft {
+    Draft { from_client: false, tcp: header(false, 0, None, Flags::SYN), text_len: 0, ident: 0 }
+        .offering(1460, 0)
+}
+
 impl Draft {
     pub(crate) fn text(self, text_len: usize) -> Draft {
         Draft { text_len, ..self }
@@ -63,6 +69,22 @@ impl Draft {
 
     pub(crate) fn with(mut self, flags: Flags) -> Draft {
         self.tcp.flags |= flags;
+        self
+    }
+
+    /// With these control bits only.
+    pub(crate) fn alone(mut self, flags: Flags) -> Draft {
+        self.tcp.flags = flags;
+        self
+    }
+
+    /// With other first numbers of client and server: so much higher.
+    pub(crate) fn shifted(mut self, client: u32, server: u32) -> Draft {
+        let (own, other) = if self.from_client { (client, server) } else { (server, client) };
+        self.tcp.seq += own;
+        if self.tcp.flags.contains(Flags::ACK) {
+            self.tcp.ack += other;
+        }
         self
     }
 
@@ -130,12 +152,26 @@ pub(crate) fn connections(drafts: &[(u64, Draft)]) -> Vec<Connection> {
     connections_of(&pcap(&packets))
 }
 
+/// The events of each packet.
+pub(crate) fn events(drafts: &[(u64, Draft)]) -> Vec<Events> {
+    let packets: Vec<(u64, Vec<u8>)> = drafts.iter().map(|(at, draft)| (at * 100, draft.bytes())).collect();
+    let file = pcap(&packets);
+    let mut file = CaptureFile::open(&file[..]).unwrap();
+    let (mut table, mut all) = (Table::default(), Vec::new());
+    while let Some(frame) = file.next_frame() {
+        all.push(table.handle(&frame.tcp().unwrap(), &mut |_| ()).last_events());
+    }
+    all
+}
+
 pub(crate) fn connections_of(file: &[u8]) -> Vec<Connection> {
     let mut file = CaptureFile::open(file).unwrap();
     let (mut table, mut all) = (Table::default(), Vec::new());
     while let Some(frame) = file.next_frame() {
         if let Ok(packet) = frame.tcp() {
             table.handle(&packet, &mut |over| all.push(over));
+        } else if let Some(error) = frame.icmp_error() {
+            table.handle_icmp(&error);
         }
     }
     table.finish(&mut |over| all.push(over));

@@ -20,12 +20,15 @@ pub(crate) struct Account {
     headers_cut: u64,
     tunnels: BTreeMap<Tunnels, u64>,
     unseen: Unseen,
+    strays: Strays,
+    failures: BTreeMap<&'static str, Failures>,
     handshakes: BTreeMap<FastOpen, Handshakes>,
 }
 
-/// A connection, ordered by how long the network kept it waiting.
+/// A connection, ordered by how long the network kept it waiting; attempts that failed come first.
 #[derive(Debug)]
 struct Kept {
+    is_failure: bool,
     slowed: Duration,
     connection: Box<Connection>,
 }
@@ -36,6 +39,24 @@ pub(crate) struct Unseen {
     /// Of so many connections.
     pub(crate) connections: u64,
     pub(crate) bytes: u64,
+    /// Connections of which only one direction was captured.
+    pub(crate) one_way: u64,
+}
+
+/// Packets that are not of the connection between their ports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Strays {
+    /// Packets with the numbers of an older connection, and the connections that they came between.
+    pub(crate) older: (u64, u64),
+    /// Packets of another server.
+    pub(crate) other: (u64, u64),
+}
+
+/// Attempts that failed in one way.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    pub(crate) title: &'static str,
+    pub(crate) count: u64,
 }
 
 /// Handshakes of one kind.
@@ -62,6 +83,8 @@ impl Account {
             headers_cut: 0,
             tunnels: BTreeMap::new(),
             unseen: Unseen::default(),
+            strays: Strays::default(),
+            failures: BTreeMap::new(),
             handshakes: BTreeMap::new(),
         }
     }
@@ -106,7 +129,24 @@ impl Account {
         let unseen: u64 = Side::BOTH.map(|side| connection.half(side).unseen_bytes()).iter().sum();
         self.unseen.connections += u64::from(unseen > 0);
         self.unseen.bytes = self.unseen.bytes.saturating_add(unseen);
-        self.kept.push(Reverse(Kept { slowed: slowed(&connection), connection: Box::new(connection) }));
+        self.unseen.one_way += u64::from(connection.captured_only().is_some());
+        for (count, (packets, connections)) in [
+            (connection.older_packets(), &mut self.strays.older),
+            (connection.other_answers(), &mut self.strays.other),
+        ] {
+            *packets += count;
+            *connections += u64::from(count > 0);
+        }
+        let opening = connection.opening();
+        if opening.is_failure() {
+            let failures = self.failures.entry(opening.name());
+            failures.or_insert(Failures { title: opening.title(), count: 0 }).count += 1;
+        }
+        self.kept.push(Reverse(Kept {
+            is_failure: opening.is_failure(),
+            slowed: slowed(&connection),
+            connection: Box::new(connection),
+        }));
         if self.kept.len() > self.keep {
             self.kept.pop();
         }
@@ -150,18 +190,32 @@ impl Account {
         self.unseen
     }
 
+    pub(crate) fn strays(&self) -> Strays {
+        self.strays
+    }
+
+    /// Attempts that failed, by the name of the way.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (&'static str, &Failures)> {
+        self.failures.iter().map(|(name, failures)| (*name, failures))
+    }
+
+    /// When the last segment was seen, since 1970.
+    pub(crate) fn ended_at(&self) -> Option<Duration> {
+        self.span.map(|(_, last)| last)
+    }
+
     /// Handshakes by what Fast Open did.
     pub(crate) fn handshakes(&self) -> impl Iterator<Item = (FastOpen, &Handshakes)> {
         self.handshakes.iter().map(|(kind, handshakes)| (*kind, handshakes))
     }
 
-    /// The kept ones, by number if that is all of them, else those first that were slowed down most.
+    /// The kept ones: attempts that failed first. The rest by number if that is all of them, else those first that were slowed down most.
     pub(crate) fn kept(&self) -> Vec<&Connection> {
         let mut kept: Vec<&Kept> = self.kept.iter().map(|Reverse(kept)| kept).collect();
         if self.connections > self.keep as u64 {
             kept.sort_by(|one, other| other.cmp(one));
         } else {
-            kept.sort_by_key(|kept| kept.connection.number());
+            kept.sort_by_key(|kept| (!kept.is_failure, kept.connection.number()));
         }
         kept.into_iter().map(|kept| &*kept.connection).collect()
     }
@@ -183,7 +237,7 @@ fn slowed(connection: &Connection) -> Duration {
 impl Ord for Kept {
     fn cmp(&self, other: &Kept) -> std::cmp::Ordering {
         // Of two that were slowed down alike the first one counts more.
-        let key = |kept: &Kept| (kept.slowed, Reverse(kept.connection.number()));
+        let key = |kept: &Kept| (kept.is_failure, kept.slowed, Reverse(kept.connection.number()));
         key(self).cmp(&key(other))
     }
 }

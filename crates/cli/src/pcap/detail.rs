@@ -3,7 +3,7 @@ use super::text::{guess, share, side_name, time};
 use crate::values::counted;
 use ::lab::ladder::{Ladder, Rung, Way, flags_text, milliseconds, options_text};
 use ::lab::report::{Align, Page, Table};
-use capture::{Connection, Limit, Packet, Side};
+use capture::{Connection, Event, Limit, Opening, Packet, Side};
 use std::time::Duration;
 use wire::{Flags, SeqNum};
 
@@ -14,33 +14,24 @@ const RUNGS_MAX: usize = 400;
 #[derive(Debug)]
 pub(super) struct Detail {
     number: u64,
-    rungs: Vec<Rung>,
+    seen: Vec<Seen>,
     left_out: u64,
     begun_at: Duration,
-    /// What each side's counters were before the packet.
-    before: [Marks; 2],
-    copies: u64,
     over: Option<Connection>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    retransmitted: u64,
-    out_of_order: u64,
-    duplicates: u64,
+/// A packet whose numbers are made relative once the connection's first ones are known.
+#[derive(Debug)]
+struct Seen {
+    side: Side,
+    seq: SeqNum,
+    ack: Option<SeqNum>,
+    rung: Rung,
 }
 
 impl Detail {
     pub(super) fn of(number: u64) -> Detail {
-        Detail {
-            number,
-            rungs: Vec::new(),
-            left_out: 0,
-            begun_at: Duration::ZERO,
-            before: Default::default(),
-            copies: 0,
-            over: None,
-        }
+        Detail { number, seen: Vec::new(), left_out: 0, begun_at: Duration::ZERO, over: None }
     }
 
     /// A packet of `connection`, as that is afterwards.
@@ -48,36 +39,29 @@ impl Detail {
         if connection.number() != self.number {
             return;
         }
-        if self.rungs.is_empty() {
+        if self.seen.is_empty() {
             self.begun_at = packet.at;
         }
         let side = if packet.src == connection.client() { Side::Client } else { Side::Server };
-        let half = connection.half(side);
-        let now = Marks {
-            retransmitted: half.retransmitted_segments(),
-            out_of_order: half.out_of_order(),
-            duplicates: half.duplicates(),
-        };
-        let before = std::mem::replace(&mut self.before[side as usize], now);
-        if connection.copies() > std::mem::replace(&mut self.copies, connection.copies()) {
+        if connection.is_last_copy() {
             return;
         }
-        if self.rungs.len() == RUNGS_MAX {
+        if self.seen.len() == RUNGS_MAX {
             self.left_out += 1;
             return;
         }
-        let is_duplicate = now.duplicates > before.duplicates;
-        let is_retransmitted = now.retransmitted > before.retransmitted
-            || (is_repeated_syn(connection, packet) && !is_duplicate);
-        let remarks = [
-            (is_retransmitted, "retransmission"),
-            (now.out_of_order > before.out_of_order, "out of order"),
-            (is_duplicate, "duplicate"),
-            (packet.window == 0 && !packet.flags.intersects(Flags::SYN | Flags::RST), "window closed"),
-        ];
-        let remarks =
-            remarks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what.to_owned()).collect();
-        self.rungs.push(rung(connection, packet, side, self.begun_at, remarks));
+        let events = connection.last_events();
+        let remark = |event: Event| match (event, events.duplicate_acks()) {
+            (Event::DuplicateAck, nth) => format!("{event} {nth}"),
+            _ => event.to_string(),
+        };
+        let remarks = events.iter().map(remark).collect();
+        self.seen.push(Seen {
+            side,
+            seq: packet.seq,
+            ack: packet.flags.contains(Flags::ACK).then_some(packet.ack),
+            rung: rung(connection, packet, side, self.begun_at, remarks),
+        });
     }
 
     pub(super) fn note_over(&mut self, connection: Connection) {
@@ -98,8 +82,24 @@ impl Detail {
             ),
             left: "client".to_owned(),
             right: "server".to_owned(),
-            rungs: self.rungs.clone(),
+            rungs: self.rungs(connection),
         })
+    }
+
+    /// The packets, with relative numbers. Where the SYN was not captured, the first number that was seen becomes 1, as in Wireshark.
+    fn rungs(&self, connection: &Connection) -> Vec<Rung> {
+        let first_of = |side: Side| {
+            let numbers =
+                self.seen.iter().find_map(|seen| if seen.side == side { Some(seen.seq) } else { seen.ack });
+            connection.half(side).isn().or(numbers.map(|first| first - 1)).unwrap_or(SeqNum(0))
+        };
+        let first = Side::BOTH.map(first_of);
+        let relative = |seen: &Seen| Rung {
+            seq: seen.seq.since(first[seen.side as usize]),
+            ack: seen.ack.map(|ack| ack.since(first[seen.side.other() as usize])),
+            ..seen.rung.clone()
+        };
+        self.seen.iter().map(relative).collect()
     }
 
     /// Packets behind those of the ladder.
@@ -114,6 +114,9 @@ impl Detail {
         if self.left_out > 0 {
             page.line(&format!("… and {} more", counted(self.left_out, "packet", "packets")));
         }
+        if let Some(connection) = &self.over {
+            scales(page, connection);
+        }
         self.render_words(page)
     }
 
@@ -126,13 +129,9 @@ impl Detail {
     }
 }
 
-fn is_repeated_syn(connection: &Connection, packet: &Packet<'_>) -> bool {
-    packet.is_syn() && connection.handshake().syns() > 1
-        || packet.is_syn_ack() && connection.handshake().syn_acks() > 1
-}
-
 fn opening(page: &mut Page, connection: &Connection) {
     page.heading("Opening");
+    opened(page, connection);
     let fast_open = connection.fast_open();
     page.line(&format!("Fast Open: {fast_open}"));
     if let Some(advice) = fast_open.advice() {
@@ -148,6 +147,51 @@ fn opening(page: &mut Page, connection: &Connection) {
     if let Some(first_byte) = connection.time_to_first_byte() {
         page.line(&format!("first byte of the answer: {} after the first SYN", time(first_byte)));
     }
+}
+
+/// What is unusual about the handshake.
+fn opened(page: &mut Page, connection: &Connection) {
+    let opening = connection.opening();
+    if opening != Opening::Open {
+        page.line(&format!("attempt: {opening}"));
+    }
+    if connection.handshake().is_simultaneous() {
+        page.line("simultaneous open: each end sent a SYN (RFC 9293 section 3.5)");
+    }
+    if connection.older_packets() > 0 {
+        page.paragraph(&format!(
+            "{} with numbers that do not fit the handshake: of an older connection between the same ports (a challenge ACK, an answer \
+             out of TIME-WAIT, a late segment), or forged. Their numbers are not used.",
+            counted(connection.older_packets(), "packet", "packets")
+        ));
+    }
+    if connection.other_answers() > 0 {
+        page.paragraph(&format!(
+            "{} of another server behind the same address, or of one that answered a SYN again with other numbers. Their numbers \
+             are not used.",
+            counted(connection.other_answers(), "packet", "packets")
+        ));
+    }
+    if connection.captured_only().is_some() && !matches!(opening, Opening::OneWay(_)) {
+        page.line(&format!(
+            "only the {}'s packets were captured",
+            connection.captured_only().map_or("", side_name)
+        ));
+    }
+}
+
+/// How the windows of the ladder are to be read.
+fn scales(page: &mut Page, connection: &Connection) {
+    let scale = |side: Side| match connection.window_scale(side) {
+        Some(0) => format!("{} not scaled", side_name(side)),
+        Some(bits) => format!("{} scaled by {}", side_name(side), 1_u32 << bits),
+        None => format!("{} as in the header, as its scale is not known (no SYN captured)", side_name(side)),
+    };
+    page.line(&format!(
+        "win: the receive window in bytes; {}, {}.",
+        scale(Side::Client),
+        scale(Side::Server)
+    ));
 }
 
 fn direction(page: &mut Page, connection: &Connection, side: Side) {
@@ -168,6 +212,8 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     };
     also(half.out_of_order(), "out of order", "out of order");
     also(half.duplicates(), "that the network delivered twice", "that the network delivered twice");
+    also(half.probes(), "probe of the other side", "probes of the other side");
+    also(half.duplicate_acks(), "duplicate ACK", "duplicate ACKs");
     also(half.zero_windows(), "that closed its own receive window", "that closed its own receive window");
     let sender = half.sender();
     also(sender.delayed_acks(), "wait for a delayed acknowledgement", "waits for a delayed acknowledgement");
@@ -195,6 +241,12 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     page.table(&table);
 }
 
+/// The receive window in bytes; `None`: its scale is not known. That of a SYN is never scaled (RFC 7323 section 2.2).
+fn window(connection: &Connection, packet: &Packet<'_>, side: Side) -> Option<u32> {
+    let scale = if packet.flags.contains(Flags::SYN) { Some(0) } else { connection.window_scale(side) };
+    scale.map(|scale| u32::from(packet.window) << scale)
+}
+
 fn rung(
     connection: &Connection,
     packet: &Packet<'_>,
@@ -202,22 +254,25 @@ fn rung(
     begun_at: Duration,
     remarks: Vec<String>,
 ) -> Rung {
-    let isn = |side: Side| connection.half(side).isn().unwrap_or(SeqNum(0));
     let at = Some(milliseconds(packet.at.saturating_sub(begun_at)));
     let (way, sent_ms, received_ms) = match side {
         Side::Client => (Way::ToServer, at, None),
         Side::Server => (Way::ToClient, None, at),
     };
+    let window = window(connection, packet, side);
+    let told = window.map_or_else(|| format!("win {}?", packet.window), |bytes| format!("win {bytes}"));
+    let scale = packet.options.window_scale.map(|bits| format!("wscale {bits}"));
+    let options = [told].into_iter().chain(options_text(&packet.options)).chain(scale).collect();
     Rung {
         way,
         sent_ms,
         received_ms,
         flags: flags_text(packet.flags),
-        seq: packet.seq.since(isn(side)),
-        ack: packet.flags.contains(Flags::ACK).then(|| packet.ack.since(isn(side.other()))),
+        seq: packet.seq.0,
+        ack: None,
         len: packet.text_len,
-        window: None,
-        options: options_text(&packet.options),
+        window,
+        options,
         lost_by: None,
         remarks,
     }

@@ -28,6 +28,15 @@ pub(super) fn connection(connection: &Connection) -> Value {
         "ip_bytes": connection.wire_bytes(),
         "captured_twice": connection.copies(),
         "tunnels": connection.tunnels().iter().map(Tunnel::name).collect::<Vec<_>>(),
+        "older_connection_packets": connection.older_packets(),
+        "other_server_packets": connection.other_answers(),
+        "captured_only": connection.captured_only().map(side_name),
+        "opening": {
+            "outcome": connection.opening().name(),
+            "failed": connection.opening().is_failure(),
+            "text": connection.opening().to_string(),
+            "simultaneous": handshake.is_simultaneous(),
+        },
         "reset_by": connection.reset_by().map(side_name),
         "rtt_ms": ms(connection.rtt()),
         "rtt_to_client_ms": ms(connection.path(Side::Client)),
@@ -72,6 +81,8 @@ fn half(connection: &Connection, side: Side) -> Value {
         "out_of_order": half.out_of_order(),
         "duplicates": half.duplicates(),
         "zero_windows": half.zero_windows(),
+        "duplicate_acks": half.duplicate_acks(),
+        "probes": half.probes(),
         "fin": half.is_finished(),
         "mss": half.offer().and_then(|offer| offer.mss),
         "window_scale": half.offer().and_then(|offer| offer.window_scale),
@@ -100,6 +111,8 @@ pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
             (kind.name().to_owned(), value)
         })
         .collect();
+    let failures: Map<String, Value> =
+        account.failures().map(|(name, failures)| (name.to_owned(), failures.count.into())).collect();
     let others: Map<String, Value> =
         account.others().map(|(why, count)| (why.to_string(), count.into())).collect();
     let tunnels: Map<String, Value> =
@@ -124,6 +137,8 @@ pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
             "connections": account.connections(),
             "given_up": account.evicted(),
             "unseen_bytes": account.unseen().bytes,
+            "one_direction_only": account.unseen().one_way,
+            "failed": failures,
             "lasted_ms": milliseconds(account.span()),
             "end": end,
             "damage": damage,

@@ -4,7 +4,7 @@ use super::detail::Detail;
 use ::lab::ladder::milliseconds;
 use ::lab::report::{Page, PageStyle};
 use ::lab::report::{drawing, picture_words};
-use capture::{Connection, Packet, Side};
+use capture::{Connection, Event, Events, Packet, Side};
 use picture::{BYTES, Block, Document, Graph, Run, Series, Style, Tone};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use wire::{Flags, SeqNum};
 pub(super) const DRAWN_MAX: usize = 8;
 /// Packets of a connection that are drawn.
 const PACKETS_MAX: usize = 200_000;
+/// Packets whose numbers are another connection's.
+const NOT_ITS_OWN: [Event; 2] = [Event::OlderConnection, Event::OtherServer];
 
 /// Gathers what some connections look like.
 pub(super) struct Pictures {
@@ -33,8 +35,6 @@ struct Picture {
 struct Direction {
     /// The number of the first byte.
     base: Option<SeqNum>,
-    /// Of the windows that this side tells, once it has told.
-    scale: Option<u8>,
     highest: u32,
     acked: u32,
     data: Vec<(f64, f64, f64)>,
@@ -101,12 +101,15 @@ impl Picture {
         }
         let at = milliseconds(packet.at.saturating_sub(begun_at));
         let side = if packet.src == connection.client() { Side::Client } else { Side::Server };
-        self.directions[side as usize].text(at, packet);
-        if packet.flags.contains(Flags::ACK) {
-            let scales = self.directions.each_ref().map(|direction| direction.scale);
-            let scale = match scales {
-                [Some(_), Some(_)] if !packet.flags.contains(Flags::SYN) => scales[side as usize],
-                _ => None,
+        let events = connection.last_events();
+        if connection.is_last_copy() || NOT_ITS_OWN.iter().any(|event| events.contains(*event)) {
+            return;
+        }
+        self.directions[side as usize].text(at, packet, events);
+        if packet.flags.contains(Flags::ACK) && !packet.flags.contains(Flags::RST) {
+            let scale = match packet.flags.contains(Flags::SYN) {
+                true => Some(0),
+                false => connection.window_scale(side),
             };
             self.directions[side.other() as usize].answer(at, packet, scale.unwrap_or(0));
         }
@@ -134,20 +137,19 @@ impl Picture {
 
 impl Direction {
     /// A packet of this side.
-    fn text(&mut self, at: f64, packet: &Packet<'_>) {
+    fn text(&mut self, at: f64, packet: &Packet<'_>, events: Events) {
         let is_syn = packet.flags.contains(Flags::SYN);
         let first = packet.seq + u32::from(is_syn);
         if is_syn {
             self.base = Some(first);
-            self.scale = packet.options.window_scale;
         }
         let base = *self.base.get_or_insert(first);
         let from = first.since(base);
-        if packet.text_len == 0 || from > u32::MAX / 2 {
+        if packet.text_len == 0 || from > u32::MAX / 2 || events.contains(Event::KeepAlive) {
             return;
         }
         let to = from.saturating_add(packet.text_len);
-        let bars = if from < self.highest { &mut self.again } else { &mut self.data };
+        let bars = if events.is_retransmission() { &mut self.again } else { &mut self.data };
         bars.push((at, f64::from(from), f64::from(to)));
         self.highest = self.highest.max(to);
         self.note_flight(at);

@@ -1,11 +1,14 @@
 //! The account of a capture, for people.
-use super::account::{Account, Unseen};
+use super::account::{Account, Strays, Unseen};
 use super::reading;
 use crate::values::counted;
 use ::lab::ladder::{milliseconds, milliseconds_text};
 use ::lab::report::{Align, Page, Table};
-use capture::{CaptureFile, Connection, Limit, Side};
+use capture::{CaptureFile, Connection, Limit, Opening, Side};
 use std::time::Duration;
+
+/// Who does not answer within this time retransmits (the first time-out, RFC 6298 section 2): before, nothing has failed yet.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections. `command` numbers them as here.
 pub(super) fn render(
@@ -36,17 +39,90 @@ pub(super) fn render(
             counted(account.evicted(), "connection was", "connections were")
         ));
     }
-    let Unseen { connections: affected, bytes } = account.unseen();
+    completeness(page, account.unseen());
+    strays(page, account.strays());
+    if account.connections() > 0 {
+        failures(page, account);
+        fast_open(page, account);
+        connections(page, command, account);
+    }
+}
+
+/// What the capture lacks. Why is not in it: only the program that wrote it knows what it dropped.
+fn completeness(page: &mut Page, unseen: Unseen) {
+    let Unseen { connections: affected, bytes, one_way } = unseen;
     if affected > 0 {
         let affected = counted(affected, "connection", "connections");
         page.paragraph(&format!(
             "The capture is not complete: of {affected}, {bytes} bytes that were acknowledged are not in it. What is said of these \
-             (bytes, times, waits) is of the rest. A larger buffer helps: tcpdump -B 65536."
+             (bytes, times, waits) is of the rest. Either the program that captured dropped packets, or they took another way. If \
+             tcpdump reported packets \"dropped by kernel\", a larger buffer helps: tcpdump -B 65536."
         ));
     }
-    if account.connections() > 0 {
-        fast_open(page, account);
-        connections(page, command, account);
+    if one_way > 0 {
+        page.paragraph(&format!(
+            "Of {} only one direction was captured: the other took another way, or a filter left it out. Round trips and waits of \
+             these are not known.",
+            counted(one_way, "connection", "connections")
+        ));
+    }
+}
+
+/// Packets that do not count, as their numbers are not those of the handshake.
+fn strays(page: &mut Page, strays: Strays) {
+    let between = |connections: u64| counted(connections, "connection", "connections");
+    let (older, other) = (strays.older, strays.other);
+    if older.0 > 0 {
+        page.paragraph(&format!(
+            "{} between the ports of {} with numbers that do not fit the handshake: of an older connection (a challenge ACK, an \
+             answer out of TIME-WAIT, a late segment), or forged. Their numbers are not used.",
+            counted(older.0, "packet", "packets"),
+            between(older.1)
+        ));
+    }
+    if other.0 > 0 {
+        page.paragraph(&format!(
+            "{} of another server behind the same address, or of one that answered a SYN again with other numbers, in {}. Their \
+             numbers are not used.",
+            counted(other.0, "packet", "packets"),
+            between(other.1)
+        ));
+    }
+}
+
+/// The attempts that failed, each with its reason.
+fn failures(page: &mut Page, account: &Account) {
+    let all: u64 = account.failures().map(|(_, failures)| failures.count).sum();
+    if all == 0 {
+        return;
+    }
+    let shown: Vec<&Connection> =
+        account.kept().into_iter().filter(|connection| connection.opening().is_failure()).collect();
+    page.heading(&match shown.len() as u64 == all {
+        true => "Attempts that failed".to_owned(),
+        false => format!("Attempts that failed: {} of {all} (--top N shows more)", shown.len()),
+    });
+    let kinds = account.failures().map(|(_, failures)| format!("{} × {}", failures.count, failures.title));
+    if shown.len() as u64 != all {
+        page.paragraph(&format!("{}.", kinds.collect::<Vec<_>>().join(", ")));
+    }
+    let columns = [
+        ("#", Align::Right),
+        ("client", Align::Left),
+        ("server", Align::Left),
+        ("what happened", Align::Left),
+    ];
+    let mut table = Table::new(columns);
+    for connection in &shown {
+        table.row([
+            connection.number().to_string(),
+            connection.client().to_string(),
+            connection.server().to_string(),
+            what_happened(connection, account),
+        ]);
+    }
+    if !shown.is_empty() {
+        page.table(&table);
     }
 }
 
@@ -78,17 +154,29 @@ fn fast_open(page: &mut Page, account: &Account) {
 }
 
 fn connections(page: &mut Page, command: &str, account: &Account) {
-    let kept = account.kept();
-    if kept.is_empty() {
+    let kept: Vec<&Connection> =
+        account.kept().into_iter().filter(|connection| !connection.opening().is_failure()).collect();
+    let failed: u64 = account.failures().map(|(_, failures)| failures.count).sum();
+    let (shown, all) = (kept.len(), account.connections() - failed);
+    if shown > 0 {
+        page.heading(&match shown as u64 == all {
+            true => "Connections".to_owned(),
+            false => format!(
+                "Connections: the {shown} of {all} that the network slowed down most (--top N shows more)"
+            ),
+        });
+        listed(page, &kept);
+    }
+    if account.kept().is_empty() {
         return;
     }
-    let (shown, all) = (kept.len(), account.connections());
-    page.heading(&match shown as u64 == all {
-        true => "Connections".to_owned(),
-        false => format!(
-            "Connections: the {shown} of {all} that the network slowed down most (--top N shows more)"
-        ),
-    });
+    page.gap();
+    page.paragraph(&format!(
+        "{command} --connection N shows the packets of one, and all that its two sides waited for."
+    ));
+}
+
+fn listed(page: &mut Page, kept: &[&Connection]) {
     let mut table = Table::new([
         ("#", Align::Right),
         ("client", Align::Left),
@@ -102,7 +190,7 @@ fn connections(page: &mut Page, command: &str, account: &Account) {
         ("resent", Align::Right),
         ("waited longest for", Align::Left),
     ]);
-    for connection in &kept {
+    for connection in kept {
         let [up, down] = Side::BOTH.map(|side| connection.half(side));
         table.row([
             connection.number().to_string(),
@@ -119,10 +207,28 @@ fn connections(page: &mut Page, command: &str, account: &Account) {
         ]);
     }
     page.table(&table);
-    page.gap();
-    page.paragraph(&format!(
-        "{command} --connection N shows the packets of one, and all that its two sides waited for."
-    ));
+}
+
+/// How the attempt failed, and whether the capture ends too early to be sure.
+fn what_happened(connection: &Connection, account: &Account) -> String {
+    let opening = connection.opening();
+    let after = account
+        .ended_at()
+        .map(|end| end.saturating_sub(connection.first_at().saturating_add(connection.duration())));
+    match after.filter(|after| *after < ANSWER_WITHIN && may_go_on(opening)) {
+        Some(after) => format!("{opening}; the capture ends {} later", time(after)),
+        None => opening.to_string(),
+    }
+}
+
+/// Whether the answer may only be too late for the capture.
+fn may_go_on(opening: Opening) -> bool {
+    matches!(
+        opening,
+        Opening::NoAnswer { syns: 1, .. }
+            | Opening::NotAcknowledged { syn_acks: 1 }
+            | Opening::OlderConnection { syns: 1 }
+    )
 }
 
 /// What either side waited for longest, and how sure that is. That a side waited for the other's data is said only where nothing else kept

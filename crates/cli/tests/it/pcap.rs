@@ -3,6 +3,7 @@ use super::{run, stderr, stdout};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use wire::{Flags, IpHeader, SeqNum, TcpHeader, build_tcp_packet, protocol};
 
 /// A file of this process; gone with the value.
 struct Scratch(PathBuf);
@@ -174,54 +175,67 @@ fn a_page_of_standard_input_needs_one_connection() {
     assert!(stderr(&output).contains("--connection N"), "{}", stderr(&output));
 }
 
+/// A packet between 10.0.0.1:40000 and 10.0.0.2:80: whether the client sends it, control bits, numbers, bytes of text, window.
+type Drafted = (bool, Flags, u32, u32, usize, u16);
+
+/// A capture of these, with times in milliseconds.
+fn written(name: &str, packets: &[(u32, Drafted)]) -> Scratch {
+    let mut capture =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+    for (at, (from_client, flags, seq, ack, len, window)) in packets {
+        let ((src, dst), ports) = if *from_client { ((1, 2), (40_000, 80)) } else { ((2, 1), (80, 40_000)) };
+        let addr = |last| Ipv4Addr::new(10, 0, 0, last).into();
+        let ip = IpHeader::new(addr(src), addr(dst), protocol::TCP);
+        let mut tcp = TcpHeader {
+            seq: SeqNum(*seq),
+            ack: SeqNum(*ack),
+            flags: *flags,
+            window: *window,
+            ..TcpHeader::new(ports.0, ports.1)
+        };
+        if flags.contains(Flags::SYN) {
+            tcp.options.window_scale = Some(7);
+        }
+        let packet = build_tcp_packet(&ip, &tcp, &vec![0; *len]);
+        let size = packet.len() as u32;
+        [at / 1000, at % 1000 * 1000, size, size].iter().for_each(|word| capture.extend(word.to_le_bytes()));
+        capture.extend(packet.to_vec());
+    }
+    let file = Scratch::new(name);
+    std::fs::write(&file.0, capture).expect("room");
+    file
+}
+
+/// The words of an output, each line break a space.
+fn words(output: &std::process::Output) -> String {
+    stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// tcpdump under load: a segment is missing, and its acknowledgement is there.
 #[test]
 fn what_a_capture_lacks_is_said() {
-    use wire::{Flags, IpHeader, SeqNum, TcpHeader, build_tcp_packet, protocol};
-    let packet = |from_client: bool, seq, ack, len| {
-        let (src, dst) = if from_client { (1, 2) } else { (2, 1) };
-        let ip = IpHeader::new(
-            Ipv4Addr::new(10, 0, 0, src).into(),
-            Ipv4Addr::new(10, 0, 0, dst).into(),
-            protocol::TCP,
-        );
-        let ports = if from_client { (40_000, 80) } else { (80, 40_000) };
-        let tcp = TcpHeader {
-            seq: SeqNum(seq),
-            ack: SeqNum(ack),
-            flags: Flags::ACK,
-            window: 1000,
-            ..TcpHeader::new(ports.0, ports.1)
-        };
-        build_tcp_packet(&ip, &tcp, &vec![0; len]).to_vec()
-    };
-    let mut capture =
-        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
-    for (at, packet) in [
-        packet(true, 1, 1, 10),
-        packet(false, 1, 11, 100),
-        packet(false, 301, 11, 100),
-        packet(true, 11, 401, 0),
-    ]
-    .iter()
-    .enumerate()
-    {
-        let len = packet.len() as u32;
-        [0, at as u32, len, len].iter().for_each(|word| capture.extend(word.to_le_bytes()));
-        capture.extend(packet);
-    }
-    let file = Scratch::new("lacks");
-    std::fs::write(&file.0, capture).unwrap();
-    let said = stdout(&run(&["pcap", file.path()])).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = [
+        (0, (true, Flags::ACK, 1, 1, 10, 1000)),
+        (1, (false, Flags::ACK, 1, 11, 100, 1000)),
+        (2, (false, Flags::ACK, 301, 11, 100, 1000)),
+        (3, (true, Flags::ACK, 11, 401, 0, 1000)),
+    ];
+    let file = written("lacks", &text);
+    let said = words(&run(&["pcap", file.path()]));
     assert!(
         said.contains(
             "The capture is not complete: of 1 connection, 200 bytes that were acknowledged are not in it."
         ),
         "{said}"
     );
-    let one = run(&["pcap", file.path(), "--connection", "1"]);
-    let one = stdout(&one).split_whitespace().collect::<Vec<_>>().join(" ");
+    // Nothing in the file shows that a buffer was too small.
+    assert!(
+        said.contains("If tcpdump reported packets \"dropped by kernel\", a larger buffer helps"),
+        "{said}"
+    );
+    let one = words(&run(&["pcap", file.path(), "--connection", "1"]));
     assert!(one.contains("200 bytes more acknowledged and not in the capture"), "{one}");
+    assert!(one.contains("win 1000?") && one.contains("its scale is not known"), "{one}");
     let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
     assert_eq!(lines[0]["from_server"]["unseen_bytes"], 200);
     assert_eq!(lines[1]["capture"]["unseen_bytes"], 200);
@@ -323,4 +337,82 @@ fn headers_that_the_capture_cut_are_counted() {
     assert!(stdout(&shown).contains("opening not captured"), "its options are not known: {}", stdout(&shown));
     let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
     assert_eq!(lines[1]["capture"]["headers_cut"], 1);
+}
+
+#[test]
+fn attempts_that_failed_come_first_each_with_its_reason() {
+    let syn = (true, Flags::SYN, 1000, 0, 0, 65_535);
+    let seconds = [0, 1, 3, 7, 15, 31, 63];
+    let file = written("unanswered", &seconds.map(|second| (second * 1000, syn)));
+    let list = words(&run(&["pcap", file.path()]));
+    assert!(list.contains("no answer to 7 SYNs in 63.00 s"), "{list}");
+    assert!(list.find("no answer") < list.find("Fast Open") && !list.contains("not tried"), "{list}");
+    let one = words(&run(&["pcap", file.path(), "--connection", "1"]));
+    assert_eq!(one.matches("(retransmission)").count(), 6, "{one}");
+    assert!(
+        one.contains("0 bytes in 7 segments, 6 retransmitted") && one.contains("no answer to 7 SYNs"),
+        "{one}"
+    );
+    let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
+    assert_eq!(lines[0]["opening"]["outcome"], "no-answer");
+    assert_eq!(lines[1]["capture"]["failed"]["no-answer"], 1);
+    // A single SYN at the end of a capture says little.
+    let file = written("one-syn", &[(0, syn)]);
+    let list = words(&run(&["pcap", file.path()]));
+    assert!(list.contains("no answer to 1 SYN; the capture ends 0.000 ms later"), "{list}");
+}
+
+#[test]
+fn numbers_of_an_older_connection_are_said_and_not_used() {
+    let file = written(
+        "older",
+        &[
+            (0, (true, Flags::SYN, 1000, 0, 0, 65_535)),
+            (20, (false, Flags::ACK, 3_000_000_000, 900_000_000, 0, 500)),
+            (21, (true, Flags::RST, 900_000_000, 0, 0, 0)),
+            (1000, (true, Flags::SYN, 1000, 0, 0, 65_535)),
+            (1020, (false, Flags::SYN | Flags::ACK, 5000, 1001, 0, 65_535)),
+            (1021, (true, Flags::ACK, 1001, 5001, 100, 500)),
+            (1041, (false, Flags::ACK, 5001, 1101, 500, 500)),
+        ],
+    );
+    let list = words(&run(&["pcap", file.path()]));
+    assert!(list.contains("7 TCP packets in 1 connection"), "{list}");
+    assert!(
+        list.contains("2 packets between the ports of 1 connection with numbers that do not fit"),
+        "{list}"
+    );
+    assert!(!list.contains("not complete") && !list.contains("buffer"), "{list}");
+    let one = words(&run(&["pcap", file.path(), "--connection", "1"]));
+    assert_eq!(one.matches("(older connection)").count(), 2, "{one}");
+    assert!(one.contains("win 64000") && one.contains("client scaled by 128, server scaled by 128"), "{one}");
+    let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
+    assert_eq!((&lines[0]["older_connection_packets"], &lines[0]["packets"]), (&2.into(), &7.into()));
+}
+
+#[test]
+fn the_ladder_shows_windows_in_bytes_and_what_they_do() {
+    let opening = [
+        (0, (true, Flags::SYN, 1000, 0, 0, 65_535)),
+        (20, (false, Flags::SYN | Flags::ACK, 5000, 1001, 0, 65_535)),
+        (21, (true, Flags::ACK, 1001, 5001, 0, 4)),
+        (22, (false, Flags::ACK, 5001, 1001, 512, 500)),
+        (23, (true, Flags::ACK, 1001, 5513, 0, 0)),
+        (523, (false, Flags::ACK, 5512, 1001, 0, 500)),
+        (524, (true, Flags::ACK, 1001, 5513, 0, 0)),
+        (900, (true, Flags::ACK, 1001, 5513, 0, 4)),
+    ];
+    let file = written("windows", &opening);
+    let one = words(&run(&["pcap", file.path(), "--connection", "1"]));
+    for rung in [
+        "seq 0 win 65535 wscale 7",
+        "seq 1 ack 1 win 512 ─",
+        "seq 1 ack 1 len 512 win 64000 (window full)",
+        "seq 1 ack 513 win 0 (zero window)",
+        "seq 512 ack 1 win 64000 (zero window probe)",
+        "win 0 (zero window) (zero window probe ACK)",
+        "seq 1 ack 513 win 512 (window update)",
+    ] {
+        assert!(one.contains(rung), "{rung}: {one}");
+    }
 }

@@ -66,23 +66,23 @@ impl<'a> LadderLines<'a> {
         }
     }
 
-    /// What the packet is, cut to the lane: options go first, from the last.
+    /// What the packet is, cut to the lane: options go first, from the last, then remarks.
     fn label(&self, rung: &Rung) -> String {
         let lost = rung.lost_by.as_ref().map_or(0, |by| by.chars().count() + 2);
         let room = self.lane.saturating_sub(8 + lost);
-        let mut extras: Vec<String> = rung.options.iter().map(|option| shortened(option)).collect();
-        extras.extend(
-            rung.remarks
-                .iter()
-                .filter(|remark| !remark.starts_with("sent by "))
-                .map(|remark| format!("({remark})")),
-        );
+        let mut options: Vec<String> = rung.options.iter().map(|option| shortened(option)).collect();
+        let mut remarks: Vec<String> = rung
+            .remarks
+            .iter()
+            .filter(|remark| !remark.starts_with("sent by "))
+            .map(|remark| format!("({remark})"))
+            .collect();
         loop {
-            let label = joined(rung, &extras);
+            let label = joined(rung, options.iter().chain(&remarks));
             if label.chars().count() <= room {
                 return label;
             }
-            if extras.pop().is_none() {
+            if options.pop().or_else(|| remarks.pop()).is_none() {
                 return label.chars().take(room.saturating_sub(1)).chain(['…']).collect();
             }
         }
@@ -109,7 +109,7 @@ fn shortened(option: &str) -> String {
     }
 }
 
-fn joined(rung: &Rung, extras: &[String]) -> String {
+fn joined<'e>(rung: &Rung, extras: impl Iterator<Item = &'e String>) -> String {
     let mut label = format!("{:<7} seq {}", rung.flags, rung.seq);
     if let Some(ack) = rung.ack {
         label.push_str(&format!(" ack {ack}"));

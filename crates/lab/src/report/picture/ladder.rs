@@ -94,9 +94,9 @@ impl Seen {
         let side = usize::from(rung.way == Way::ToClient);
         let is_syn = rung.flags.contains("SYN");
         let end = rung.seq + rung.len + u32::from(is_syn);
-        let again = rung.len > 0
-            && rung.seq < self.highest[side]
-            && !rung.remarks.iter().any(|remark| remark == "copy");
+        let is_said = |words: &[&str]| rung.remarks.iter().any(|remark| words.contains(&remark.as_str()));
+        let is_sent_once = is_said(&["copy", "keep-alive", "zero window probe", "out-of-order", "duplicate"]);
+        let again = rung.len > 0 && rung.seq < self.highest[side] && !is_sent_once;
         self.highest[side] = self.highest[side].max(end);
         let is_closed = rung.window == Some(0);
         let window = is_closed != self.closed[side] && !rung.flags.contains("RST");
@@ -164,7 +164,8 @@ fn detail(rung: &Rung) -> String {
     parts.extend(rung.ack.map(|ack| format!("ack {ack}")));
     parts.push(format!("{} bytes of data", rung.len));
     parts.extend(rung.window.map(|window| format!("window {window} bytes")));
-    parts.extend(rung.options.iter().cloned());
+    let is_said = |option: &&String| rung.window.is_some() && option.starts_with("win ");
+    parts.extend(rung.options.iter().filter(|option| !is_said(option)).cloned());
     parts.extend(rung.sent_ms.map(|at| format!("sent at {at} ms")));
     parts.extend(rung.received_ms.map(|at| format!("arrived at {at} ms")));
     parts.extend(rung.lost_by.as_ref().map(|by| format!("lost: {by}")));

@@ -1,0 +1,173 @@
+//! Whether a packet between two ports belongs to this connection: only numbers that fit the handshake count.
+//!
+//! Between the same ports a capture may also have packets of an older connection, challenge ACKs (RFC 5961) and answers out of TIME-WAIT, the
+//! SYN-ACK of another server behind the same address, and forged resets. One such packet must not move SND.NXT by 800 MB. A capture may on
+//! the other hand have gaps of any size. Numbers beyond the window are therefore believed once both sides agree on them.
+
+use super::half::Half;
+use super::{Connection, Side};
+use crate::packet::Packet;
+use wire::{Flags, SeqNum};
+
+/// Whose packet it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// This connection's.
+    Own,
+    /// An older one's between the same ports.
+    Older,
+    /// Another server's, or that of one which answered the same SYN twice with different numbers.
+    OtherServer,
+}
+
+/// A packet whose numbers do not fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspect {
+    side: Side,
+    seq: SeqNum,
+    end: SeqNum,
+    ack: Option<SeqNum>,
+    /// Packets of the same side that went on from it.
+    followers: u8,
+}
+
+/// Beyond the known window, as acknowledgements that open it may be missing.
+const SLACK: u32 = 1 << 20;
+/// Beyond the last number where the window's scale is not known.
+const UNSCALED: u32 = 1 << 24;
+/// Behind the last number, where the first is not known.
+const BEHIND: u32 = 1 << 26;
+/// Numbers since the first one that are compared with it; later they may have come round.
+const COMPARED: u32 = 1 << 30;
+/// Packets of one side that must go on from numbers which the other never confirms, as where one direction was captured.
+const FOLLOWERS: u8 = 2;
+
+impl Connection {
+    /// Whose packet this is, as far as it is no opening SYN.
+    pub(crate) fn belonging(&self, packet: &Packet<'_>) -> Belonging {
+        let side = self.side_of(packet);
+        let (own, other) = (self.half(side), self.half(side.other()));
+        let has_ack = packet.flags.contains(Flags::ACK);
+        let is_ack_right = !has_ack || fits_ack(own, other, packet.ack);
+        if packet.is_syn_ack() && own.isn().is_some_and(|isn| isn != packet.seq) {
+            return if is_ack_right { Belonging::OtherServer } else { Belonging::Older };
+        }
+        let is_right = if packet.flags.contains(Flags::RST) {
+            // A reset is judged by its sequence number; one that answers a segment has the number that it asks for.
+            match own.frontier() {
+                None => is_ack_right,
+                Some(_) if own.is_only_syn() => own.frontier() == Some(packet.seq),
+                Some(_) => {
+                    fits_seq(own, other, packet.seq) || has_ack && other.frontier() == Some(packet.ack)
+                }
+            }
+        } else {
+            is_ack_right && fits_seq(own, other, packet.seq)
+        };
+        let is_rival = self.rival.as_ref().is_some_and(|rival| rival.is_about(side, packet));
+        match () {
+            () if is_rival && !(is_right && self.handshake.is_acknowledged()) => Belonging::OtherServer,
+            () if is_right => Belonging::Own,
+            () => Belonging::Older,
+        }
+    }
+
+    /// Whether it knows enough of its handshake to claim this packet while another connection has the ports.
+    pub(crate) fn claims(&self, packet: &Packet<'_>) -> bool {
+        let side = self.side_of(packet);
+        let is_known = |side: Side| self.half(side).isn().is_some();
+        is_known(side.other())
+            && (is_known(side) || packet.is_syn_ack())
+            && self.belonging(packet) == Belonging::Own
+    }
+
+    /// Whether both sides now agree on the numbers of a packet that did not fit; where it does not, this packet may become the one.
+    pub(super) fn confirms(&mut self, side: Side, packet: &Packet<'_>) -> Option<Suspect> {
+        if packet.flags.intersects(Flags::SYN | Flags::RST) {
+            return None;
+        }
+        let is_confirmed = self.suspect.as_mut().is_some_and(|suspect| suspect.is_confirmed_by(side, packet));
+        if is_confirmed {
+            return self.suspect.take();
+        }
+        if self.suspect.is_none_or(|suspect| suspect.followers == 0) {
+            self.suspect = Some(Suspect {
+                side,
+                seq: packet.text_seq(),
+                end: packet.end_seq(),
+                ack: packet.flags.contains(Flags::ACK).then_some(packet.ack),
+                followers: 0,
+            });
+        }
+        None
+    }
+}
+
+impl Suspect {
+    fn is_confirmed_by(&mut self, side: Side, packet: &Packet<'_>) -> bool {
+        let has_ack = packet.flags.contains(Flags::ACK);
+        if side != self.side {
+            return has_ack
+                && is_near(packet.ack, self.end)
+                && packet.ack.after_or_eq(self.seq)
+                && self.ack.is_none_or(|ack| is_near(packet.seq, ack));
+        }
+        // What an old connection sends again and again makes no progress.
+        let has_sent = packet.text_len > 0 && packet.seq.after_or_eq(self.end) && self.end != self.seq;
+        let has_acknowledged =
+            has_ack && self.ack.is_some_and(|ack| packet.ack.after(ack) && is_near(packet.ack, ack));
+        if is_near(packet.seq, self.end) && (has_sent || has_acknowledged) {
+            self.followers += 1;
+            self.end = packet.end_seq();
+            self.ack = has_ack.then_some(packet.ack);
+        }
+        self.followers >= FOLLOWERS
+    }
+
+    /// Where the two sides go on: this side with a segment from one number to another, the other side with one.
+    pub(super) fn numbers(&self) -> (Side, (SeqNum, SeqNum), Option<SeqNum>) {
+        (self.side, (self.seq, self.end), self.ack)
+    }
+}
+
+fn is_near(one: SeqNum, other: SeqNum) -> bool {
+    one.since(other).min(other.since(one)) <= SLACK
+}
+
+/// Whether `own` may have sent this number, in the eyes of `other` (RFC 9293 section 3.10.7.4), with room for what the capture lacks.
+fn fits_seq(own: &Half, other: &Half, seq: SeqNum) -> bool {
+    let Some(next) = own.frontier() else { return true };
+    if seq.before_or_eq(next) {
+        return is_behind(own, next, seq);
+    }
+    if own.is_only_syn() && other.isn().is_none() {
+        return false;
+    }
+    seq.since(next) <= reach(other, next)
+}
+
+/// Whether `own` may acknowledge this number of `other`.
+fn fits_ack(own: &Half, other: &Half, ack: SeqNum) -> bool {
+    let Some(next) = other.frontier() else { return true };
+    if ack.before_or_eq(next) {
+        return other.isn() != Some(ack) && is_behind(other, next, ack);
+    }
+    // Nobody acknowledges more than the SYN before a SYN-ACK of its own.
+    (own.isn().is_some() || !other.is_only_syn()) && ack.since(next) <= reach(own, next)
+}
+
+/// Not before the first number.
+fn is_behind(half: &Half, next: SeqNum, number: SeqNum) -> bool {
+    match half.isn().filter(|isn| next.since(*isn) <= COMPARED) {
+        Some(isn) => number.after_or_eq(isn),
+        None => next.since(number) <= BEHIND,
+    }
+}
+
+/// How far beyond `next` the windows of `receiver` reach.
+fn reach(receiver: &Half, next: SeqNum) -> u32 {
+    match receiver.told().edge() {
+        Some(edge) => SLACK + if edge.after(next) { edge.since(next) } else { 0 },
+        None => UNSCALED,
+    }
+}

@@ -1,0 +1,170 @@
+//! How the attempt to open a connection ended.
+
+use crate::connection::{Connection, Side};
+use crate::icmp::Unreachable;
+use core::fmt;
+use core::net::IpAddr;
+use core::time::Duration;
+
+/// The end of an attempt. All but the first three are failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// The handshake is complete.
+    Open,
+    /// The capture begins later.
+    NotSeen,
+    /// The capture has the packets of this side only; the other answered, as they show.
+    OneWay(Side),
+    /// No SYN was answered.
+    NoAnswer {
+        /// SYNs, retransmissions included.
+        syns: u32,
+        /// From the first to the last.
+        over: Duration,
+    },
+    /// The server reset the attempt.
+    Refused {
+        /// SYNs, retransmissions included.
+        syns: u32,
+    },
+    /// An ICMP error answered the SYN, and nothing else did.
+    Unreachable {
+        /// What it says.
+        reason: Unreachable,
+        /// The router or host that sent it.
+        from: IpAddr,
+    },
+    /// An older connection between the same ports answered, and nobody else.
+    OlderConnection {
+        /// SYNs, retransmissions included.
+        syns: u32,
+    },
+    /// The client did not acknowledge the SYN-ACK.
+    NotAcknowledged {
+        /// SYN-ACKs, retransmissions included.
+        syn_acks: u32,
+    },
+    /// The client answered the SYN-ACK by a reset.
+    Aborted,
+    /// This side reset the connection before either had sent data.
+    ResetAtOnce(Side),
+}
+
+impl Connection {
+    /// How the attempt to open it ended.
+    pub fn opening(&self) -> Opening {
+        let handshake = self.handshake();
+        let has_packets = |side: Side| self.half(side).has_packets_after_syn();
+        match (handshake.first_syn_at(), handshake.is_answered()) {
+            (None, false) => Opening::NotSeen,
+            (None, true) if self.half(Side::Client).segments() == 0 => Opening::OneWay(Side::Server),
+            (Some(_), false) if has_packets(Side::Server) => self.established(),
+            (Some(_), false) => self.unanswered(),
+            (_, true) if handshake.is_acknowledged() || has_packets(Side::Client) => self.established(),
+            (_, true) if handshake.is_aborted() => Opening::Aborted,
+            (_, true) => Opening::NotAcknowledged { syn_acks: handshake.syn_acks() },
+        }
+    }
+
+    /// The side whose packets alone were captured, although the other sent some, as they show.
+    pub fn captured_only(&self) -> Option<Side> {
+        let is_alone = |side: &Side| {
+            let (own, other) = (self.half(*side), self.half(side.other()));
+            // It acknowledges the other's SYN, or more and more.
+            let is_answered = other.has_moved() || own.isn().is_some() && other.is_acknowledged();
+            other.segments() == 0 && own.has_packets_after_syn() && is_answered
+        };
+        Side::BOTH.into_iter().find(is_alone)
+    }
+
+    fn unanswered(&self) -> Opening {
+        let handshake = self.handshake();
+        let syns = handshake.syns();
+        if handshake.is_refused() {
+            return Opening::Refused { syns };
+        }
+        if let Some((reason, from)) = handshake.unreachable() {
+            return Opening::Unreachable { reason, from };
+        }
+        match () {
+            // The client acknowledges what the capture does not have.
+            () if self.half(Side::Client).has_packets_after_syn() => Opening::OneWay(Side::Client),
+            () if self.older_packets() > 0 => Opening::OlderConnection { syns },
+            () => Opening::NoAnswer { syns, over: handshake.retried_for() },
+        }
+    }
+
+    fn established(&self) -> Opening {
+        let has_text =
+            |side: Side| self.half(side).first_text_at().is_some() || self.half(side).is_finished();
+        match self.reset_by() {
+            Some(side) if !Side::BOTH.into_iter().any(has_text) => Opening::ResetAtOnce(side),
+            _ => Opening::Open,
+        }
+    }
+}
+
+impl Opening {
+    /// Whether no connection came of the attempt.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Opening::Open | Opening::NotSeen | Opening::OneWay(_))
+    }
+
+    /// A name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Opening::Open => "open",
+            Opening::NotSeen => "not-captured",
+            Opening::OneWay(Side::Client) => "only-client-captured",
+            Opening::OneWay(Side::Server) => "only-server-captured",
+            Opening::NoAnswer { .. } => "no-answer",
+            Opening::Refused { .. } => "refused",
+            Opening::Unreachable { .. } => "unreachable",
+            Opening::OlderConnection { .. } => "older-connection",
+            Opening::NotAcknowledged { .. } => "syn-ack-not-acknowledged",
+            Opening::Aborted => "reset-by-client-on-syn-ack",
+            Opening::ResetAtOnce(Side::Client) => "reset-by-client-at-once",
+            Opening::ResetAtOnce(Side::Server) => "reset-by-server-at-once",
+        }
+    }
+
+    /// A name for people, without numbers.
+    pub fn title(self) -> &'static str {
+        match self {
+            Opening::Open => "open",
+            Opening::NotSeen => "opening not captured",
+            Opening::OneWay(Side::Client) => "only the client's packets were captured",
+            Opening::OneWay(Side::Server) => "only the server's packets were captured",
+            Opening::NoAnswer { .. } => "no answer",
+            Opening::Refused { .. } => "refused by a reset",
+            Opening::Unreachable { .. } => "unreachable, says an ICMP error",
+            Opening::OlderConnection { .. } => "only an older connection between the same ports answered",
+            Opening::NotAcknowledged { .. } => "the client never acknowledged the SYN-ACK",
+            Opening::Aborted => "the client reset the connection on the SYN-ACK",
+            Opening::ResetAtOnce(Side::Client) => "the client reset the connection before any data",
+            Opening::ResetAtOnce(Side::Server) => "the server reset the connection before any data",
+        }
+    }
+}
+
+impl fmt::Display for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let syns = |count: u32| if count == 1 { "1 SYN".to_owned() } else { format!("{count} SYNs") };
+        match *self {
+            Opening::NoAnswer { syns: 1, .. } => f.write_str("no answer to 1 SYN"),
+            Opening::NoAnswer { syns: count, over } => {
+                write!(f, "no answer to {} in {:.2} s", syns(count), over.as_secs_f64())
+            }
+            Opening::Refused { syns: 1 } => f.write_str("refused by a reset"),
+            Opening::Refused { syns: count } => write!(f, "refused by a reset, {}", syns(count)),
+            Opening::Unreachable { reason, from } => write!(f, "{reason}, says {from} by ICMP"),
+            Opening::OlderConnection { syns: count } => {
+                write!(f, "only an older connection between the same ports answered {}", syns(count))
+            }
+            Opening::NotAcknowledged { syn_acks } if syn_acks > 1 => {
+                write!(f, "the client never acknowledged {syn_acks} SYN-ACKs")
+            }
+            other => f.write_str(other.title()),
+        }
+    }
+}
