@@ -37,7 +37,8 @@ impl Signals {
     }
 }
 
-fn is_hangup_ignored() -> bool {
+/// Returns whether SIGHUP was ignored when the command began.
+pub(crate) fn is_hangup_ignored() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores_hangup(&status))
 }
 

@@ -26,6 +26,20 @@ pub(crate) fn is_unread() -> bool {
     told.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
+/// Returns whether the terminal acts on no escape sequences (terminfo's entry `dumb`).
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
+/// Returns whether the locale's characters are UTF-8, by the variables of locale(7): the first that
+/// is set decides.
+pub(crate) fn is_utf8() -> bool {
+    let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(value).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.ends_with("utf-8") || locale.ends_with("utf8")
+}
+
 /// The page that fits standard output.
 pub(crate) fn page_style() -> PageStyle {
     let stdout = io::stdout();

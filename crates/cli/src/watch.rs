@@ -1,16 +1,20 @@
 //! `firstbyte watch`: a host's connections, queues, counters and findings on a terminal, as they change.
 //!
+//! - `watch/ending.rs`: signals and closed terminals, after which the terminal is as it was;
 //! - `watch/series.rs`: samples one after another, of the kernel or of a recorded series;
 //! - `watch/state.rs`: what is shown, and what keys do to it; `watch/view.rs`: how it looks.
+mod ending;
 mod series;
 mod state;
 mod view;
 
 use crate::failure::Failure;
+use crate::terminal::{is_dumb, is_utf8};
 use crate::values;
 use crate::whom::KernelArgs;
 use clap::Args;
 use doctor::{Pace, Sample};
+use ending::Ending;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use series::Series;
 use state::{Next, State};
@@ -50,6 +54,11 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
     if !stdout().is_terminal() {
         return Err(Failure::usage("this needs a terminal; firstbyte doctor --watch prints lines"));
     }
+    if is_dumb() {
+        return Err(Failure::usage(
+            "this terminal cannot draw a page (TERM is dumb); firstbyte doctor --watch prints lines",
+        ));
+    }
     let mut series = match &args.replay {
         Some(path) => Series::replay(path)?,
         None => Series::live(&args.whom, args.record.as_deref())?,
@@ -57,10 +66,15 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
     let pace = Pace::new(args.interval, args.budget);
     let first = first(&mut series)?;
     let mut state = State::new(first, args.replay.is_some());
+    let ending = Ending::install().map_err(Failure::no_signals)?;
+    // After a panic, too, the terminal is as it was: a hook of its own restores it.
     let mut terminal = ratatui::init();
-    let done = watch(args, &mut series, pace, &mut state, &mut terminal);
+    let done = watch(args, &mut series, pace, &mut state, &mut terminal, &ending);
+    // Shows the cursor again.
+    drop(terminal);
     ratatui::restore();
     let _ = stdout().flush();
+    ending.follow();
     done.map(|()| ExitCode::SUCCESS)
 }
 
@@ -74,13 +88,19 @@ fn watch(
     mut pace: Pace,
     state: &mut State,
     terminal: &mut ratatui::DefaultTerminal,
+    ending: &Ending,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
     let mut next_at = Instant::now() + pace.rest();
+    let has_unicode = is_utf8();
     loop {
-        terminal.draw(|frame| view::draw(frame, state)).map_err(failed)?;
+        terminal.draw(|frame| view::draw(frame, state, has_unicode)).map_err(failed)?;
         let mut step = false;
-        if event::poll(next_at.saturating_duration_since(Instant::now())).map_err(failed)?
+        ending.wait(next_at.saturating_duration_since(Instant::now())).map_err(failed)?;
+        if ending.is_asked() {
+            return Ok(());
+        }
+        if event::poll(Duration::ZERO).map_err(failed)?
             && let Event::Key(key) = event::read().map_err(failed)?
             && key.kind == KeyEventKind::Press
         {

@@ -14,8 +14,8 @@ const FINDINGS: u16 = 4;
 /// Lines for counters that move.
 const COUNTERS: u16 = 5;
 
-/// Draws the page.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+/// Draws the page; without `has_unicode` in ASCII alone.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, has_unicode: bool) {
     let [head, body, keys] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
             .areas(frame.area());
@@ -27,6 +27,26 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
         Page::Counters => all_counters(frame, body, state),
     }
     frame.render_widget(help(state), keys);
+    if !has_unicode {
+        for cell in frame.buffer_mut().content.iter_mut().filter(|cell| !cell.symbol().is_ascii()) {
+            cell.set_symbol(in_ascii(cell.symbol()));
+        }
+    }
+}
+
+/// The character that stands for one that the terminal's locale lacks.
+fn in_ascii(symbol: &str) -> &'static str {
+    match symbol {
+        "↑" => "^",
+        "↓" => "v",
+        "→" => ">",
+        "×" => "x",
+        "…" => "~",
+        "▁" | "▂" => "_",
+        "▃" | "▄" | "▅" => "=",
+        "▆" | "▇" | "█" => "#",
+        _ => "?",
+    }
 }
 
 fn bold() -> Style {

@@ -16,6 +16,7 @@ mod pcap;
 mod pictures;
 mod ports;
 mod serve;
+mod watch;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};

@@ -46,7 +46,7 @@ fn sample(uptime: f64, sack: &str, acked: u64) -> Sample {
 
 fn screen(state: &State) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    terminal.draw(|frame| draw(frame, state)).unwrap();
+    terminal.draw(|frame| draw(frame, state, true)).unwrap();
     let buffer = terminal.backend().buffer().clone();
     let line = |y: u16| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     (0..24).map(line).collect()

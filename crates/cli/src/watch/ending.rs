@@ -1,0 +1,69 @@
+//! The ways out that no key opens: a signal, or a terminal that was closed.
+use crate::signals::is_hangup_ignored;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The longest wait before a signal is looked for.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// Watches for what ends the command from outside.
+pub(super) struct Ending {
+    /// The signal that came, 0 for none.
+    caught: Arc<AtomicUsize>,
+    /// The terminal that keys come from, where that is not the standard input.
+    terminal: Option<File>,
+}
+
+impl Ending {
+    /// Begins to watch. A hangup stays ignored where it was, as under nohup(1).
+    pub(super) fn install() -> io::Result<Ending> {
+        let caught = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
+            if signal != SIGHUP || !is_hangup_ignored() {
+                let number = usize::try_from(signal).unwrap_or_default();
+                signal_hook::flag::register_usize(signal, caught.clone(), number)?;
+            }
+        }
+        let terminal = if io::stdin().is_terminal() { None } else { Some(File::open("/dev/tty")?) };
+        Ok(Ending { caught, terminal })
+    }
+
+    /// Returns whether a signal asks the command to end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.caught.load(Relaxed) != 0
+    }
+
+    /// Waits for a key for at most `wait`, and for at most as long as a signal may go unseen.
+    ///
+    /// # Errors
+    /// The terminal was closed. Reading it then would never end.
+    pub(super) fn wait(&self, wait: Duration) -> io::Result<()> {
+        let stdin = io::stdin();
+        let fd: BorrowedFd<'_> = self.terminal.as_ref().map_or(stdin.as_fd(), AsFd::as_fd);
+        let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        let timeout = Timespec::try_from(wait.min(SLICE)).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut asked, Some(&timeout)) {
+            // A signal, or another size of the terminal.
+            Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) if asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => {
+                Err(io::Error::other("it was closed"))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Ends this process by the signal that came, if one did, as its parent expects.
+    pub(super) fn follow(&self) {
+        if let Ok(signal @ 1..) = i32::try_from(self.caught.load(Relaxed)) {
+            // Where it cannot be, the exit code must do.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}
