@@ -25,7 +25,7 @@ pub struct Packet<'a> {
     pub window: u16,
     /// Options, as many as were captured.
     pub options: TcpOptions,
-    /// True if the capture cut the header: options may be missing.
+    /// True if the header is not whole, as the capture or a fragment cut it: options may be missing.
     pub is_header_cut: bool,
     /// Bytes of text that the segment carried, also where the capture has fewer.
     pub text_len: u32,
@@ -95,11 +95,11 @@ impl<'a> Packet<'a> {
         tunnels: Tunnels,
     ) -> Result<Packet<'a>, NotTcp> {
         let Some(needed) = segment.first_chunk::<NEEDED_LEN>() else {
-            return Err(if len < HEADER_LEN { NotTcp::Malformed } else { NotTcp::Short });
+            return Err(if len < NEEDED_LEN { NotTcp::Malformed } else { NotTcp::Short });
         };
         let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, f0, f1] = *needed;
         let header_len = usize::from(f0 >> 4) * 4;
-        if header_len < HEADER_LEN || len < header_len {
+        if header_len < HEADER_LEN {
             return Err(NotTcp::Malformed);
         }
         let captured = &segment[..header_len.min(segment.len())];
@@ -114,7 +114,8 @@ impl<'a> Packet<'a> {
             window: window.map_or(u16::MAX, u16::from_be_bytes),
             options: TcpOptions::parse(captured.get(HEADER_LEN..).unwrap_or(&[])),
             is_header_cut: captured.len() < header_len,
-            text_len: u32::try_from(len - header_len).unwrap_or(u32::MAX),
+            // IP may give the segment fewer bytes than its header has: in a first fragment, or by mistake.
+            text_len: u32::try_from(len.saturating_sub(header_len)).unwrap_or(u32::MAX),
             wire_len: u32::try_from(ip.len).unwrap_or(u32::MAX),
             ident: ip.ident,
             text: segment.get(header_len..).unwrap_or(&[]),

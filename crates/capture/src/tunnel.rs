@@ -8,6 +8,8 @@ use core::fmt;
 pub enum Tunnel {
     /// IP authentication header (RFC 4302).
     Ah,
+    /// AYIYA (draft-massar-v6ops-ayiya), of IPv6 tunnel brokers.
+    Ayiya,
     /// CAPWAP data (RFC 5415): Wi-Fi frames from an access point to its controller.
     Capwap,
     /// Cisco metadata: a security group tag.
@@ -77,6 +79,7 @@ impl Tunnel {
     pub fn name(self) -> &'static str {
         match self {
             Tunnel::Ah => "AH",
+            Tunnel::Ayiya => "AYIYA",
             Tunnel::Capwap => "CAPWAP",
             Tunnel::CiscoMetadata => "Cisco metadata",
             Tunnel::ETag => "802.1BR",

@@ -1,6 +1,6 @@
 //! GRE (RFC 2784, 2890), PPTP's version of it (RFC 2637), ERSPAN and WCCP in it.
 
-use super::layer::{Bytes, Layer};
+use super::layer::{Bytes, Dot11, Layer};
 use crate::packet::NotTcp;
 use crate::tunnel::{Tunnel, Tunnels};
 
@@ -15,6 +15,8 @@ const ERSPAN_II: u16 = 0x88be;
 const ERSPAN_III: u16 = 0x22eb;
 const PPP: u16 = 0x880b;
 const WCCP: u16 = 0x883e;
+/// Wi-Fi frames from Aruba's access points: the number tells the queue.
+const ARUBA: core::ops::RangeInclusive<u16> = 0x8200..=0x83f0;
 
 /// The payload of a GRE packet.
 pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
@@ -49,6 +51,7 @@ pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Laye
         // The second version has a header of four bytes before the packet.
         WCCP => Ok(Layer::Ip(if payload.is_ip() { payload } else { payload.after(4)? })),
         PPP => Ok(Layer::Ppp(payload)),
+        protocol if ARUBA.contains(&protocol) => Ok(Layer::Wifi(Dot11 { frame: payload, is_padded: false })),
         protocol => Ok(Layer::EtherType(protocol, payload)),
     }
 }

@@ -31,6 +31,7 @@ const ARCNET_LINUX: u32 = 129;
 const USER2: u32 = 149;
 const AVS: u32 = 163;
 const PPP_PPPD: u32 = 166;
+const JUNIPER_ETHERNET: u32 = 178;
 const PPI: u32 = 192;
 const PPP_WITH_DIRECTION: u32 = 204;
 const C_HDLC_WITH_DIRECTION: u32 = 205;
@@ -41,6 +42,7 @@ const IPV6: u32 = 229;
 const NFLOG: u32 = 239;
 const NETANALYZER: u32 = 240;
 const NETANALYZER_TRANSPARENT: u32 = 241;
+const IP_OVER_INFINIBAND: u32 = 242;
 const PKTAP: u32 = 258;
 const ETHERNET_MPACKET: u32 = 274;
 const COOKED_2: u32 = 276;
@@ -81,6 +83,9 @@ pub(super) fn inside(link_type: u32, frame: Bytes<'_>) -> Result<Layer<'_>, NotT
         SLIP => Layer::Ip(frame.after(16)?),
         ENC => Layer::Ip(frame.after(12)?),
         PFLOG => Layer::Ip(frame.after(usize::from(frame.u8(0)?).next_multiple_of(4))?),
+        // A global route header, a type, two reserved bytes.
+        IP_OVER_INFINIBAND => Layer::EtherType(frame.u16(40)?, frame.after(44)?),
+        JUNIPER_ETHERNET => return juniper(frame),
         IPNET => Layer::Ip(frame.after(24)?),
         NETANALYZER => Layer::Ethernet(frame.after(4)?),
         // Preamble and start of frame after the header, as Ethernet has them before each frame.
@@ -117,6 +122,22 @@ fn per_packet_information(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let header_len = u16::from_le_bytes(frame.array(2)?);
     let link_type = u32::from_le_bytes(frame.array(4)?);
     described(link_type, frame, header_len.into())
+}
+
+/// The header of Juniper's `monitor traffic`: a magic, flags, and extensions of a length of their own.
+fn juniper(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
+    const MAGIC: [u8; 3] = [0x4d, 0x47, 0x43];
+    const HAS_EXTENSIONS: u8 = 0x80;
+    const HAS_NO_ETHERNET: u8 = 0x02;
+    let [m0, m1, m2, flags] = frame.array(0)?;
+    let extensions = if flags & HAS_EXTENSIONS != 0 { 2 + usize::from(frame.u16(4)?) } else { 0 };
+    let packet = frame.after(4 + extensions)?;
+    match [m0, m1, m2] {
+        MAGIC if flags & HAS_NO_ETHERNET == 0 => Ok(Layer::Ethernet(packet)),
+        // The address family comes first.
+        MAGIC => loopback(packet),
+        _ => Err(NotTcp::Malformed),
+    }
 }
 
 /// The header of macOS's interface `pktap`.

@@ -9,7 +9,7 @@ use crate::tunnel::{Tunnel, Tunnels};
 type Reader = for<'a> fn(Bytes<'a>) -> Result<Layer<'a>, NotTcp>;
 
 /// Ports, and the tunnel that each belongs to. 8472 is Linux's own default for VXLAN.
-const PORTS: [(u16, Tunnel, Reader); 14] = [
+const PORTS: [(u16, Tunnel, Reader); 15] = [
     (4789, Tunnel::Vxlan, vxlan),
     (8472, Tunnel::Vxlan, vxlan),
     (4790, Tunnel::VxlanGpe, vxlan_gpe),
@@ -21,15 +21,22 @@ const PORTS: [(u16, Tunnel, Reader); 14] = [
     (6635, Tunnel::Mpls, mpls),
     (4341, Tunnel::Lisp, lisp),
     (5247, Tunnel::Capwap, capwap),
+    (5072, Tunnel::Ayiya, ayiya),
     (6080, Tunnel::Gue, gue),
     (37008, Tunnel::Tzsp, tzsp),
     (0x9090, Tunnel::Tzsp, tzsp),
 ];
 
+const GRE_IN_UDP: u16 = 4754;
+
 /// The payload of a UDP packet that is a tunnel.
 pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
     const HEADER_LEN: usize = 8;
     let ports = [bytes.u16(2)?, bytes.u16(0)?];
+    // GRE in UDP (RFC 8086) is named by GRE itself.
+    if ports.contains(&GRE_IN_UDP) {
+        return Ok(Layer::Gre(bytes.after(HEADER_LEN)?));
+    }
     let tunnel = PORTS.iter().find(|(port, ..)| ports.contains(port));
     let (_, tunnel, read) = tunnel.ok_or(NotTcp::Protocol)?;
     tunnels.push(*tunnel);
@@ -144,6 +151,19 @@ fn capwap(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
         _ if flags & IS_FRAGMENT != 0 && bytes.u16(6)? >> 3 != 0 => Err(NotTcp::Fragment),
         _ if bytes.u8(2)? & IS_WIFI != 0 => Ok(Layer::Wifi(Dot11 { frame, is_padded: false })),
         _ => Ok(Layer::Ethernet(frame)),
+    }
+}
+
+/// Anything in anything: an identity and a signature of lengths that the first bytes name, then the packet.
+fn ayiya(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
+    const IPV4: u8 = 4;
+    const IPV6: u8 = 41;
+    const IS_FORWARD: u8 = 1;
+    let [identity, signature, operation, next] = bytes.array(0)?;
+    let len = 8 + (1 << (identity >> 4)) + usize::from(signature >> 4) * 4;
+    match (operation & 0x0f, next) {
+        (IS_FORWARD, IPV4 | IPV6) => Ok(Layer::Ip(bytes.after(len)?)),
+        _ => Err(NotTcp::Protocol),
     }
 }
 

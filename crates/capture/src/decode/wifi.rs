@@ -5,7 +5,11 @@ use crate::packet::NotTcp;
 
 /// The LLC header in a data frame. Of aggregated packets the first is read.
 pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>, NotTcp> {
-    let [kind, flags] = frame.array(0)?;
+    let [kind, flags] = match frame.array(0)? {
+        // The two bytes of frame control are swapped if the version is not 0: Cisco's access points send them so in CAPWAP.
+        [flags, kind] if flags & 3 != 0 => [kind, flags],
+        frame_control => frame_control,
+    };
     // Type 2 is data; a subtype with this bit has none.
     if kind & 0x0c != 0x08 || kind & 0x40 != 0 {
         return Err(NotTcp::Protocol);

@@ -36,7 +36,7 @@ impl fmt::Display for OpenError {
             OpenError::Empty => f.write_str("is empty"),
             OpenError::NoCapture => f.write_str(
                 "is no capture: it begins neither like pcap nor like pcapng (compressed by gzip or zstd or not); write one with \
-                 `tcpdump -w FILE`",
+                 `tcpdump -w FILE`, or convert what Wireshark reads with `editcap -F pcapng FILE NEW`",
             ),
             OpenError::Header(what) => write!(f, "has a damaged header: {what}"),
         }

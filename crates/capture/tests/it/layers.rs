@@ -99,6 +99,9 @@ fn ip_is_found_behind_each_link_type() {
     is_found(10, &[&[0x50][..], &[2; 12], &llc].concat(), "");
     is_found(6, &[&[0x10, 0x40][..], &[2; 12], &llc].concat(), "");
     is_found(274, &[&[0x55; 7][..], &[0xd5], &inner_ethernet()].concat(), "");
+    is_found(242, &[&[0; 40][..], &[8, 0, 0, 0]].concat(), "");
+    let juniper = [0x4d, 0x47, 0x43, 0x80, 0, 4, 1, 2, 3, 4];
+    is_found(178, &[&juniper[..], &inner_ethernet()].concat(), "");
     is_found(258, &[&[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..]].concat(), "");
 }
 
@@ -190,6 +193,12 @@ fn tunnels_over_udp_are_named() {
     is_found(ETHERNET, &udp(6635, &[0, 1, 1, 64]), "MPLS");
     is_found(ETHERNET, &udp(4341, &[0; 8]), "LISP");
     is_found(ETHERNET, &udp(37008, &[&[1, 0, 0, 1, 0, 10, 1, 5, 1][..], &frame].concat()), "TZSP");
+    let wifi = [&[0x11, 0x08, 0, 0][..], &[2; 18], &[0, 0], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+    is_found(ETHERNET, &udp(5247, &[&[0, 0x10, 3, 0x20, 0, 0, 0, 0][..], &wifi].concat()), "CAPWAP");
+    is_found(ETHERNET, &udp(5247, &[&[0, 0x10, 2, 0, 0, 0, 0, 0][..], &frame].concat()), "CAPWAP");
+    is_found(ETHERNET, &ip(47, &[&[0, 0, 0x82, 0][..], &wifi].concat()), "GRE");
+    is_found(ETHERNET, &udp(4754, &[0, 0, 8, 0]), "GRE");
+    is_found(ETHERNET, &udp(5072, &[&[0x41, 0x52, 0x11, 4][..], &[0; 4 + 16 + 20]].concat()), "AYIYA");
     is_found(ETHERNET, &udp(6080, &[0, 4, 0, 0]), "GUE");
     let inner_of_both = [&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(&[0x88, 0x47, 0, 1, 1, 64])].concat();
     is_found(ETHERNET, &udp(4789, &inner_of_both), "VXLAN, MPLS");
@@ -245,6 +254,12 @@ fn headers_that_a_host_refuses_are_read() {
     assert_eq!(is_read(&|packet| packet[20..24].fill(0)), Ok((100, 100)), "port 0");
     assert_eq!(is_read(&|packet| packet[6] = 0x80), Ok((100, 100)), "the reserved flag");
     assert_eq!(is_read(&|packet| packet[6] = 0x20), Ok((100, 100)), "the first fragment");
+    let in_fragments = is_read(&|packet| {
+        packet[6] = 0x20;
+        packet[2..4].copy_from_slice(&36_u16.to_be_bytes());
+        packet.truncate(36);
+    });
+    assert_eq!(in_fragments, Ok((0, 0)), "the first fragment ends within TCP's header");
     let with_options = is_read(&|packet| {
         packet[0] = 0x47;
         packet[2..4].copy_from_slice(&148_u16.to_be_bytes());
@@ -325,7 +340,7 @@ fn frames_without_a_segment_say_why() {
     short_header[32] = 0x40;
     assert_eq!(refusal(RAW, &short_header), Some(NotTcp::Malformed));
     let mut short_packet = whole;
-    short_packet[2..4].copy_from_slice(&30_u16.to_be_bytes());
+    short_packet[2..4].copy_from_slice(&33_u16.to_be_bytes());
     assert_eq!(refusal(RAW, &short_packet), Some(NotTcp::Malformed));
 }
 

@@ -176,7 +176,7 @@ impl Account {
         self.others.iter().map(|(why, count)| (*why, *count))
     }
 
-    /// Segments whose header the capture cut.
+    /// Segments whose header is not whole.
     pub(crate) fn headers_cut(&self) -> u64 {
         self.headers_cut
     }

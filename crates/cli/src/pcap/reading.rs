@@ -14,7 +14,7 @@ pub(super) fn render(page: &mut Page, file: &CaptureFile<'_>, account: &Account)
     }
     if account.headers_cut() > 0 {
         page.paragraph(&format!(
-            "{} cut by the capture: their options are read as far as they go (capture with `tcpdump -s 128` or more).",
+            "{} cut: options are read as far as they go (capture with `tcpdump -s 128` or more).",
             counted(account.headers_cut(), "TCP header is", "TCP headers are")
         ));
     }
