@@ -56,6 +56,9 @@ use failure::Failure;
 use std::io::Write;
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// TCP Fast Open from the command line: the first byte of an answer in one round trip.
 #[derive(Parser, Debug)]
 #[command(

@@ -4,6 +4,7 @@
 //! - `serve/reply.rs`: which answer a request gets; `serve/files.rs`: answers from a folder; `serve/body.rs`: their bytes;
 //!   `serve/disk.rs`: the threads that wait for a disk;
 //! - `serve/echo.rs`: the echo server;
+//! - `serve/pace.rs`: the least rate of clients; `serve/crowd.rs`: the connections of one address;
 //! - `serve/key.rs`: the cookie key; `serve/ending.rs`: from the first signal to the end;
 //! - `serve/log.rs`: what is printed; `serve/outlet.rs`: the thread that writes it.
 //!
@@ -11,6 +12,7 @@
 //! is written before the driver sends anything, which is what lets it ride on the SYN-ACK.
 mod body;
 mod connection;
+mod crowd;
 mod disk;
 mod echo;
 mod ending;
@@ -18,6 +20,7 @@ mod files;
 pub(crate) mod key;
 mod log;
 mod outlet;
+mod pace;
 mod page;
 mod reply;
 
@@ -29,9 +32,12 @@ use crate::terminal::print;
 use crate::values;
 use clap::Args;
 use connection::HttpServer;
+use crowd::{Admission, Crowd};
+use echo::EchoServer;
 use firstbyte::{Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
 use log::Log;
-use reply::Site;
+use pace::LeastRate;
+use reply::{Bodies, Site};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -91,10 +97,20 @@ pub(crate) struct ServeArgs {
     /// The most connections that are served at once, per listener; more wait to be accepted.
     #[arg(long, value_name = "N", default_value_t = 4096, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     max_connections: u32,
-    /// Let go of a client that keeps the server waiting for so long: for the head of a request, for more of its body, or to take
-    /// more of a reply.
+    /// The most connections of one IPv4 address or IPv6 /64 network, HTTP and echo together; more are reset [default: a quarter of
+    /// --max-connections, at least 256].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
+    max_per_address: Option<u32>,
+    /// Disconnect a client that keeps the server waiting for so long: to begin a request, for its head, for more of its body, or to take
+    /// more of a reply; answer 503 if a file cannot be read in this time.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::positive_duration)]
     timeout: Duration,
+    /// Disconnect a client that takes fewer bytes a second of a reply, measured over --timeout; 0 allows any rate.
+    #[arg(long, value_name = "BYTES", default_value_t = 500)]
+    min_rate: u32,
+    /// Answer 408 if the body of a request is not complete in this time.
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = values::positive_duration)]
+    body_timeout: Duration,
     /// One JSON object per line instead of text.
     #[arg(long)]
     json: bool,
@@ -134,7 +150,8 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         Some(file) => Some(key::read(file)?),
         None => args.stack.key()?,
     };
-    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe, args.timeout)?;
+    let bodies = Bodies { pause: args.timeout, total: args.body_timeout };
+    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe, bodies)?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -163,6 +180,7 @@ async fn serve(
     let (stop, stopped) = watch::channel(false);
     let (alive, all_gone) = mpsc::channel(1);
     let task = Task { log: log.clone(), stopped, crowded: watch::channel(false).1, _alive: alive };
+    let crowd = Crowd::new(args.max_per_address());
     let mut places = Vec::new();
     for own in &running.addresses {
         let http = listen(&running.net, &args, SocketAddr::new(own.addr, args.port)).await?;
@@ -170,12 +188,19 @@ async fn serve(
             "http://{}/",
             url_authority(http.local_addr().unwrap_or((own.addr, args.port).into()))
         ));
-        let server = HttpServer::new(site.clone(), args.keep_alive, args.timeout);
+        let server = HttpServer {
+            site: site.clone(),
+            keep_alive: args.keep_alive,
+            timeout: args.timeout,
+            least_rate: args.least_rate(),
+        };
         let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
-        tokio::spawn(accept(http, args.max_connections, task.clone(), each));
+        tokio::spawn(accept(http, args.limits(&crowd), task.clone(), each));
         if let Some(port) = args.echo {
             let echo = listen(&running.net, &args, SocketAddr::new(own.addr, port)).await?;
-            tokio::spawn(accept(echo, args.max_connections, task.clone(), echo::handle));
+            let server = EchoServer { timeout: args.timeout, least_rate: args.least_rate() };
+            let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
+            tokio::spawn(accept(echo, args.limits(&crowd), task.clone(), each));
         }
     }
     drop(task);
@@ -187,6 +212,25 @@ async fn serve(
     running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)
 }
+
+impl ServeArgs {
+    fn least_rate(&self) -> LeastRate {
+        LeastRate { bytes_per_second: self.min_rate.into(), window: self.timeout }
+    }
+
+    fn max_per_address(&self) -> u32 {
+        self.max_per_address.unwrap_or((self.max_connections / SHARE).max(SHARE_MIN))
+    }
+
+    fn limits(&self, addresses: &Crowd) -> Limits {
+        Limits { connections: self.max_connections, addresses: addresses.clone() }
+    }
+}
+
+/// One address has this part of all places, if nothing else is said, ...
+const SHARE: u32 = 4;
+/// ... but at least so many, as many people may be behind one address.
+const SHARE_MIN: u32 = 256;
 
 /// Bit of `net.ipv4.tcp_fastopen`: servers may use Fast Open.
 const SERVER_BIT: u32 = 0x2;
@@ -265,14 +309,21 @@ impl Task {
     }
 }
 
-/// Hands every connection to a task of its own, at most `most` at once, until the server stops.
+/// Limits on the connections of a listener.
+struct Limits {
+    connections: u32,
+    /// Of all listeners.
+    addresses: Crowd,
+}
+
+/// Hands every connection to a task of its own, within the limits, until the server stops.
 async fn accept<F: Future<Output = ()> + 'static + Send>(
     listener: TcpListener,
-    most: u32,
+    limits: Limits,
     mut task: Task,
     each: impl Fn(TcpStream, SocketAddr, Task) -> F,
 ) {
-    let places = Arc::new(Semaphore::new(most as usize));
+    let places = Arc::new(Semaphore::new(limits.connections as usize));
     let crowd = watch::Sender::new(false);
     task.crowded = crowd.subscribe();
     loop {
@@ -283,13 +334,23 @@ async fn accept<F: Future<Output = ()> + 'static + Send>(
         };
         // Only a stack that has ended refuses; `until_stopped` says why.
         let Some((place, stream, peer)) = accepted else { return };
+        let Some(admission) = admit(&limits.addresses, peer, &task.log) else {
+            pace::reset(stream);
+            // Not more of them in one turn than anybody else gets.
+            tokio::task::consume_budget().await;
+            continue;
+        };
         let connection = each(stream, peer, task.clone());
         begin(async move {
             connection.await;
-            drop(place);
+            drop((place, admission));
         })
         .await;
     }
+}
+
+fn admit(addresses: &Crowd, peer: SocketAddr, log: &Log) -> Option<Admission> {
+    addresses.admit(peer.ip()).map_err(|turned_away| log.turned_away(peer, &turned_away)).ok()
 }
 
 /// The next connection, once there is a place for it.

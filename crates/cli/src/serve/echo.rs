@@ -1,34 +1,65 @@
 //! The echo server (RFC 862): every byte comes back, until the client has said all.
 use super::Task;
+use super::pace::{self, LeastRate, reset};
+use bytes::Bytes;
 use firstbyte::TcpStream;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
-/// Serves one connection to its end, or until the server stops.
-pub(crate) async fn handle(mut stream: TcpStream, peer: SocketAddr, mut task: Task) {
-    let early = stream.early_data().len;
-    let echoed = tokio::select! {
-        biased;
-        echoed = echo(&mut stream) => echoed,
-        () = task.stopped() => return,
-    };
-    match echoed {
-        Ok(bytes) => task.log.echo(peer, bytes, early, stream.info().ok().as_ref()),
-        Err(error) => task.log.broken(peer, &error),
+/// What handles echo connections.
+#[derive(Clone)]
+pub(crate) struct EchoServer {
+    /// How long a client may send nothing, and how long it may take to accept a chunk of at most [`CHUNK_MAX`].
+    pub(crate) timeout: Duration,
+    pub(crate) least_rate: LeastRate,
+}
+
+impl EchoServer {
+    /// Serves one connection to its end, or until the server stops.
+    pub(crate) async fn handle(self, mut stream: TcpStream, peer: SocketAddr, mut task: Task) {
+        let early = stream.early_data().len;
+        let echoed = tokio::select! {
+            biased;
+            echoed = self.echo(&mut stream) => echoed,
+            () = task.stopped() => return,
+        };
+        match echoed {
+            Ok(bytes) => task.log.echo(peer, bytes, early, stream.info().ok().as_ref()),
+            Err(error) => {
+                task.log.broken(peer, &error);
+                reset(stream);
+            }
+        }
+    }
+
+    /// Chunks go back as they came, without a copy.
+    async fn echo(&self, stream: &mut TcpStream) -> io::Result<u64> {
+        let mut bytes = 0;
+        while let Some(chunk) = self.next_chunk(stream).await? {
+            bytes += chunk.len() as u64;
+            let written = timeout(self.timeout, stream.write_bytes(chunk)).await;
+            written.unwrap_or_else(|_| Err(too_slow("the peer takes too little of what comes back")))?;
+        }
+        stream.shutdown().await?;
+        tokio::select! {
+            biased;
+            delivered = stream.delivered() => delivered?,
+            error = pace::too_slow(stream, self.least_rate) => return Err(error),
+        }
+        Ok(bytes)
+    }
+
+    async fn next_chunk(&self, stream: &mut TcpStream) -> io::Result<Option<Bytes>> {
+        let read = timeout(self.timeout, stream.read_chunk(CHUNK_MAX)).await;
+        read.unwrap_or_else(|_| Err(too_slow("the peer sent nothing for too long")))
     }
 }
 
-/// Chunks go back as they came, without a copy.
-async fn echo(stream: &mut TcpStream) -> io::Result<u64> {
-    let mut bytes = 0;
-    while let Some(chunk) = stream.read_chunk(CHUNK_MAX).await? {
-        bytes += chunk.len() as u64;
-        stream.write_bytes(chunk).await?;
-    }
-    stream.shutdown().await?;
-    stream.delivered().await?;
-    Ok(bytes)
+fn too_slow(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
 /// A chunk is at most this long, bytes.

@@ -1,6 +1,7 @@
 //! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
 //! [`Outlet`] writes it, so that no reader can hold up the server.
 use super::ServeArgs;
+use super::crowd::TurnedAway;
 use super::outlet::{Outlet, To, write_line};
 use crate::escape;
 use crate::failure::warning;
@@ -21,6 +22,7 @@ pub(crate) struct Log {
     quiet: bool,
     requests: AtomicU64,
     echoes: AtomicU64,
+    turned_away: AtomicU64,
 }
 
 /// A request and its answer.
@@ -39,7 +41,14 @@ impl Log {
     pub(crate) fn start(json: bool, quiet: bool) -> io::Result<Log> {
         let notice = if json { dropped_object } else { dropped_words };
         let outlet = Outlet::start(write_line, notice)?;
-        Ok(Log { outlet, json, quiet, requests: AtomicU64::new(0), echoes: AtomicU64::new(0) })
+        Ok(Log {
+            outlet,
+            json,
+            quiet,
+            requests: AtomicU64::new(0),
+            echoes: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+        })
     }
 
     /// Says on standard error what is odd but no reason to stop.
@@ -130,6 +139,21 @@ impl Log {
         }
     }
 
+    /// A connection beyond the limit of its address. One line stands for all until the address has no more connections.
+    pub(crate) fn turned_away(&self, peer: SocketAddr, turned_away: &TurnedAway) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+        if self.quiet || !turned_away.is_first {
+            return;
+        }
+        let from = turned_away.from.to_string();
+        match self.json {
+            true => self.print_event(json!({ "event": "crowded", "peer": peer.to_string(), "from": from })),
+            false => self.print_words(&format!(
+                "{from} has as many connections as --max-per-address allows; more are reset"
+            )),
+        }
+    }
+
     /// Connections are given time to finish.
     pub(crate) fn stopping(&self, connections: usize, at_most: Duration) {
         let seconds = at_most.as_secs();
@@ -154,6 +178,7 @@ impl Log {
             return self.print_json(
                 &json!({
                     "event": "summary", "requests": requests, "echoes": echoes, "lines_dropped": self.outlet.dropped(),
+                    "turned_away": self.turned_away.load(Ordering::Relaxed),
                     "counters": counters,
                 }),
             );
@@ -171,9 +196,10 @@ impl Log {
             ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
             ("SYNs the replay guard refused", counters.replay_guard_hits + counters.replay_guard_full),
             ("segments retransmitted", counters.retrans_segs),
+            ("connections beyond --max-per-address", self.turned_away.load(Ordering::Relaxed)),
             ("lines that standard output did not take in time", self.outlet.dropped()),
         ];
-        let [always @ .., _, _, _, _, _, _] = &rows;
+        let [always @ .., _, _, _, _, _, _, _] = &rows;
         for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {
             self.print(format!("{count:>8}  {what}"));
         }

@@ -5,19 +5,31 @@ use super::page::text;
 use crate::failure::Failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, HOST, HeaderValue, SERVER};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, HOST, HeaderMap, HeaderValue, SERVER, TRANSFER_ENCODING,
+};
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// What is served.
 #[derive(Clone)]
 pub(crate) struct Site {
     root: Option<Arc<Root>>,
     allow_early_unsafe: bool,
-    /// How long a body may pause.
-    timeout: Duration,
+    bodies: Bodies,
+}
+
+/// How long the body of a request may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Bodies {
+    /// Until the next bytes.
+    pub(crate) pause: Duration,
+    /// Until the last one.
+    pub(crate) total: Duration,
 }
 
 impl Site {
@@ -25,36 +37,83 @@ impl Site {
     pub(crate) fn open(
         root: Option<&Path>,
         allow_early_unsafe: bool,
-        timeout: Duration,
+        bodies: Bodies,
     ) -> Result<Site, Failure> {
-        let root = root.map(|path| Root::open(path, timeout)).transpose()?.map(Arc::new);
-        Ok(Site { root, allow_early_unsafe, timeout })
+        let root = root.map(|path| Root::open(path, bodies.pause)).transpose()?.map(Arc::new);
+        Ok(Site { root, allow_early_unsafe, bodies })
     }
 
     /// The answer. `early`: the request, or its beginning, came in a SYN of a handshake that is not complete.
     pub(crate) async fn answer(&self, request: Request<Incoming>, early: bool) -> Response<Body> {
         let may_be_replay = early || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
+        let allowed = if self.root.is_some() { FILE_METHODS } else { GREETING_METHODS };
         let mut reply = match (request.method(), &self.root) {
             _ if !names_host(&request) => text(StatusCode::BAD_REQUEST, "A request has one field `Host`.\n"),
+            _ if has_other_coding(request.headers()) => other_coding(),
             (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
+            (&Method::OPTIONS, _) => options(allowed),
             (&Method::GET | &Method::HEAD, Some(root)) => root.answer(&request.into_parts().0).await,
+            (&Method::GET | &Method::HEAD, None) if !names_path(request.uri()) => {
+                text(StatusCode::BAD_REQUEST, "The target of a request is a path, such as `/`.\n")
+            }
             (&Method::GET | &Method::HEAD, None) => greeting(early),
-            (&Method::POST | &Method::PUT, None) => receipt(request, self.timeout).await,
-            (_, Some(_)) => not_allowed("GET, HEAD"),
-            (_, None) => not_allowed("GET, HEAD, POST, PUT"),
+            (&Method::POST | &Method::PUT, None) => receipt(request, self.bodies).await,
+            (method, _) if is_known(method) => not_allowed(allowed),
+            _ => text(StatusCode::NOT_IMPLEMENTED, "There is no such method here.\n"),
         };
         reply.headers_mut().insert(SERVER, HeaderValue::from_static(PRODUCT));
         reply
     }
 }
 
-/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message that lacks a Host header field and to
-/// any request message that contains more than one Host header field line".
+const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
+const GREETING_METHODS: &str = "GET, HEAD, POST, PUT, OPTIONS";
+
+/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message that lacks a Host header
+/// field and to any request message that contains more than one Host header field line or a Host header field with an invalid field
+/// value."
 fn names_host<T>(request: &Request<T>) -> bool {
-    match request.headers().get_all(HOST).iter().count() {
-        0 => request.version() < Version::HTTP_11,
-        count => count == 1,
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(host), None) => is_host(host.as_bytes()),
+        _ => false,
     }
+}
+
+/// `uri-host [ ":" port ]` (RFC 9110 §7.2). It is empty where the target has no authority.
+fn is_host(value: &[u8]) -> bool {
+    value.is_empty()
+        || (!value.contains(&b'@') && !value.contains(&b',') && Authority::try_from(value).is_ok())
+}
+
+/// RFC 9112 §6.1: "A server that receives a request message with a transfer coding it does not understand SHOULD respond with 501 (Not
+/// Implemented)." `chunked` is the one that is understood, once.
+fn has_other_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_some_and(|first| !is_chunked(first) || codings.next().is_some())
+}
+
+/// False for `*`, and for a name without a slash, which are for other methods (RFC 9112 §3.2).
+fn names_path(uri: &Uri) -> bool {
+    uri.path().starts_with('/')
+}
+
+/// Methods of RFC 9110 §9.3, and PATCH (RFC 5789). Another one is not implemented, rather than not allowed (§15.6.2).
+fn is_known(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::CONNECT,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PATCH,
+    ]
+    .contains(method)
 }
 
 /// RFC 8470 §5.1: the request was early data on an earlier hop.
@@ -74,12 +133,13 @@ fn greeting(early: bool) -> Response<Body> {
 }
 
 /// Takes a body and says how long it was.
-async fn receipt(request: Request<Incoming>, timeout: Duration) -> Response<Body> {
+async fn receipt(request: Request<Incoming>, bodies: Bodies) -> Response<Body> {
+    let end = Instant::now() + bodies.total;
     let method = request.method().clone();
     let mut body = request.into_body();
     let mut len = 0;
     loop {
-        match tokio::time::timeout(timeout, body.frame()).await {
+        match timeout_at(end.min(Instant::now() + bodies.pause), body.frame()).await {
             Ok(Some(Ok(frame))) => len += frame.data_ref().map_or(0, bytes::Bytes::len),
             Ok(None) => return text(StatusCode::OK, format!("{method}: {len} bytes received.\n")),
             Ok(Some(Err(_))) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
@@ -93,6 +153,19 @@ fn too_early() -> Response<Body> {
     let advice = "This request came on a SYN, which the network may deliver twice. Send it again after the handshake \
                   (RFC 8470), or start the server with --allow-early-unsafe.\n";
     text(StatusCode::TOO_EARLY, advice)
+}
+
+fn other_coding() -> Response<Body> {
+    let mut reply = text(StatusCode::NOT_IMPLEMENTED, "The only transfer coding here is `chunked`.\n");
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
+}
+
+/// RFC 9110 §9.3.7.
+fn options(allow: &'static str) -> Response<Body> {
+    let mut reply = Response::new(Body::new([]));
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    reply
 }
 
 fn not_allowed(allow: &'static str) -> Response<Body> {

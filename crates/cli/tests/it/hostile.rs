@@ -242,3 +242,98 @@ fn only_its_user_reaches_the_control_socket() {
         std::fs::remove_dir_all(runtime).unwrap();
     });
 }
+
+/// Readers that take little, but always something: while the server still writes, and once all is in its send buffer.
+#[test]
+fn a_reader_that_takes_too_little_is_reset() {
+    testnet::in_namespace(|| {
+        let file = LargeFile::new("rate");
+        std::fs::write(PathBuf::from(file.root()).join("small"), vec![b'x'; 200_000]).unwrap();
+        let mut server = Server::start(&["--root", file.root(), "--timeout", "2s", "--min-rate", "50000"]);
+        testnet::sysctl("net.ipv4.tcp_rmem", "4096 8192 8192");
+        for path in ["/large", "/small"] {
+            let mut stream = connect();
+            ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+            let begun = std::time::Instant::now();
+            let mut read = 0;
+            while let Ok(len @ 1..) = stream.read(&mut [0; 2000]) {
+                read += len;
+                assert!(begun.elapsed() < Duration::from_secs(15), "{path}: {read}");
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            assert!(read < 200_000, "{path}: {read}");
+            let mut line = server.next_line();
+            if line["event"] == "request" {
+                line = server.next_line();
+            }
+            assert!(line["why"].as_str().unwrap().contains("and --min-rate asks for 100000"), "{line}");
+        }
+        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
+        let mut stream = connect();
+        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(std::io::copy(&mut stream, &mut std::io::sink()).unwrap() > LargeFile::LEN);
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+#[test]
+fn one_address_does_not_take_all_places() {
+    if crate::skipped_without("curl") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let own =
+            ["--address", "10.77.0.2/24", "--host-address", "10.77.0.1/24", "--host-address", "10.77.0.9/24"];
+        let mut server = Server::start(&[&own[..], &["--max-per-address", "3"]].concat());
+        let kept = [connect(), connect(), connect()];
+        for _ in 0..5 {
+            // The reset may come before connect() returns.
+            let read = TcpStream::connect("10.77.0.2:80").and_then(|mut stream| stream.read(&mut [0]));
+            assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        let curl = |from: &str| {
+            let arguments = ["-sS", "--max-time", "5", "--interface", from, "http://10.77.0.2/"];
+            testnet::command("curl").args(arguments).output().unwrap()
+        };
+        assert!(curl("10.77.0.9").status.success());
+        assert!(!curl("10.77.0.1").status.success());
+        let line = server.next_line();
+        assert_eq!((&line["event"], &line["from"]), (&"crowded".into(), &"10.77.0.1".into()));
+        assert_eq!(server.next_line()["event"], "request");
+        drop(kept);
+        let begun = std::time::Instant::now();
+        while !curl("10.77.0.1").status.success() {
+            assert!(begun.elapsed() < Duration::from_secs(10));
+        }
+        let (code, lines) = server.stop();
+        assert_eq!(code, Some(0));
+        assert!(lines.last().unwrap()["turned_away"].as_u64().unwrap() >= 6, "{lines:?}");
+    });
+}
+
+/// Neither silence nor a body that comes byte by byte holds a place for ever.
+#[test]
+fn echo_clients_and_bodies_have_a_time() {
+    testnet::in_namespace(|| {
+        let mut server = Server::start(&["--echo", "7", "--timeout", "1s", "--body-timeout", "2s"]);
+        let mut echo = TcpStream::connect("10.77.0.2:7").unwrap();
+        echo.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        ask(&mut echo, "four");
+        echo.read_exact(&mut [0; 4]).unwrap();
+        assert_eq!(echo.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+        let line = server.next_line();
+        assert!(line["why"].as_str().unwrap().contains("the peer sent nothing for too long"), "{line}");
+
+        let mut body = connect();
+        ask(&mut body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+        body.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let begun = std::time::Instant::now();
+        let mut said = [0; 12];
+        while body.read_exact(&mut said).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "no answer");
+            let _ = body.write_all(b"x");
+        }
+        assert_eq!(&said, b"HTTP/1.1 408");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}

@@ -9,6 +9,7 @@ mod fleet;
 mod get;
 mod host;
 mod hostile;
+mod idle;
 mod lab;
 mod link;
 mod outputs;

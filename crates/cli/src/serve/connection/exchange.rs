@@ -1,0 +1,164 @@
+//! Requests and their answers: hyper, from the first byte of a request until nothing more is asked.
+use super::super::Task;
+use super::super::body::Body;
+use super::super::log::Request as RequestLine;
+use super::super::pace::reset;
+use super::super::reply::Site;
+use super::HttpServer;
+use super::stream::{HttpStream, Seen, SeenBody};
+use bytes::Bytes;
+use firstbyte::TcpStream;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use tokio::io::AsyncWriteExt;
+
+/// The longest head of a request, and what is kept of a reply beside the send buffer, bytes.
+const BUFFER_MAX: usize = 64 * 1024;
+/// The most header fields; a request with more is answered with 431, as one with a longer head is.
+const HEADERS_MAX: usize = 100;
+
+/// A client with its connection.
+pub(super) struct Client {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// Bytes of the next request that came with the last one.
+    pub(super) before: Bytes,
+}
+
+/// What follows after requests were answered.
+pub(super) enum Next {
+    /// The client may ask for more, and has not done so.
+    Idle(Client),
+    /// The server closes the connection; this request, if any, was the last one.
+    Finish(TcpStream, Option<RequestLine>),
+    /// The connection is of no use any more.
+    Gone,
+}
+
+/// Answers requests as long as they come.
+pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -> Next {
+    let Client { stream, peer, before } = client;
+    let stream = HttpStream::new(stream, before, server.least_rate);
+    let seen = stream.seen();
+    let service = Answer {
+        site: server.site,
+        seen: seen.clone(),
+        answered: Arc::default(),
+        on_keep_alive: server.keep_alive.then(|| (task.clone(), peer)),
+    };
+    let answered = service.answered.clone();
+    let mut connection = http1::Builder::new()
+        .keep_alive(server.keep_alive)
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(server.timeout)
+        .max_buf_size(BUFFER_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    // `None`: idle.
+    let served = tokio::select! {
+        biased;
+        served = poll_fn(|cx| match connection.poll_without_shutdown(cx) {
+            Poll::Pending if seen.is_idle() => Poll::Ready(None),
+            served => served.map(Some),
+        }) => served,
+        // Nothing is owed to a client that has not asked for anything yet.
+        () = task.stopped() => {
+            if !seen.is_asked() {
+                return Next::Gone;
+            }
+            Pin::new(&mut connection).graceful_shutdown();
+            Some(poll_fn(|cx| connection.poll_without_shutdown(cx)).await)
+        }
+    };
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner().into_inner();
+    match served {
+        None => {
+            // Nothing, but of hyper's buffer, would keep all of it.
+            let before = if parts.read_buf.is_empty() { Bytes::new() } else { parts.read_buf };
+            return Next::Idle(Client { stream, peer, before });
+        }
+        Some(Err(error)) if error.is_parse() => {
+            task.log.refused(peer, &error);
+            if !seen.has_written() {
+                // hyper leaves the beginning of HTTP/2 to those who speak it.
+                let _ = stream.write_all(VERSION_NOT_SUPPORTED).await;
+            }
+        }
+        Some(Err(error)) => {
+            task.log.broken(peer, &error);
+            // Half a head that was waited for takes nothing from the replies before.
+            if !error.is_timeout() {
+                reset(stream);
+                return Next::Gone;
+            }
+        }
+        Some(Ok(())) => {}
+    }
+    let last = answered.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Next::Finish(stream, last)
+}
+
+/// RFC 9110 §15.6.6: an answer in a version that the server speaks.
+const VERSION_NOT_SUPPORTED: &[u8] =
+    b"HTTP/1.1 505 HTTP Version Not Supported\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// Answers the requests of one connection.
+struct Answer {
+    site: Site,
+    seen: Arc<Seen>,
+    /// The last request, for the line at the connection's end.
+    answered: Arc<Mutex<Option<RequestLine>>>,
+    /// Where several requests share a connection, each has its line at once.
+    on_keep_alive: Option<(Task, SocketAddr)>,
+}
+
+type Reply = Response<SeenBody<Body>>;
+
+impl Service<Request<Incoming>> for Answer {
+    type Response = Reply;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Reply, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let early = self.seen.is_early();
+        let answering = self.seen.begin();
+        let (site, answered, on_keep_alive) =
+            (self.site.clone(), self.answered.clone(), self.on_keep_alive.clone());
+        Box::pin(async move {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            let reply = site.answer(request, early).await;
+            let line = RequestLine {
+                method: method.to_string(),
+                path,
+                status: reply.status().as_u16(),
+                bytes: content_length(&method, &reply),
+                early,
+            };
+            match on_keep_alive {
+                Some((task, peer)) => task.log.request(peer, &line, None),
+                None => *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(line),
+            }
+            Ok(reply.map(|body| SeenBody { body, _answering: answering }))
+        })
+    }
+}
+
+/// Bytes of the reply's body as they go over the wire.
+fn content_length(method: &hyper::Method, reply: &Response<Body>) -> u64 {
+    use hyper::body::Body as _;
+    match *method {
+        hyper::Method::HEAD => 0,
+        _ => reply.body().size_hint().exact().unwrap_or(0),
+    }
+}
