@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod arguments;
 mod blocked;
+mod conformance;
 mod doctor;
 mod ending;
 mod explain;
