@@ -33,6 +33,7 @@ mod key;
 mod lab;
 mod link;
 mod metrics;
+mod nic;
 mod nstat;
 mod output;
 mod pcap;
@@ -94,6 +95,7 @@ enum Verb {
     Nstat(nstat::NstatArgs),
     Sysctl(sysctl::SysctlArgs),
     Tc(tc::TcArgs),
+    Nic(nic::NicArgs),
     Route(route::RouteArgs),
 }
 
@@ -134,6 +136,7 @@ fn main() -> ExitCode {
         Verb::Nstat(args) => nstat::run(&args),
         Verb::Sysctl(args) => sysctl::run(&args),
         Verb::Tc(args) => tc::run(&args),
+        Verb::Nic(args) => nic::run(&args),
         Verb::Route(args) => route::run(&args),
     };
     done.unwrap_or_else(|failure| failure.report())

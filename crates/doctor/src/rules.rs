@@ -6,6 +6,7 @@ mod agreement;
 mod buffers;
 mod configured;
 mod connections;
+mod conntrack;
 mod cwnd;
 mod devices;
 mod drops;
@@ -154,6 +155,7 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
         buffers::RULES,
         configured::RULES,
         connections::RULES,
+        conntrack::RULES,
         cwnd::RULES,
         devices::RULES,
         drops::RULES,

@@ -6,8 +6,8 @@ mod host;
 mod socket;
 
 pub use host::{
-    Bond, ByteLimit, Configured, Device, Interrupt, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics,
-    Softnet,
+    Bond, ByteLimit, Configured, Conntrack, Device, Interrupt, PathMetrics, Pool, Queue, Rings, Route,
+    RouteMetrics, Softnet,
 };
 pub use socket::{Address, Info, Memory, Owner, Socket, state};
 
@@ -54,6 +54,8 @@ pub struct Sample {
     pub configured: Vec<Configured>,
     /// Bonded devices.
     pub bonds: Vec<Bond>,
+    /// Connection tracking, where this kernel has it loaded.
+    pub conntrack: Option<Conntrack>,
     /// Processes that hold sockets of which rules name the process, by the socket's inode.
     pub owners: BTreeMap<u32, Owner>,
     /// What could not be read.
@@ -92,6 +94,8 @@ pub enum Source {
     Files,
     /// /proc/interrupts and /proc/softirqs.
     Interrupts,
+    /// Connection tracking: /proc/sys/net/netfilter and /proc/net/stat.
+    Conntrack,
 }
 
 impl Source {
@@ -112,6 +116,7 @@ impl Source {
             Source::Sockstat => "/proc/net/sockstat",
             Source::Files => "files in sysctl.d",
             Source::Interrupts => "/proc/interrupts",
+            Source::Conntrack => "connection tracking (/proc/net/stat/nf_conntrack)",
         }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! - [`sockets`]: connections and listeners; [`limits`]: what limits a connection, and the rate that each limit would allow;
 //! - [`counters`], [`settings`], [`queues`], [`routes`], [`paths`]: as nstat, sysctl, tc, ip route and ip tcp_metrics show them;
+//! - [`nics`]: what ip link, ethtool and /proc show of devices and of what lies between them and TCP;
 //! - [`glossary`]: what each figure is, what is usual, and which rules look at it.
 //!
 //! Numbers stay numbers: [`Word`]s become text, JSON or an entry of the glossary.
 pub mod counters;
 pub mod glossary;
 pub mod limits;
+pub mod nics;
 pub mod paths;
 pub mod queues;
 pub mod routes;

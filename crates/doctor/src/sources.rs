@@ -53,6 +53,17 @@ pub fn queues() -> io::Result<Sample> {
     Ok(Sample { queues: queues::read(&devices)?, devices, ..procfs() })
 }
 
+/// Reads what is below TCP: devices with their rings, queues and offloads, queueing disciplines, the CPUs' backlogs, bonds.
+///
+/// # Errors
+/// What netlink says of the devices.
+pub fn nics() -> io::Result<Sample> {
+    let mut sample = procfs();
+    sample.devices = devices::read()?;
+    of_devices(Path::new("/"), &mut sample);
+    Ok(sample)
+}
+
 /// Reads every route, of every table.
 ///
 /// # Errors

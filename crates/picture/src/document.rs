@@ -48,6 +48,8 @@ pub enum Block {
     Table(Table),
     /// Whether something is as it should be.
     Verdict(Verdict),
+    /// An answer to a question: whether it is yes, and the words. Nothing was expected.
+    Answer(bool, String),
     /// Rows of which each is as it should be, or is not.
     Judged(Table, Vec<bool>),
 }

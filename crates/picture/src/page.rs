@@ -100,6 +100,10 @@ fn block(block: &Block) -> String {
         Block::Line(text) => format!("<p class=\"line\">{}</p>", escape(text)),
         Block::Table(table) => self::table(table, &[]),
         Block::Judged(table, held) => judged(table, held),
+        Block::Answer(yes, text) => {
+            let (class, sign) = if *yes { ("holds", "✓") } else { ("fails", "✗") };
+            format!("<p class=\"verdict {class}\"><b>{sign}</b> {}</p>", prose(text))
+        }
         Block::Verdict(Verdict { holds, text }) => {
             let (class, word) =
                 if *holds { ("holds", "✓ as expected") } else { ("fails", "✗ not as expected") };
@@ -294,6 +298,15 @@ mod tests {
             assert!(html.contains(part), "{part}");
         }
         assert!(!html.contains("http://") && !html.contains("https://"), "nothing is fetched");
+    }
+
+    #[test]
+    fn an_answer_says_nothing_of_expectations() {
+        let mut document = Document::new("name", "Does it work?");
+        document.answer.push(Block::Answer(false, "no: nobody answers".into()));
+        let html = document.to_html();
+        assert!(html.contains("<b>✗</b> no: nobody answers"), "{html}");
+        assert!(!html.contains("as expected"), "{html}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What was seen, as a page for a browser: the verdict in words, and each visit as a ladder of what this end saw of it.
 use super::Target;
 use super::report::{Report, answer, hop};
-use picture::{Block, Document, Kind, Ladder, Run, Rung, Table, Verdict, Way};
+use picture::{Block, Document, Kind, Ladder, Run, Rung, Table, Way};
 use probe::{Answer, Visit};
 
 /// Of every address that was tried.
@@ -22,7 +22,7 @@ fn words(report: &Report) -> Vec<Block> {
     let Report { server, by, verdict, .. } = report;
     let mut words = vec![
         Block::Heading(format!("{server}, by {by}")),
-        Block::Verdict(Verdict { holds: report.works(), text: verdict.sentence.clone() }),
+        Block::Answer(report.works(), verdict.sentence.clone()),
     ];
     if !verdict.fix.is_empty() {
         words.push(Block::Text(verdict.fix.clone()));

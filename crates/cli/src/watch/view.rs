@@ -68,7 +68,10 @@ fn title(state: &State) -> Paragraph<'static> {
     let warnings = count(Severity::Warning);
     let line = Line::from(vec![
         Span::styled(format!("Linux {}", short(version, 10)), bold()),
-        Span::raw(format!("  {} connections  ", state.rows.len())),
+        Span::raw(match state.rows.len() {
+            1 => "  1 connection  ".to_owned(),
+            count => format!("  {count} connections  "),
+        }),
         Span::styled(format!("{} critical", count(Severity::Critical)), colour(Severity::Critical)),
         Span::raw("  "),
         Span::styled(

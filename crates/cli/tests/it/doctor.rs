@@ -291,3 +291,21 @@ fn a_stack_of_ours_is_judged_and_mended() {
         assert_eq!(server.stop().0, Some(0));
     });
 }
+
+/// Devices as they are, with nothing wrong; a name that is none is refused with those that are there.
+#[test]
+fn nic_shows_devices_and_what_is_between_them_and_tcp() {
+    testnet::in_namespace(|| {
+        let shown = run(&["nic"]);
+        assert!(stdout(&shown).starts_with("lo: up, mtu 65536, txqueuelen 1000\n"), "{}", stdout(&shown));
+        assert!(stdout(&shown).contains("\nCPU 0: "), "{}", stdout(&shown));
+        let json: serde_json::Value = serde_json::from_str(stdout(&run(&["nic", "lo", "--json"]))).unwrap();
+        assert_eq!((&json["devices"][0]["name"], &json["devices"][0]["mtu"]), (&"lo".into(), &65536.into()));
+        let none = run(&["nic", "eth9"]);
+        assert!(
+            stderr(&none).contains("cannot show device `eth9`: there is none of that name, only lo"),
+            "{}",
+            stderr(&none)
+        );
+    });
+}

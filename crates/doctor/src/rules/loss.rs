@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
-        confidence: Confidence::Hint,
+        confidence: Confidence::Likely,
         limits: &[LOSS, LOSS_CRITICAL],
         judge: lost,
     },

@@ -62,13 +62,14 @@ fn obstacle(name: &str, now: &Sample) -> Option<String> {
 }
 
 /// What is changed only in the namespace that the host booted with, and hidden from others or read-only there.
-const WHOLE_HOST: [&str; 6] = [
+const WHOLE_HOST: [&str; 7] = [
     "net.core.rmem_",
     "net.core.wmem_",
     "net.core.netdev_",
     "net.ipv4.tcp_mem",
     "net.ipv4.tcp_max_orphans",
     "net.ipv4.tcp_allowed_congestion_control",
+    "net.netfilter.nf_conntrack_max",
 ];
 
 #[cfg(test)]

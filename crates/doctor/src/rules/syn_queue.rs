@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-12",
         symptom: "half-open connections pile up",
-        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have sent their SYN-ACK again, and there are more than half of max(8, backlog)",
+        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have sent their SYN-ACK again, and there are more than half of max(8, backlog); or in the window at least 16 have and fewer connections were completed",
         why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged; above half full Linux gives half-open connections less time.",
         advice: "Look at the way back to these clients: firewall, routes, rp_filter on either side. Under attack fewer retries free the queue sooner.",
         settings: &[(SYNACK_RETRIES, Change::To("2"))],
@@ -165,10 +165,14 @@ fn most_half_open(window: &Window<'_>) -> u64 {
 
 const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.0, unit: "%" };
 
+/// Unanswered handshakes below which it may be a few clients that left, or a scan.
+const FAILING: u64 = 16;
+
 fn half_open(window: &Window<'_>) -> Vec<Found> {
     if flood(window).is_some() {
         return Vec::new();
     }
+    let completed = window.grown("TcpPassiveOpens");
     let mut ports: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     for socket in window.in_state(SYN_RECEIVED) {
         let (all, again) = ports.entry(socket.local_port).or_default();
@@ -179,14 +183,19 @@ fn half_open(window: &Window<'_>) -> Vec<Found> {
         let least = least(window, port);
         let share = super::percent(again, all);
         let limit = window.limit(&UNANSWERED);
-        (all > least && share > limit).then(|| Found {
+        // A long queue is far from full, and hardly a handshake succeeds all the same.
+        let fails = window.before().is_some() && again >= FAILING && again > completed;
+        ((all > least || fails) && share > limit).then(|| Found {
             severity: Severity::Warning,
             scope: Scope::Port(port),
             evidence: vec![
                 window.shown("SYN-RECEIVED sockets", all),
                 window.shown("with their SYN-ACK retransmitted", again),
+                window.counted("TcpPassiveOpens"),
             ],
-            formula: format!("{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}"),
+            formula: format!(
+                "{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}, or {again} > {completed} completed"
+            ),
             ..Found::default()
         })
     });

@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-03",
         symptom: "the sender waits for the receiver's window",
-        condition: "rwnd_limited > 20 % of busy_time in the window, a tenth of it busy, and busy more than 1 s since the connection began",
+        condition: "rwnd_limited > 20 % of busy_time in the window, a tenth of it busy, busy more than 1 s since the connection began, and at most 1 % of its segments sent again",
         why: "The peer's buffer or its application is the bottleneck, not the network.",
         advice: "At the peer: a larger maximum of tcp_rmem, or an application that reads faster.",
         settings: &[],
@@ -131,6 +131,8 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
 /// Connections named by one rule: more would say the same again.
 const SHOWN: usize = 10;
 
+/// Percent of segments sent again from which losses, and not the reader, fill the window.
+const LOSSY: f64 = 1.0;
 /// The part of a window in which a connection must have had data to send.
 const BUSY: f64 = 0.1;
 const WAITING: Limit = Limit { rule: "WIN-03", name: "share", value: 20.0, unit: "%" };
@@ -141,6 +143,12 @@ fn waits_for_window(window: &Window<'_>, socket: &Socket) -> Judged {
     // What limited it at another time is over.
     let busy_time = info.busy_time.saturating_sub(then.busy_time);
     let rwnd_limited = info.rwnd_limited.saturating_sub(then.rwnd_limited);
+    // Behind a lost segment the window fills with what came after it.
+    let sent = info.data_segs_out.saturating_sub(then.data_segs_out);
+    let again = info.total_retrans.saturating_sub(then.total_retrans);
+    if super::percent(again.into(), sent.into()) > LOSSY {
+        return None;
+    }
     let is_busy = window.before().is_none() || busy_time as f64 >= BUSY * window.seconds() * 1e6;
     let share = super::percent(rwnd_limited, busy_time);
     (is_busy && info.busy_time > 1_000_000 && share > window.limit(&WAITING)).then(|| {

@@ -1,6 +1,6 @@
 //! What procfs tells: counters, gauges, settings, the backlogs of the CPUs, bonds.
 use super::note;
-use crate::sample::{Bond, Sample, Softnet, Source};
+use crate::sample::{Bond, Conntrack, Sample, Softnet, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -30,7 +30,14 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
         let name = entry.file_name().to_string_lossy().into_owned();
         sample.bonds.extend(fs::read_to_string(entry.path()).ok().map(|text| bond(name, &text)));
     }
+    match conntrack(root, &of_network) {
+        Ok(table) => sample.conntrack = Some(table),
+        // The module is not loaded.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => note(sample, Source::Conntrack, "nf_conntrack", &error),
+    }
     let settings = root.join("proc/sys/net");
+    setting("netfilter", &settings.join("netfilter/nf_conntrack_max"), sample);
     for folder in ["core", "ipv4"] {
         let names = match fs::read_dir(settings.join(folder)) {
             Ok(entries) => entries,
@@ -95,6 +102,33 @@ fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
             }
         }
     }
+}
+
+/// How full the table is, and its counters: a row for each CPU, hexadecimal, below their names (`ct_cpu_seq_show`).
+fn conntrack(root: &Path, network: &Path) -> io::Result<Conntrack> {
+    let gauge = |name: &str| {
+        let text = fs::read_to_string(root.join("proc/sys/net/netfilter").join(name))?;
+        text.trim().parse().map_err(|_| io::Error::other(format!("{name} is no number")))
+    };
+    let (count, max) = (gauge("nf_conntrack_count")?, gauge("nf_conntrack_max")?);
+    let text = fs::read_to_string(network.join("stat/nf_conntrack"))?;
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    let sum = |name: &str| {
+        let column = names.iter().position(|other| *other == name);
+        let values = rows.iter().filter_map(|row| u64::from_str_radix(row.get(column?)?, 16).ok());
+        values.fold(0, u64::saturating_add)
+    };
+    let (drop, early_drop) = (sum("drop"), sum("early_drop"));
+    Ok(Conntrack {
+        count,
+        max,
+        drop,
+        early_drop,
+        insert_failed: sum("insert_failed"),
+        invalid: sum("invalid"),
+    })
 }
 
 fn softnet(line: &str) -> Softnet {

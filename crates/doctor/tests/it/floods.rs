@@ -151,6 +151,17 @@ fn a_broken_way_back_to_one_client_is_no_flood() {
     bed.wire.set_hook(pass());
 }
 
+/// A long queue, far from full, and no handshake that succeeds: the way back to the clients is broken.
+#[test]
+fn a_way_back_that_is_broken_is_found_in_a_long_queue() {
+    let Some(bed) = bed(Duration::from_millis(2)) else { return };
+    let address = bed.address(80);
+    let _listener = bed.server.host.run(|| listener_at(address, 500));
+    crate::half_open::flood(&bed, 80, 1000..1020);
+    let found = once_found("ACC-12", || bed.at_server(|| {}));
+    assert_eq!(named(&found), ["ACC-12"]);
+}
+
 /// What the kernel counted of a flood in four seconds, with a queue of 500 (read from Linux 6.18).
 fn recorded(cookies: &str) -> Record {
     let listener =

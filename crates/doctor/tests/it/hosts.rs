@@ -2,7 +2,8 @@
 use crate::shown::Show;
 use crate::{has, ids};
 use doctor::sample::{
-    Address, ByteLimit, Device, Interrupt, Memory, PathMetrics, Pool, Queue, Rings, Socket, Softnet, state,
+    Address, ByteLimit, Conntrack, Device, Interrupt, Memory, PathMetrics, Pool, Queue, Rings, Socket,
+    Softnet, state,
 };
 use doctor::{Finding, Report, Sample, Severity, Window};
 
@@ -260,6 +261,82 @@ fn a_namespace_cannot_have_what_is_not_allowed() {
             assert_eq!(has, allowed.split_whitespace().any(|other| other == name), "{name} of {allowed}");
         }
     });
+}
+
+pub(crate) fn a_connection_tracking_table_that_fills_is_found(show: &Show) {
+    const MAX: &str = "net.netfilter.nf_conntrack_max";
+    let table = |now: &mut Sample, count, max: u64, drop| {
+        now.settings.insert(MAX.to_owned(), max.to_string());
+        now.conntrack = Some(Conntrack { count, max, drop, ..Conntrack::default() });
+    };
+    let larger = |after: &mut Sample, later: &mut Sample| {
+        for sample in [after, later] {
+            table(sample, 230_000, 524_288, 0);
+        }
+    };
+    let command = "sysctl -w net.netfilter.nf_conntrack_max=\"524288\"";
+    shown(show, "RX-13", &[command], |now| table(now, 230_000, 262_144, 0), larger);
+    let found = with(|now| table(now, 230_000, 262_144, 7));
+    assert_eq!(
+        (found[0].id.as_str(), found[0].severity),
+        ("RX-13", Severity::Warning),
+        "drops of another day"
+    );
+    let (mut before, mut now) = host();
+    table(&mut before, 262_144, 262_144, 0);
+    table(&mut now, 262_144, 262_144, 7);
+    let found = Report::of(&Window::between(&before, &now)).findings;
+    assert_eq!((found[0].severity, ids(&found)), (Severity::Critical, vec!["RX-13"]));
+    assert!(found[0].symptom.contains("drops new connections"), "{}", found[0].symptom);
+}
+
+/// The counters of a namespace are its own: what one tracks, another does not show.
+#[test]
+fn connection_tracking_is_read_of_this_namespace() {
+    if !testnet::has_program("nft") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let tracked = || doctor::sources::here().conntrack.map(|table| table.count);
+        if tracked().is_none() {
+            return;
+        }
+        assert_eq!(tracked(), Some(0));
+        crate::shell(
+            "nft 'add table ip t; add chain ip t c { type filter hook input priority 0; }; add rule ip t c ct state new accept'",
+        );
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(tracked(), Some(1));
+    });
+}
+
+#[test]
+fn devices_are_shown_healthy_or_not() {
+    let (mut sample, _) = host();
+    sample.bonds.push(doctor::sample::Bond {
+        name: "bond0".to_owned(),
+        mode: "802.3ad".to_owned(),
+        ..Default::default()
+    });
+    sample.conntrack = Some(Conntrack { count: 12, max: 262_144, ..Conntrack::default() });
+    let text = doctor::show::nics::text(None, &sample);
+    for line in [
+        "eth0: up, 0000:00:03.0, 10000 Mbit/s, mtu 1500, txqueuelen 1000",
+        "    rings      rx 256 of at most 4096, tx 256 of at most 4096",
+        "    queues     1 of at most 4",
+        "    offloads   rx-gro on, tx-tcp-segmentation on",
+        "    interrupt  40 eth0-rx-0 to CPU 0",
+        "    qdisc      pfifo_fast (root), 0 bytes wait, 0 dropped",
+        "bond bond0: 802.3ad, no member down",
+        "CPU 3: 0 packets handled; 0 dropped, 0 times out of budget, 0 over the flow limit",
+        "connection tracking: 12 of at most 262144; 0 dropped, 0 given up early, 0 not entered, 0 invalid",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+    let json = doctor::show::nics::json(Some("eth0"), &sample);
+    assert_eq!(json["devices"][0]["rings"]["rx"]["max"], 4096);
+    assert!(!doctor::show::nics::text(Some("eth0"), &sample).contains("CPU 3"));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //! FIRSTBYTE_MUTATIONS says how many; a hundred thousand take some minutes.
 use crate::record::host;
 use doctor::sample::{
-    ByteLimit, Device, Info, Memory, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics, Socket, Softnet,
+    ByteLimit, Conntrack, Device, Info, Memory, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics, Socket,
+    Softnet,
 };
-use doctor::show::{counters, paths, queues, routes, settings, sockets};
+use doctor::show::{counters, nics, paths, queues, routes, settings, sockets};
 use doctor::{Record, Report, Sample, sources};
 use serde_json::{Map, Value, json};
 use std::net::{TcpListener, TcpStream};
@@ -135,7 +136,7 @@ fn whole() -> Sample {
         recv_queue: u32::MAX,
         send_queue: u32::MAX,
         inode: u32::MAX,
-        probing: number % 3 == 0,
+        probing: number.is_multiple_of(3),
         retransmits: u8::MAX,
         expires: u32::MAX,
         memory: Some(memory),
@@ -212,6 +213,14 @@ fn whole() -> Sample {
     sample.queues = vec![queue("eth1"), queue("eth2")];
     sample.softnet = vec![softnet; 2];
     sample.net_rx = vec![u64::MAX; 2];
+    let conntrack = Conntrack {
+        count: u64::MAX,
+        max: u64::MAX,
+        drop: u64::MAX,
+        early_drop: u64::MAX,
+        ..Conntrack::default()
+    };
+    sample.conntrack = Some(conntrack);
     sample.paths = vec![path; 2];
     sample.routes = vec![Route {
         route: "default".to_owned(),
@@ -270,6 +279,7 @@ fn judge(mut record: Record, draws: bool) {
     let _ =
         (settings::text(&[], &record.now), settings::explained(&["tcp_rmem".to_owned()], &record.now, &[]));
     let _ = (queues::text(None, &record.now), queues::json(None, &record.now));
+    let _ = (nics::text(None, &record.now), nics::json(None, &record.now));
     let _ = (routes::text(&record.now.routes, None, 4), paths::text(&record.now.paths));
 }
 

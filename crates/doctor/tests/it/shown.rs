@@ -83,6 +83,7 @@ showings! {
     hosts::budgets_and_flow_limits_are_found: Record ["RX-02" "RX-03"];
     hosts::one_cpu_that_receives_everything_is_found: Record ["RX-06"];
     hosts::byte_queue_limits_that_are_missing_or_forgotten_are_found: Record ["TX-04" "TX-05"];
+    hosts::a_connection_tracking_table_that_fills_is_found: Record ["RX-13"];
     hosts::a_congestion_control_that_containers_cannot_have_is_told: Record ["CC-10"];
     settings::each_wrong_setting_is_found_and_gone_after_its_fix: Command [
         "ACC-06" "ACC-09" "ACC-10" "ACC-11" "CC-02" "CC-08" "ST-10" "TFO-01" "TFO-10" "TFO-11" "TFO-12" "TX-06" "WIN-01" "WIN-08"
@@ -117,6 +118,7 @@ pub(crate) const BY_RECORD: &[(&str, &str)] = &[
     ("RX-03", "the limit of a flow is one for the whole machine"),
     ("RX-04", "only hardware has a receive ring"),
     ("RX-06", "only hardware has interrupts"),
+    ("RX-13", "the size of the table is one for the whole machine"),
     ("ST-05", "orphans are counted and limited for the whole machine"),
     ("TX-04", "only drivers of hardware have byte queue limits"),
     ("TX-05", "only hardware has a transmit ring"),

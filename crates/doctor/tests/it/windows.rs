@@ -151,6 +151,25 @@ pub(crate) fn a_connection_without_window_scaling_is_found(show: &Show) {
     show.gone(&["WIN-02"], &look(81, FEW));
 }
 
+/// Segments that come behind a hole fill the window: of such a connection losses are named, not the reader.
+#[test]
+fn a_window_that_losses_fill_does_not_blame_the_reader() {
+    let found = |total_retrans| {
+        let info = Info { data_segs_out: 10_000, total_retrans, ..Info::default() };
+        let info = Info { busy_time: 4_000_000, rwnd_limited: 2_000_000, ..info };
+        let socket = Socket { state: state::ESTABLISHED, info: Some(Info::default()), ..Socket::default() };
+        let before =
+            Sample { kernel: "6.18.0".into(), uptime: 1.0, sockets: vec![socket], ..Sample::default() };
+        let mut now = Sample { uptime: 6.0, ..before.clone() };
+        now.sockets[0].info = Some(info);
+        now.counters.insert("TcpExtTCPOrigDataSent".into(), 10_000);
+        now.counters.insert("TcpRetransSegs".into(), total_retrans.into());
+        ids(&crate::judged(&before, &now)).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(found(0), ["WIN-03"]);
+    assert_eq!(found(300), ["CC-07"]);
+}
+
 /// The cause is named as far as other connections tell it apart, and never for certain.
 #[test]
 fn the_cause_of_missing_window_scaling_follows_from_other_connections() {

@@ -136,7 +136,7 @@ impl Span<'_> {
             Place {
                 name: "IP",
                 numbers: self.counters(&["IpInReceives", "IpInDelivers", "TcpExtIPReversePathFilter"]),
-                rules: &["RX-07", "RX-08", "RX-09", "RX-11", "RX-12"],
+                rules: &["RX-07", "RX-08", "RX-09", "RX-11", "RX-12", "RX-13"],
             },
             Place {
                 name: "Listeners",
