@@ -1,7 +1,7 @@
 //! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
 use super::settings::wanted;
 use super::windows::connections;
-use super::{Act, Change, Found, Kernels, OF_HOST, Rule, found, setting};
+use super::{Act, Change, Found, Kernels, OF_HOST, Rule, Words, found, setting};
 use crate::change::Want;
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -178,6 +178,28 @@ fn without_effect(window: &Window<'_>) -> Vec<Found> {
     found
 }
 
+/// Connections that were reset although TCP has memory now: the counter includes those closed because of too many orphans
+/// (`tcp_check_oom`).
+fn resets(window: &Window<'_>) -> Vec<Found> {
+    let mut found = super::counter(window, "TcpExtTCPAbortOnMemory", Severity::Critical);
+    for found in &mut found {
+        let orphans = window.now.sockstat.get("TCP orphan");
+        found.evidence.extend(orphans.map(|orphans| window.shown("TCP orphan", orphans)));
+        let said = |text: &str| Some(text.to_owned());
+        found.words = Words {
+            symptom: said("connections are reset: too many without a process, or no memory"),
+            why: said(
+                "The kernel resets connections that no process holds any more when there are more than tcp_max_orphans, half or a quarter of it for those without progress; or when TCP was short of memory.",
+            ),
+            advice: said(
+                "Look at connections without a process: `firstbyte ss` in FIN-WAIT-1 and LAST-ACK, whose peers do not answer. Compare TCP orphan with tcp_max_orphans, TCP mem with tcp_mem.",
+            ),
+            confidence: Some(Confidence::Likely),
+        };
+    }
+    found
+}
+
 const MEMORY: Limit = Limit { rule: "WIN-14", name: "critical", value: 90.0, unit: "%" };
 
 fn memory(window: &Window<'_>) -> Vec<Found> {
@@ -187,8 +209,11 @@ fn memory(window: &Window<'_>) -> Vec<Found> {
     let (Some(pressure), Some(max), Some(used)) = (pages(1), pages(2), window.now.sockstat.get("TCP mem"))
     else {
         window.lacks(OF_HOST);
-        return super::counter(window, "TcpExtTCPAbortOnMemory", Severity::Critical);
+        return resets(window);
     };
+    if *used <= pressure {
+        return resets(window);
+    }
     let critical = aborts > 0 || super::percent(*used, max) > window.limit(&MEMORY);
     let severity = if critical { Severity::Critical } else { Severity::Warning };
     let evidence = vec![
@@ -197,7 +222,7 @@ fn memory(window: &Window<'_>) -> Vec<Found> {
         window.counted("TcpExtTCPAbortOnMemory"),
     ];
     let formula = format!("{used} > {pressure} pages, or TCPAbortOnMemory +{aborts} > 0");
-    let mut found = found(*used > pressure || aborts > 0, severity, evidence, formula);
+    let mut found = found(true, severity, evidence, formula);
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
         // Twice as much, or as often as it takes to leave the pressure.

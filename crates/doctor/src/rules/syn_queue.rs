@@ -69,11 +69,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-14",
         symptom: "SYN queue overflows, cookies are sent",
-        condition: "no flood, and TcpExtTCPReqQFullDoCookies grows",
+        condition: "no flood, tcp_syncookies is not 2, and TcpExtTCPReqQFullDoCookies grows",
         why: "More connections are half open than the backlog: it is smaller than arrivals times round trip, or SYN-ACKs are not answered. Connections by cookie lose Fast Open and, without timestamps, window scaling and SACK.",
         advice: "Raise the backlog of that listener in the program, and listen again.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
-        needs: &[Counters, Sockets],
+        needs: &[Counters, Sockets, Settings],
         kernels: Kernels::since(3, 0),
         confidence: Confidence::Certain,
         limits: &[],
@@ -214,8 +214,9 @@ fn ghosts(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn cookies_sent(window: &Window<'_>) -> Vec<Found> {
-    match flood(window) {
-        Some(_) => Vec::new(),
-        None => super::counter(window, "TcpExtTCPReqQFullDoCookies", Severity::Warning),
+    // With 2 the kernel counts every SYN so, however long the queue is.
+    if flood(window).is_some() || window.now.number(COOKIES) == Some(2) {
+        return Vec::new();
     }
+    super::counter(window, "TcpExtTCPReqQFullDoCookies", Severity::Warning)
 }

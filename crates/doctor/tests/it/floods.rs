@@ -230,6 +230,14 @@ fn a_crowd_that_completes_its_handshakes_is_no_flood() {
     assert_eq!(ids(&judged(&crowd)), ["ACC-14"]);
 }
 
+/// With 2 every SYN is answered by cookie and counted as if the queue were full: the setting is the cause.
+#[test]
+fn cookies_that_a_setting_asks_for_are_no_full_queue() {
+    let mut every = recorded("2");
+    every.now.sockets.retain(|socket| socket.state == state::LISTEN);
+    assert_eq!(ids(&judged(&every)), ["ACC-10"]);
+}
+
 /// A server with lossy clients and a few connects of its own: what was sent again are SYN-ACKs.
 #[test]
 fn syn_acks_sent_again_are_neither_losses_nor_unanswered_connects() {

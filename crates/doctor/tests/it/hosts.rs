@@ -339,6 +339,23 @@ fn devices_are_shown_healthy_or_not() {
     assert!(!doctor::show::nics::text(Some("eth0"), &sample).contains("CPU 3"));
 }
 
+/// One counter has both: resets while memory is plenty are those of orphans.
+#[test]
+fn resets_without_a_want_of_memory_are_those_of_orphans() {
+    let reset = |used| {
+        with(|now| {
+            now.settings.insert("net.ipv4.tcp_mem".to_owned(), "1000 2000 3000".to_owned());
+            now.sockstat.insert("TCP mem".to_owned(), used);
+            counters(now, &[("TcpExtTCPAbortOnMemory", 5)]);
+        })
+    };
+    assert_eq!(reset(2500)[0].symptom, "TCP is short of memory");
+    let found = reset(100);
+    assert_eq!((ids(&found), found[0].severity), (vec!["WIN-14"], Severity::Critical));
+    assert!(found[0].symptom.starts_with("connections are reset: too many without a process"), "{found:#?}");
+    assert!(!found[0].fix.steps.iter().any(|step| step.command.contains("tcp_mem")), "{found:#?}");
+}
+
 #[test]
 fn fast_open_paused_for_everyone_is_found() {
     let found = with(|now| {
