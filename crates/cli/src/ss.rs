@@ -7,11 +7,12 @@ use crate::values;
 use crate::whom::WhomArgs;
 use clap::Args;
 use control::{Listing, Request, Which};
+use doctor::show::limits::Looks;
 use doctor::show::sockets::{self, View};
 use doctor::{Finding, Report, Sample, Window, sources};
 use firstbyte::State;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
 #[derive(Args, Debug)]
@@ -64,12 +65,12 @@ pub(crate) struct SsArgs {
     /// How many sockets are in which state, and how much memory they take.
     #[arg(short, long)]
     summary: bool,
-    /// What limits each connection now, and the rate that each limit would allow.
+    /// What limits each connection, and the rate that each limit would allow: what most of many looks within --interval see.
     #[arg(long, conflicts_with = "summary")]
     limits: bool,
-    /// With --limits: look twice, so long apart, and measure the rate between.
-    #[arg(long, value_name = "TIME", requires = "limits", value_parser = values::positive_duration)]
-    interval: Option<Duration>,
+    /// With --limits: look for so long, and measure the rate in that time.
+    #[arg(long, value_name = "TIME", requires = "limits", default_value = "1s", value_parser = values::positive_duration)]
+    interval: Duration,
     /// Below the list, what each figure is, what is usual, and which rules of `firstbyte doctor` look at it.
     #[arg(long, conflicts_with_all = ["summary", "json"])]
     explain: bool,
@@ -199,7 +200,7 @@ impl SsArgs {
             memory: self.memory || self.explain,
             timers: self.options || self.explain,
             extended: self.extended,
-            limits: self.limits,
+            limits: self.limits.then(Looks::default),
             holders: self.processes.then(sources::holders),
         }
     }
@@ -211,16 +212,17 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
     }
     // An explanation says which rules fire, for which everything is read.
     let read = if args.explain { sources::here } else { sources::sockets };
-    let before = args.interval.map(|interval| {
-        let before = sample(args, read);
-        std::thread::sleep(interval);
-        before
-    });
-    let before = before.transpose()?;
-    let now = sample(args, read)?;
+    let first = sample(args, read)?;
+    let mut view = args.view();
+    let (before, now) = match &mut view.limits {
+        Some(looks) => {
+            let last = look(args, read, looks, &first)?;
+            (Some(first), last)
+        }
+        None => (None, first),
+    };
     let window =
         before.as_ref().map_or_else(|| Window::since_boot(&now), |before| Window::between(before, &now));
-    let view = args.view();
     if args.json {
         return Ok(format!("{}\n", sockets::json(&view, &window)));
     }
@@ -230,6 +232,24 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
     }
     let findings: Vec<Finding> = Report::of(&window).findings;
     Ok(format!("{text}\n{}", sockets::explained(&view, &now, &findings)))
+}
+
+/// Looks that a steady transfer needs to be told from chance.
+const LOOKS: u32 = 20;
+
+/// Looks again and again within the interval; the last sample. Where a look takes long there are fewer.
+fn look(args: &SsArgs, read: fn() -> Sample, looks: &mut Looks, first: &Sample) -> Result<Sample, Failure> {
+    let end = Instant::now() + args.interval;
+    looks.take(first);
+    loop {
+        let rest = end.saturating_duration_since(Instant::now());
+        std::thread::sleep(rest.min(args.interval / LOOKS));
+        let sample = sample(args, read)?;
+        looks.take(&sample);
+        if Instant::now() >= end {
+            return Ok(sample);
+        }
+    }
 }
 
 fn sample(args: &SsArgs, read: fn() -> Sample) -> Result<Sample, Failure> {

@@ -1,6 +1,6 @@
 //! What is shown, and what keys do to it.
 use doctor::sample::{Address, Socket, state};
-use doctor::show::limits::{self, By};
+use doctor::show::limits::{self, By, Looks};
 use doctor::show::sockets::state_name;
 use doctor::{Finding, Report, Sample, Severity, Slowed, Window};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -74,6 +74,7 @@ pub(super) struct Row {
 pub(super) struct State {
     before: Option<Sample>,
     pub(super) now: Sample,
+    looks: Looks,
     pub(super) report: Report,
     /// Findings of earlier windows that are gone, and for how many windows they are still named.
     pub(super) gone: Vec<(Finding, u8)>,
@@ -100,6 +101,8 @@ pub(super) struct State {
 const HISTORY: usize = 120;
 /// Connections of which moments are kept.
 const HISTORY_OF: usize = 2000;
+/// Looks by which a connection's limit is told.
+const LOOKS: u16 = 8;
 /// Windows in which a finding that is gone is still named.
 const GONE_FOR: u8 = 5;
 
@@ -107,6 +110,7 @@ impl State {
     pub(super) fn new(first: Sample, replayed: bool) -> State {
         let mut state = State {
             before: None,
+            looks: Looks::of_the_last(LOOKS),
             report: Report::of(&Window::since_boot(&first)),
             began: first.uptime,
             over: false,
@@ -125,6 +129,7 @@ impl State {
             replayed,
             windows: 0,
         };
+        state.looks.take(&state.now);
         // What happened since boot is no window of this watch.
         state.report.findings.clear();
         state.arrange();
@@ -160,6 +165,7 @@ impl State {
     /// The next sample.
     pub(super) fn take(&mut self, sample: Sample, slowed: Option<Slowed>) {
         self.before = Some(std::mem::replace(&mut self.now, sample));
+        self.looks.take(&self.now);
         self.windows += 1;
         let mut report = Report::of(&self.window());
         report.slowed = slowed;
@@ -198,7 +204,7 @@ impl State {
             .sockets
             .iter()
             .filter(|socket| socket.state != state::LISTEN)
-            .map(|socket| row(socket, &window))
+            .map(|socket| row(socket, &window, &self.looks))
             .filter(|row| filter.is_empty() || row.words().contains(&filter))
             .collect();
         rows.sort_by(|one, other| {
@@ -314,7 +320,7 @@ impl Row {
     }
 }
 
-fn row(socket: &Socket, window: &Window<'_>) -> Row {
+fn row(socket: &Socket, window: &Window<'_>, looks: &Looks) -> Row {
     let info = socket.info.unwrap_or_default();
     let before = window.earlier(socket).and_then(|before| before.info);
     let moved = before.map_or(0, |before| {
@@ -331,6 +337,6 @@ fn row(socket: &Socket, window: &Window<'_>) -> Row {
         rtt: info.rtt,
         cwnd: info.snd_cwnd,
         retransmitted: info.total_retrans,
-        by: limits::of(socket, window).map(|limits| limits.by),
+        by: limits::of(socket, window, looks).map(|limits| limits.by),
     }
 }

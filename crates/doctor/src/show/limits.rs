@@ -1,7 +1,8 @@
 //! What limits a connection now, and the rate that each limit would allow by itself.
 use super::rate;
-use crate::sample::{Info, Socket, state};
+use crate::sample::{Address, Info, Sample, Socket, state};
 use crate::window::Window;
+use hashbrown::HashMap;
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -35,31 +36,120 @@ impl fmt::Display for By {
     }
 }
 
+/// Every limit. Where two were seen about as often, the first of them is named.
+const ALL: [By; 6] = [By::ReceiveWindow, By::Loss, By::Cwnd, By::Pacing, By::SendBuffer, By::Application];
+
+/// Several looks at the same connections. One look falls between two packets: it sees a queue that is empty for a microsecond, or a window
+/// that is full for one, and names another limit than the next look of a transfer that is as steady as can be.
+#[derive(Clone, Debug)]
+pub struct Looks {
+    /// How often each limit was seen, in the order of `ALL`.
+    seen: HashMap<(Address, u16, Address, u16), [u16; ALL.len()]>,
+    /// Looks that count; of more, the earlier ones count half.
+    most: u16,
+}
+
+impl Default for Looks {
+    fn default() -> Looks {
+        Looks::of_the_last(100)
+    }
+}
+
+impl Looks {
+    /// None yet. Of more than so many, the earlier ones count half.
+    pub fn of_the_last(most: u16) -> Looks {
+        Looks { seen: HashMap::new(), most }
+    }
+
+    /// Takes a look.
+    pub fn take(&mut self, sample: &Sample) {
+        let mut seen = HashMap::with_capacity(sample.sockets.len().min(self.seen.len()));
+        for socket in sample.sockets.iter().filter(|socket| sends(socket)) {
+            let Some(info) = &socket.info else { continue };
+            let mut votes = self.seen.get(&socket.key()).copied().unwrap_or_default();
+            let by = judge(socket, info).0;
+            if votes.iter().sum::<u16>() >= self.most {
+                votes.iter_mut().for_each(|count| *count /= 2);
+            }
+            for (count, _) in votes.iter_mut().zip(ALL).filter(|(_, other)| *other == by) {
+                *count += 1;
+            }
+            seen.insert(socket.key(), votes);
+        }
+        // Connections that are gone are forgotten.
+        self.seen = seen;
+    }
+
+    fn of(&self, socket: &Socket) -> Vec<(By, u16)> {
+        let votes = self.seen.get(&socket.key()).copied().unwrap_or_default();
+        ALL.into_iter().zip(votes).collect()
+    }
+}
+
 /// The limits of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionLimits {
-    /// What limits it now.
+    /// What limits it: what most looks have seen.
     pub by: By,
     /// Why this is so, with the numbers.
     pub because: String,
-    /// Bytes a second that each would allow by itself, where that is known.
+    /// Bytes a second that each would allow by itself, where that is known; none of a connection that delivers nothing.
     pub rates: Vec<(By, f64)>,
-    /// Bytes a second that were acknowledged: between two samples, or the last that the kernel measured.
-    pub now: f64,
+    /// Bytes a second that were acknowledged between two samples; `None`: there is only one.
+    pub now: Option<f64>,
 }
 
 /// The limits of a connection that can send; `None` for others.
-pub fn of(socket: &Socket, window: &Window<'_>) -> Option<ConnectionLimits> {
-    let info = socket.info.as_ref()?;
-    if ![state::ESTABLISHED, state::CLOSE_WAIT, state::FIN_WAIT_1].contains(&socket.state) {
-        return None;
-    }
-    let (by, because) = judge(socket, info);
+pub fn of(socket: &Socket, window: &Window<'_>, looks: &Looks) -> Option<ConnectionLimits> {
+    let info = socket.info.as_ref().filter(|_| sends(socket))?;
+    let (by, because) = over(socket, info, &looks.of(socket));
     let acked =
         |before: &Socket| before.info.map(|before| info.bytes_acked.saturating_sub(before.bytes_acked));
-    let measured = window.earlier(socket).and_then(acked).map(|bytes| bytes as f64 / window.seconds());
-    let now = measured.unwrap_or(info.delivery_rate as f64);
-    Some(ConnectionLimits { by, because, rates: rates(socket, info, measured), now })
+    let now = window.earlier(socket).and_then(acked).map(|bytes| bytes as f64 / window.seconds());
+    // Where nothing is delivered a rate would be about another time.
+    let rates = if now == Some(0.0) { Vec::new() } else { rates(socket, info, now) };
+    Some(ConnectionLimits { by, because, rates, now })
+}
+
+fn sends(socket: &Socket) -> bool {
+    [state::ESTABLISHED, state::CLOSE_WAIT, state::FIN_WAIT_1].contains(&socket.state)
+}
+
+/// What most looks have seen.
+fn over(socket: &Socket, info: &Info, looks: &[(By, u16)]) -> (By, String) {
+    let (last, because) = judge(socket, info);
+    let all: u16 = looks.iter().map(|(_, count)| count).sum();
+    if all < 2 {
+        return (last, because);
+    }
+    // Pacing that lets out more than a window each round trip only spreads it: the window is what holds.
+    let paced = info.pacing_rate as f64;
+    let is_spread = |by: By| {
+        let window = by_window(info, f64::from(info.snd_cwnd) * f64::from(info.snd_mss));
+        by == By::Pacing && window.is_some_and(|window| paced > window)
+    };
+    let mut counts: Vec<(By, u16)> = ALL.into_iter().map(|by| (by, 0)).collect();
+    for (by, count) in looks {
+        let by = if is_spread(*by) { By::Cwnd } else { *by };
+        counts.iter_mut().filter(|(other, _)| *other == by).for_each(|(_, sum)| *sum += count);
+    }
+    let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    // A tenth of the looks is chance.
+    let (by, count) = counts
+        .iter()
+        .copied()
+        .find(|(_, count)| *count + all / 10 >= most && *count > 0)
+        .unwrap_or((last, 0));
+    counts.retain(|(other, count)| *other != by && *count > 0);
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut words = format!("at {count} of {all} looks");
+    for (other, count) in counts {
+        words += &format!(", {other} at {count}");
+    }
+    if by == last {
+        words += &format!("; {because}");
+    }
+    (by, words)
 }
 
 fn judge(socket: &Socket, info: &Info) -> (By, String) {
@@ -112,7 +202,7 @@ fn rates(socket: &Socket, info: &Info, measured: Option<f64>) -> Vec<(By, f64)> 
     let mss = f64::from(info.snd_mss);
     let mut rates = Vec::new();
     // What the application gave, where nothing else held it back.
-    if let Some(measured) = measured.filter(|_| info.app_limited) {
+    if let Some(measured) = measured.filter(|measured| info.app_limited && *measured > 0.0) {
         rates.push((By::Application, measured));
     }
     let mut window = |by, bytes: f64| rates.extend(by_window(info, bytes).map(|rate| (by, rate)));
@@ -131,6 +221,11 @@ fn rates(socket: &Socket, info: &Info, measured: Option<f64>) -> Vec<(By, f64)> 
     if info.pacing_rate > 0 && info.pacing_rate < u64::MAX {
         rates.push((By::Pacing, info.pacing_rate as f64));
     }
+    // What has just been carried was allowed by each of them: a window that is small now was larger in between. A model says nothing of a
+    // connection that does better.
+    let measured = measured.unwrap_or(0.0);
+    rates.retain(|(by, rate)| *by != By::Loss || *rate >= measured);
+    rates.iter_mut().for_each(|(_, rate)| *rate = rate.max(measured));
     rates
 }
 
@@ -144,13 +239,18 @@ impl ConnectionLimits {
     pub(super) fn json(&self) -> Value {
         let rates: serde_json::Map<String, Value> =
             self.rates.iter().map(|(by, rate)| (by.to_string(), ((rate * 8.0) as u64).into())).collect();
-        json!({ "by": self.by.to_string(), "because": self.because, "rates_bps": rates, "now_bps": (self.now * 8.0) as u64 })
+        json!({ "by": self.by.to_string(), "because": self.because, "rates_bps": rates, "now_bps": self.now.map(|now| (now * 8.0) as u64) })
     }
 }
 
 impl fmt::Display for ConnectionLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "limited by: {} ({}); now {}", self.by, self.because, rate(self.now))?;
+        write!(f, "limited by: {} ({})", self.by, self.because)?;
+        match self.now {
+            Some(now) if now > 0.0 => write!(f, "; now {}", rate(now))?,
+            Some(_) => f.write_str("; delivers nothing")?,
+            None => {}
+        }
         for (at, (by, allowed)) in self.rates.iter().enumerate() {
             let before = if at == 0 { "; would allow: " } else { ", " };
             write!(f, "{before}{by} {}", rate(*allowed))?;
@@ -179,7 +279,7 @@ mod tests {
         change(&mut socket, &mut info);
         socket.info = Some(info);
         let sample = Sample::default();
-        of(&socket, &Window::since_boot(&sample)).unwrap().by
+        of(&socket, &Window::since_boot(&sample), &Looks::default()).unwrap().by
     }
 
     #[test]
@@ -198,6 +298,62 @@ mod tests {
             info.notsent_bytes = 0;
         };
         assert_eq!(limits(in_flight), By::SendBuffer);
+    }
+
+    /// A transfer whose looks fall now here and now there.
+    fn steady(n: u64) -> Socket {
+        let mut info = Info {
+            snd_mss: 1000,
+            snd_cwnd: 10,
+            unacked: 10,
+            snd_wnd: 64_000,
+            notsent_bytes: 95_000,
+            rtt: 20_000,
+            pacing_rate: 600_000,
+            delivery_rate: 29_500_000,
+            bytes_acked: n * 50_000,
+            ..Info::default()
+        };
+        match n % 5 {
+            0 => (info.unacked, info.notsent_bytes) = (3, 0),
+            1 => info.unacked = 6,
+            _ => {}
+        }
+        let memory = Memory { sndbuf: 1_000_000, wmem_queued: 200_000, ..Memory::default() };
+        Socket {
+            state: state::ESTABLISHED,
+            send_queue: 100_000,
+            info: Some(info),
+            memory: Some(memory),
+            ..Socket::default()
+        }
+    }
+
+    #[test]
+    fn a_steady_transfer_has_one_limit_and_no_limit_is_below_its_rate() {
+        for begin in 0..7 {
+            let mut looks = Looks::default();
+            let samples: Vec<Sample> = (begin..begin + 20)
+                .map(|n| Sample { uptime: n as f64 / 10.0, sockets: vec![steady(n)], ..Sample::default() })
+                .collect();
+            samples.iter().for_each(|sample| looks.take(sample));
+            let (first, last) = (&samples[0], &samples[19]);
+            let limits = of(&last.sockets[0], &Window::between(first, last), &looks).unwrap();
+            assert_eq!(limits.by, By::Cwnd, "{limits}");
+            let now = limits.now.unwrap();
+            assert!(now > 499_999.0 && limits.rates.iter().all(|(_, rate)| *rate >= now), "{limits}");
+        }
+    }
+
+    /// The rate that the kernel measured last may be of minutes ago.
+    #[test]
+    fn no_rate_is_shown_of_a_connection_that_delivers_nothing() {
+        let at = |uptime| Sample { uptime, sockets: vec![steady(1)], ..Sample::default() };
+        let (first, last) = (at(1.0), at(2.0));
+        let shown =
+            |window: Window<'_>| of(&last.sockets[0], &window, &Looks::default()).unwrap().to_string();
+        assert!(shown(Window::between(&first, &last)).ends_with("; delivers nothing"));
+        assert!(!shown(Window::since_boot(&last)).contains("now"));
     }
 
     #[test]

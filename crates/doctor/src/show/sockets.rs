@@ -1,5 +1,6 @@
 //! Sockets in the words of ss(8).
-use super::{Figure, Word, columns, glossary, limits, line, object};
+use super::limits::{self, Looks};
+use super::{Figure, Word, columns, glossary, line, object};
 use crate::escape;
 use crate::finding::Finding;
 use crate::sample::{Info, Memory, Sample, Socket, state};
@@ -26,8 +27,8 @@ pub struct View {
     pub timers: bool,
     /// Inode and user of each.
     pub extended: bool,
-    /// What limits each.
-    pub limits: bool,
+    /// What limits each, by these looks; `None`: not shown.
+    pub limits: Option<Looks>,
     /// Who holds each socket, by its inode; `None`: not shown.
     pub holders: Option<BTreeMap<u32, Vec<Holder>>>,
 }
@@ -119,8 +120,8 @@ fn below(view: &View, socket: &Socket, window: &Window<'_>) -> Vec<String> {
     if !first.is_empty() {
         lines.push(line(&first));
     }
-    if view.limits {
-        lines.extend(limits::of(socket, window).map(|limits| limits.to_string()));
+    if let Some(looks) = &view.limits {
+        lines.extend(limits::of(socket, window, looks).map(|limits| limits.to_string()));
     }
     lines
 }
@@ -202,7 +203,7 @@ fn one(view: &View, socket: &Socket, window: &Window<'_>) -> Value {
     if view.info {
         add("info", object(&words(socket)).into());
     }
-    if let Some(limits) = limits::of(socket, window).filter(|_| view.limits) {
+    if let Some(limits) = view.limits.as_ref().and_then(|looks| limits::of(socket, window, looks)) {
         add("limits", limits.json());
     }
     object_.into()

@@ -269,7 +269,7 @@ fn judge(mut record: Record, draws: bool) {
         memory: true,
         timers: true,
         extended: true,
-        limits: true,
+        limits: Some(doctor::show::limits::Looks::default()),
         holders: None,
     };
     let _ =

@@ -331,3 +331,40 @@ pub(crate) fn a_buffer_cut_by_the_hosts_maximum_is_told(show: &Show) {
         show.gone(&["WIN-16"], &once_gone(&["WIN-16"], || findings(|| {})));
     });
 }
+
+/// A transfer over a path of 20 ms, its limit asked for five times in a row, each time by twenty looks.
+#[test]
+fn a_steady_transfer_has_the_same_limit_at_each_look() {
+    use doctor::show::limits::{Looks, of};
+    let Some(bed) = bed(Duration::from_millis(20)) else { return };
+    let host = &bed.client.host;
+    transfer(bed.connection(80), crate::bed::write, || {
+        std::thread::sleep(Duration::from_millis(300));
+        let asked: Vec<_> = (0..5)
+            .map(|_| {
+                let mut looks = Looks::default();
+                let first = host.run(doctor::sources::sockets);
+                looks.take(&first);
+                let rest = (0..20).map(|_| {
+                    std::thread::sleep(Duration::from_millis(20));
+                    let sample = host.run(doctor::sources::sockets);
+                    looks.take(&sample);
+                    sample
+                });
+                let last = rest.last().unwrap();
+                let socket = last.sockets.iter().find(|socket| socket.peer_port == 80).unwrap();
+                of(socket, &doctor::Window::between(&first, &last), &looks).unwrap()
+            })
+            .collect();
+        for limits in &asked {
+            let now = limits.now.unwrap();
+            assert!(now > 0.0 && limits.rates.iter().all(|(_, rate)| *rate >= now), "{limits}");
+            assert_eq!(
+                limits.by,
+                asked[0].by,
+                "{}",
+                asked.iter().map(|limits| format!("{limits}\n")).collect::<String>()
+            );
+        }
+    });
+}
