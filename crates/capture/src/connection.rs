@@ -51,6 +51,9 @@ impl Side {
     }
 }
 
+/// Nobody answers a SYN so late: the first three retransmissions of a SYN-ACK come sooner.
+const QUIET: Duration = Duration::from_secs(60);
+
 /// What there is at each end.
 pub type Endpoint = SocketAddr;
 
@@ -66,6 +69,7 @@ pub struct Connection {
     wire_bytes: u64,
     copies: u64,
     older_packets: u64,
+    is_answered_by_older: bool,
     other_answers: u64,
     is_port_reused: bool,
     is_last_copy: bool,
@@ -75,7 +79,7 @@ pub struct Connection {
     handshake: Handshake,
     halves: [Half; 2],
     suspect: Option<Suspect>,
-    rival: Option<Rival>,
+    rivals: Vec<Rival>,
 }
 
 impl Connection {
@@ -99,6 +103,7 @@ impl Connection {
             wire_bytes: 0,
             copies: 0,
             older_packets: 0,
+            is_answered_by_older: false,
             other_answers: 0,
             is_port_reused,
             is_last_copy: false,
@@ -108,7 +113,7 @@ impl Connection {
             handshake: Handshake::default(),
             halves: [Half::default(), Half::default()],
             suspect: None,
-            rival: None,
+            rivals: Vec::new(),
         }
     }
 
@@ -159,6 +164,11 @@ impl Connection {
     /// Packets between its ports with the numbers of an older connection: challenge ACKs, answers out of TIME-WAIT, late segments.
     pub fn older_packets(&self) -> u64 {
         self.older_packets
+    }
+
+    /// Whether some of these came from the server.
+    pub fn is_answered_by_older(&self) -> bool {
+        self.is_answered_by_older
     }
 
     /// Packets of another server that answered the same SYN, or of the same one with other numbers.
@@ -228,15 +238,20 @@ impl Connection {
         let own = self.half(side);
         let is_finished = Side::BOTH.iter().all(|side| self.half(*side).is_finished());
         if packet.is_syn_ack() {
-            // Its SYN was not captured.
-            let is_over = is_finished || self.reset_by.is_some();
-            return is_over && own.isn().is_some_and(|isn| isn != packet.seq);
+            // Its SYN was not captured. Another server answers the same one.
+            let is_quiet = packet.at.saturating_sub(self.last_at) >= QUIET;
+            let is_closing = Side::BOTH.iter().any(|side| self.half(*side).is_finished());
+            let is_over = is_closing || is_quiet || self.reset_by.is_some();
+            let is_answer =
+                self.half(side.other()).isn().is_some() && self.belonging(packet) != Belonging::Older;
+            return is_over && !is_answer && own.isn().is_some_and(|isn| isn != packet.seq);
         }
         // An attempt that was refused may be repeated with the same number, as Windows does.
         let is_refused = self.handshake.is_refused();
         let is_over = is_finished || self.reset_by.is_some() && !is_refused;
         // Of runs with one seed that are in a file one behind the other, each begins at the same time, with the same numbers.
-        let is_earlier = packet.at.saturating_add(copies::COPY_WITHIN) < self.last_at;
+        let is_earlier =
+            self.handshake.is_answered() && packet.at.saturating_add(copies::COPY_WITHIN) < self.last_at;
         let is_same = match own.isn() {
             Some(isn) => isn == packet.seq && !is_earlier,
             None => self.is_opened_by(side, packet),
@@ -303,7 +318,10 @@ impl Connection {
                 self.note_rival(packet);
                 self.other_answers += 1;
             }
-            _ => self.older_packets += 1,
+            _ => {
+                self.older_packets += 1;
+                self.is_answered_by_older |= side == Side::Server;
+            }
         }
         self.last_events = Events::of(event);
         false
@@ -326,10 +344,12 @@ impl Connection {
         }
     }
 
-    /// Counts a packet of an older connection that the client met while it opened this one.
-    pub(crate) fn note_older(&mut self) {
-        if !self.handshake.is_answered() {
+    /// Counts a packet of an older connection that the client met while it opened this one: a server's answer, or the reset that it gets.
+    pub(crate) fn note_older(&mut self, packet: &Packet<'_>) {
+        let is_answer = self.side_of(packet) == Side::Server && packet.text_len == 0;
+        if !self.handshake.is_answered() && (is_answer || packet.flags.contains(Flags::RST)) {
             self.older_packets += 1;
+            self.is_answered_by_older |= is_answer;
         }
     }
 
@@ -380,7 +400,8 @@ impl Connection {
 
     /// Bytes of memory that it takes.
     pub(crate) fn footprint(&self) -> usize {
-        size_of::<Connection>() + self.halves.iter().map(Half::footprint).sum::<usize>()
+        let rivals = self.rivals.capacity() * size_of::<Rival>();
+        size_of::<Connection>() + rivals + self.halves.iter().map(Half::footprint).sum::<usize>()
     }
 
     /// The most text of a segment, by the smaller of the two offers and what timestamps take of it.

@@ -122,6 +122,8 @@ struct Ack {
     /// The right edge of the window; `None`: the scale is not known.
     edge: Option<SeqNum>,
     has_text: bool,
+    /// It acknowledged something, as is known when it arrives.
+    is_advancing: bool,
 }
 
 /// What the sender knows.
@@ -199,7 +201,7 @@ impl Sender {
         if self.coming.len() == COMING_MAX {
             self.take_arrived(Duration::MAX, Duration::ZERO, 1);
         }
-        self.coming.push_back(Ack { at: packet.at, ack: packet.ack, edge, has_text });
+        self.coming.push_back(Ack { at: packet.at, ack: packet.ack, edge, has_text, is_advancing: false });
     }
 
     /// Bytes of memory that it takes beside itself.
@@ -246,13 +248,18 @@ impl Sender {
         match released {
             Some(ack) if ack.has_text && flight_before == 0 => self.add(Limit::Peer, gap),
             Some(_) if last.room.is_some_and(|room| room < need) => self.add(Limit::ReceiveWindow, gap),
-            Some(ack) if flight_before == 0 && is_small(last.text_len) && is_small(sent.packet.text_len) => {
+            Some(ack)
+                if ack.is_advancing
+                    && flight_before == 0
+                    && is_small(last.text_len)
+                    && is_small(sent.packet.text_len) =>
+            {
                 let late =
                     ack.at.saturating_sub(last.at.saturating_add(paths.other.unwrap_or(Duration::ZERO)));
                 self.delayed_acks += u64::from(late >= DELAYED);
                 self.add(Limit::Nagle, gap);
             }
-            Some(_) if last.flight >= sent.mss => self.add(Limit::Congestion, gap),
+            Some(ack) if ack.is_advancing && last.flight >= sent.mss => self.add(Limit::Congestion, gap),
             _ => self.add_unreleased(sent.packet.at, last.at, paths),
         }
     }
@@ -297,22 +304,32 @@ impl Sender {
                 return;
             };
             self.coming.pop_front();
-            let arrived = &mut self.arrived;
-            arrived.una = Some(arrived.una.map_or(ack.ack, |una| una.latest(ack.ack)));
-            if let Some(edge) = ack.edge {
-                arrived.edge = Some(arrived.edge.map_or(edge, |known| known.latest(edge)));
-            }
-            arrived.last_at = ack.at.saturating_add(path);
-            if ack.has_text {
-                arrived.text_at = Some(arrived.last_at);
-            }
-            arrived.last = Some(ack);
+            self.arrived.take(ack, ack.at.saturating_add(path));
         }
     }
 
     fn add(&mut self, limit: Limit, gap: Duration) {
         let waited = &mut self.waited[limit as usize];
         *waited = waited.saturating_add(gap);
+    }
+}
+
+impl Arrived {
+    /// Takes an acknowledgement that arrives `at` this time. One that changes nothing releases nothing.
+    fn take(&mut self, ack: Ack, at: Duration) {
+        let (una, edge) = (self.una, self.edge);
+        self.una = Some(una.map_or(ack.ack, |una| una.latest(ack.ack)));
+        if let Some(new) = ack.edge {
+            self.edge = Some(edge.map_or(new, |known| known.latest(new)));
+        }
+        if ack.has_text {
+            self.text_at = Some(at);
+        }
+        let is_advancing = self.una != una;
+        if is_advancing || self.edge != edge || ack.has_text {
+            self.last = Some(Ack { is_advancing, ..ack });
+            self.last_at = at;
+        }
     }
 }
 

@@ -89,7 +89,7 @@ impl Connection {
         match () {
             // The client acknowledges what the capture does not have.
             () if self.half(Side::Client).has_packets_after_syn() => Opening::OneWay(Side::Client),
-            () if self.older_packets() > 0 => Opening::OlderConnection { syns },
+            () if self.is_answered_by_older() => Opening::OlderConnection { syns },
             () => Opening::NoAnswer { syns, over: handshake.retried_for() },
         }
     }

@@ -99,7 +99,7 @@ impl Table {
         };
         let newest = row.len() - 1;
         if index < newest {
-            row[newest].note_older();
+            row[newest].note_older(packet);
         }
         let connection = &mut row[index];
         let before = connection.footprint();
@@ -159,6 +159,9 @@ fn place(row: &[Connection], packet: &Packet<'_>) -> Option<usize> {
         return Some(newest);
     }
     let older = row[..newest].iter().rposition(|connection| connection.claims(packet));
-    let opens_another = packet.is_syn_ack() && row[newest].is_followed_by(packet);
+    let opens_another = match packet.is_syn_ack() {
+        true => row[newest].is_followed_by(packet),
+        false => row[newest].is_replaced_by(packet),
+    };
     older.or((!opens_another).then_some(newest))
 }

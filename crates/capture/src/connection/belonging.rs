@@ -4,7 +4,7 @@
 //! SYN-ACK of another server behind the same address, and forged resets. One such packet must not move SND.NXT by 800 MB. A capture may on
 //! the other hand have gaps of any size. Numbers beyond the window are therefore believed once both sides agree on them.
 
-use super::half::Half;
+use super::half::{GAP_MAX, Half};
 use super::{Connection, Side};
 use crate::packet::Packet;
 use wire::{Flags, SeqNum};
@@ -56,7 +56,8 @@ impl Connection {
             // A reset is judged by its sequence number; one that answers a segment has the number that it asks for.
             match own.frontier() {
                 None => is_ack_right,
-                Some(_) if own.is_only_syn() => own.frontier() == Some(packet.seq),
+                // Who gives up resets its SYN.
+                Some(next) if own.is_only_syn() => next == packet.seq || own.isn() == Some(packet.seq),
                 Some(_) => {
                     fits_seq(own, other, packet.seq) || has_ack && other.frontier() == Some(packet.ack)
                 }
@@ -64,7 +65,7 @@ impl Connection {
         } else {
             is_ack_right && fits_seq(own, other, packet.seq)
         };
-        let is_rival = self.rival.as_ref().is_some_and(|rival| rival.is_about(side, packet));
+        let is_rival = self.is_rivals(side, packet);
         match () {
             () if is_rival && !(is_right && self.handshake.is_acknowledged()) => Belonging::OtherServer,
             () if is_right => Belonging::Own,
@@ -79,6 +80,26 @@ impl Connection {
         is_known(side.other())
             && (is_known(side) || packet.is_syn_ack())
             && self.belonging(packet) == Belonging::Own
+    }
+
+    /// Whether this packet and one before it are those of another connection whose SYN was not captured: both sides agree on numbers, and
+    /// neither's can be reached from here by a gap of the capture.
+    pub(crate) fn is_replaced_by(&self, packet: &Packet<'_>) -> bool {
+        let side = self.side_of(packet);
+        if packet.flags.intersects(Flags::SYN | Flags::RST) || self.belonging(packet) == Belonging::Own {
+            return false;
+        }
+        let Some(mut suspect) = self.suspect.filter(|suspect| suspect.ack.is_some()) else { return false };
+        if !suspect.is_confirmed_by(side, packet) {
+            return false;
+        }
+        let is_reached = |side: Side, number: SeqNum| {
+            self.half(side)
+                .frontier()
+                .is_none_or(|next| number.since(next) <= GAP_MAX || is_near(next, number))
+        };
+        let (by, (from, _), ack) = suspect.numbers();
+        !is_reached(by, from) && !ack.is_some_and(|ack| is_reached(by.other(), ack))
     }
 
     /// Whether both sides now agree on the numbers of a packet that did not fit; where it does not, this packet may become the one.
@@ -143,7 +164,7 @@ fn fits_seq(own: &Half, other: &Half, seq: SeqNum) -> bool {
     if own.is_only_syn() && other.isn().is_none() {
         return false;
     }
-    seq.since(next) <= reach(other, next)
+    seq.since(next) <= reach(other, next).min(own.first_flight())
 }
 
 /// Whether `own` may acknowledge this number of `other`.
@@ -153,7 +174,8 @@ fn fits_ack(own: &Half, other: &Half, ack: SeqNum) -> bool {
         return other.isn() != Some(ack) && is_behind(other, next, ack);
     }
     // Nobody acknowledges more than the SYN before a SYN-ACK of its own.
-    (own.isn().is_some() || !other.is_only_syn()) && ack.since(next) <= reach(own, next)
+    let is_possible = own.isn().is_some() || !other.is_only_syn();
+    is_possible && ack.since(next) <= reach(own, next).min(other.first_flight())
 }
 
 /// Not before the first number.

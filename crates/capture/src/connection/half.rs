@@ -98,8 +98,10 @@ const FAST_WITHIN: Duration = Duration::from_millis(20);
 /// Duplicates before a fast retransmission that the capture must have: one of the three (RFC 5681 section 3.2) may be missing.
 const FAST_AFTER: u32 = 2;
 
+/// The most that anybody sends at first: a window that is not scaled. Initial windows are smaller (RFC 6928).
+const FIRST_FLIGHT: u32 = 1 << 16;
 /// The longest gap of a capture whose bytes are counted; farther numbers may be another connection's.
-const GAP_MAX: u32 = 1 << 28;
+pub(super) const GAP_MAX: u32 = 1 << 28;
 
 impl Half {
     /// Half of a connection that begins with this SYN.
@@ -137,7 +139,9 @@ impl Half {
         }
         let kind = if is_closed { Probe::Window } else { Probe::KeepAlive };
         if packet.seq + 1 == next {
-            let is_acked = self.una.map_or(self.last_text_len != 1, |una| una.after_or_eq(next));
+            // Where nothing was acknowledged, and the capture begins with such a byte, that was the first probe.
+            let is_unlike_text = self.last_text_len != 1 || self.text_bytes == 1;
+            let is_acked = self.una.map_or(is_unlike_text, |una| una.after_or_eq(next));
             return (packet.text_len == 0 || is_acked).then_some(kind);
         }
         // Linux probes one below SND.UNA, also while data is in flight.
@@ -422,6 +426,11 @@ impl Half {
     /// Whether it sent anything but SYNs and resets.
     pub fn has_packets_after_syn(&self) -> bool {
         self.later_segments > 0
+    }
+
+    /// How far beyond its SYN it may have sent while the capture has no other packet of it.
+    pub(super) fn first_flight(&self) -> u32 {
+        if self.is_only_syn() { FIRST_FLIGHT } else { u32::MAX }
     }
 
     /// Whether nothing but its SYN was seen.

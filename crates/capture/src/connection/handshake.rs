@@ -74,6 +74,13 @@ pub(super) struct SynAck {
     option: CookieOption,
 }
 
+impl SynAck {
+    /// When it was seen.
+    pub(super) fn at(&self) -> Duration {
+        self.at
+    }
+}
+
 impl Handshake {
     pub(super) fn handle(&mut self, side: Side, packet: &Packet<'_>) {
         let is_reset = packet.flags.contains(Flags::RST);
@@ -142,9 +149,10 @@ impl Handshake {
         }
     }
 
-    /// The client took this answer, and not the first.
-    pub(super) fn replace_answer(&mut self, syn_ack: SynAck) {
-        self.syn_ack = Some(syn_ack);
+    /// The client took this answer, which came so many times, and not the first: gives that one, and how often it came.
+    pub(super) fn replace_answer(&mut self, syn_ack: SynAck, times: u64) -> (Option<SynAck>, u32) {
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        (self.syn_ack.replace(syn_ack), core::mem::replace(&mut self.syn_acks, times))
     }
 
     /// When the first SYN was seen; `None`: the capture begins later.

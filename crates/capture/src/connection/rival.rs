@@ -1,4 +1,4 @@
-//! A second SYN-ACK with other numbers: another server behind the same address, or one that answers each SYN anew.
+//! Further SYN-ACKs with other numbers: another server behind the same address, or one that answers each SYN anew.
 
 use super::half::{Half, Offer};
 use super::handshake::SynAck;
@@ -7,7 +7,7 @@ use crate::packet::Packet;
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// The answer that came second.
+/// An answer that came later.
 #[derive(Clone, Debug)]
 pub(super) struct Rival {
     isn: SeqNum,
@@ -18,6 +18,9 @@ pub(super) struct Rival {
 
 /// Numbers behind its first one that are taken for its own: resets, and an answer.
 const NUMBERS: u32 = 1 << 16;
+
+/// Other answers that are remembered: each may be a new SYN cookie.
+const RIVALS_MAX: usize = 4;
 
 impl Rival {
     /// Whether this packet is the rival's, or the client's answer to it.
@@ -32,28 +35,44 @@ impl Rival {
 impl Connection {
     /// Remembers the answer of another server, as the client may take that one.
     pub(super) fn note_rival(&mut self, packet: &Packet<'_>) {
-        let is_open = self.handshake.is_acknowledged();
-        if packet.is_syn_ack() && !is_open && self.rival.is_none() {
-            self.rival = Some(Rival {
-                isn: packet.seq,
-                offer: Offer::of(packet),
-                at: packet.at,
-                syn_ack: self.handshake.answer(packet),
-            });
+        let is_known = self.rivals.iter().any(|rival| rival.isn == packet.seq);
+        if !packet.is_syn_ack() || is_known || self.handshake.is_acknowledged() {
+            return;
         }
+        if self.rivals.len() == RIVALS_MAX {
+            self.rivals.remove(0);
+        }
+        self.rivals.push(Rival {
+            isn: packet.seq,
+            offer: Offer::of(packet),
+            at: packet.at,
+            syn_ack: self.handshake.answer(packet),
+        });
     }
 
-    /// The client acknowledges the second answer: that is the connection, and the first the other server's.
+    /// Whether this packet is that of another server, or the client's answer to it.
+    pub(super) fn is_rivals(&self, side: Side, packet: &Packet<'_>) -> bool {
+        self.rivals.iter().any(|rival| rival.is_about(side, packet))
+    }
+
+    /// The client acknowledges another answer than the first: that is the connection, and the first the other server's.
     pub(super) fn prefers_rival(&mut self, side: Side, packet: &Packet<'_>) -> bool {
         let is_answer = side == Side::Client
             && packet.flags.contains(Flags::ACK)
             && !packet.flags.intersects(Flags::RST | Flags::SYN)
             && !self.handshake.is_acknowledged();
-        let Some(rival) = self.rival.take_if(|rival| is_answer && rival.is_about(side, packet)) else {
-            return false;
-        };
-        self.halves[Side::Server as usize] = Half::begun(rival.isn, rival.offer, rival.at);
-        self.handshake.replace_answer(rival.syn_ack);
+        let place = self.rivals.iter().position(|rival| is_answer && rival.is_about(side, packet));
+        let Some(rival) = place.map(|place| self.rivals.remove(place)) else { return false };
+        let server = &mut self.halves[Side::Server as usize];
+        let former = std::mem::replace(server, Half::begun(rival.isn, rival.offer, rival.at));
+        let (syn_ack, syn_acks) = self.handshake.replace_answer(rival.syn_ack, self.other_answers);
+        self.other_answers = u64::from(syn_acks);
+        self.rivals.extend(former.isn().zip(syn_ack).map(|(isn, syn_ack)| Rival {
+            isn,
+            offer: former.offer(),
+            at: syn_ack.at(),
+            syn_ack,
+        }));
         true
     }
 }

@@ -221,6 +221,13 @@ fn a_capture_that_begins_with_an_idle_connection_has_probes_and_no_text() {
     assert_eq!((client.retransmitted_segments(), client.text_bytes(), client.probes()), (0, 0, 4));
 }
 
+/// Nothing answers, or only one direction was captured.
+#[test]
+fn a_capture_may_begin_with_a_keep_alive_with_a_byte() {
+    let seen = connection(&[(0, up(700, 1, 1)), (20_000, up(700, 1, 1)), (40_000, up(700, 1, 1))]);
+    assert_eq!((seen.half(Side::Client).retransmitted_segments(), seen.half(Side::Client).probes()), (0, 2));
+}
+
 #[test]
 fn a_retransmission_is_named_as_wireshark_names_it() {
     let mut drafts = after_opening(&[(500, up(1, 1, 100))]);

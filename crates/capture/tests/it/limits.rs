@@ -118,3 +118,15 @@ fn a_window_that_begins_again_after_a_pause_is_seen() {
     packets.extend(burst(30_400, 30, 10));
     assert_eq!(connection(&packets).half(Side::Server).sender().restarts(), 1);
 }
+
+/// What ends a pause is the text, and not an acknowledgement beside it that acknowledges nothing.
+#[test]
+fn an_acknowledgement_of_nothing_releases_nothing() {
+    let mut packets = opening();
+    packets.extend([(400, down(1, 101, 200)), (800, up(101, 201, 0))]);
+    packets.extend([(360_000, up(101, 201, 32)), (360_000, up(133, 201, 0)), (360_001, down(201, 133, 31))]);
+    let seen = connection(&packets);
+    let server = seen.half(Side::Server).sender();
+    assert_eq!((server.waited(Limit::Nagle), server.delayed_acks()), (Duration::ZERO, 0));
+    assert_eq!(server.longest(), Some(Limit::Peer));
+}

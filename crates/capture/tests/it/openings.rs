@@ -22,6 +22,8 @@ fn syns_without_an_answer_are_counted_with_their_time() {
     assert_eq!(seen.opening().to_string(), "no answer to 7 SYNs in 63.00 s");
     assert_eq!(seen.fast_open(), FastOpen::Unanswered);
     assert_eq!(seen.half(Side::Client).retransmitted_segments(), 6);
+    let backwards: Vec<_> = drafts.into_iter().rev().collect();
+    assert_eq!(connection(&backwards).handshake().syns(), 7, "a file that is not in the order of times");
 }
 
 #[test]
@@ -75,6 +77,8 @@ fn a_challenge_ack_is_an_older_connections() {
     assert_eq!((seen.half(Side::Client).text_bytes(), seen.half(Side::Server).text_bytes()), (100, 500));
     let all = events(&drafts);
     assert!(all[1].contains(Event::OlderConnection) && all[2].contains(Event::OlderConnection), "{all:?}");
+    let gone = connection(&[(0, syn()), (10_000, syn()), (20_000, up(0, 1, 0).alone(Flags::RST))]);
+    assert_eq!((gone.opening().name(), gone.older_packets()), ("no-answer", 0), "the client gives up");
     let never = connection(&drafts[..4]);
     assert_eq!(never.opening(), Opening::OlderConnection { syns: 2 });
 }
@@ -116,10 +120,77 @@ fn of_two_answers_the_one_that_the_client_takes_counts() {
     let seen = connection(&[&both[..], &first].concat());
     assert_eq!((seen.other_answers(), unseen(&seen), seen.half(Side::Server).text_bytes()), (2, 0, 500));
     assert_eq!(seen.half(Side::Server).offer().and_then(|offer| offer.mss), Some(1460));
+    let third = both.iter().cloned().chain([
+        (220, syn_ack(1).shifted(0, 1_400_000_000).offering(1300, 3)),
+        (221, up(1, 1, 100).shifted(0, 1_400_000_000)),
+    ]);
+    let seen = connection(&third.collect::<Vec<_>>());
+    assert_eq!(seen.half(Side::Server).offer().and_then(|offer| offer.mss), Some(1300));
     let second = [(211, other(up(1, 1, 100))), (450, other(down(1, 101, 500)))];
     let seen = connection(&[&both[..], &second].concat());
     assert_eq!((seen.other_answers(), unseen(&seen), seen.half(Side::Server).text_bytes()), (1, 0, 500));
     assert_eq!(seen.half(Side::Server).offer().and_then(|offer| offer.mss), Some(1400));
+}
+
+/// A load balancer sends each copy of a SYN to another server; both go on answering, also when the connection is over.
+#[test]
+fn the_other_server_may_answer_to_the_end() {
+    let other = |draft: Draft| draft.shifted(0, 700_000_000);
+    let seen = connection(&[
+        (0, syn()),
+        (200, syn_ack(1)),
+        (300, syn()),
+        (500, other(syn_ack(1))),
+        (600, other(up(1, 1, 100))),
+        (700, syn_ack(1)),
+        (800, other(fin(down(1, 101, 500)))),
+        (801, other(fin(up(101, 502, 0)))),
+        (1000, other(down(502, 102, 0))),
+        (2000, syn_ack(1)),
+    ]);
+    assert_eq!((seen.other_answers(), seen.handshake().syn_acks()), (3, 1));
+    assert_eq!((unseen(&seen), seen.half(Side::Server).text_bytes()), (0, 500));
+}
+
+/// An acknowledgement of what the server cannot have sent does not complete the handshake.
+#[test]
+fn a_wrong_acknowledgement_opens_nothing() {
+    let open = [(0, syn()), (400, syn_ack(1))];
+    for ack in [0, 500_000, 900_000_000] {
+        let wrong = [(401, up(1, ack, 0)), (10_400, syn_ack(1)), (30_400, syn_ack(1))];
+        let seen = connection(&[&open[..], &wrong].concat());
+        assert_eq!(
+            (seen.opening(), seen.older_packets()),
+            (Opening::NotAcknowledged { syn_acks: 3 }, 1),
+            "{ack}"
+        );
+        assert_eq!(unseen(&seen), 0, "{ack}");
+    }
+    // The capture may lack the first data of either side.
+    let lacks = [(401, up(1, 14_601, 0)), (402, up(20_001, 14_601, 100))];
+    let seen = connection(&[&open[..], &lacks].concat());
+    assert_eq!((seen.opening(), seen.older_packets()), (Opening::Open, 0));
+}
+
+/// Two connections between the same ports at a time, as where a host was restarted: the SYN of one was not captured.
+#[test]
+fn a_connection_without_its_syn_between_the_same_ports_is_another() {
+    let other = |draft: Draft| draft.shifted(2_000_000_000, 3_000_000_000);
+    let all = connections(&[
+        (0, syn()),
+        (10, syn_ack(1)),
+        (20, up(1, 1, 20)),
+        (30, other(down(1, 1, 17))),
+        (40, other(up(1, 18, 25))),
+        (50, down(1, 21, 40)),
+        (60, other(down(18, 26, 17))),
+        (70, up(21, 41, 10)),
+        (80, other(up(26, 35, 0))),
+        (90, down(41, 31, 0)),
+    ]);
+    let texts: Vec<_> = all.iter().map(|seen| Side::BOTH.map(|side| seen.half(side).text_bytes())).collect();
+    assert_eq!(texts, [[30, 40], [25, 17]]);
+    assert_eq!(all.iter().map(unseen).collect::<Vec<_>>(), [0, 0]);
 }
 
 /// One packet does not move the numbers; both sides together do, where the capture has a gap.
