@@ -15,7 +15,7 @@ use proto::Instant;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::futures::OwnedNotified;
@@ -28,6 +28,8 @@ pub(crate) struct Control {
     give_up_at: Mutex<Option<Instant>>,
     /// Tells that no connection can be opened any more.
     closing: Arc<Notify>,
+    /// What the device failed with. It is known before sockets fail.
+    failure: OnceLock<Arc<io::Error>>,
     ended: watch::Sender<Option<Ended>>,
 }
 
@@ -46,7 +48,17 @@ pub(crate) enum Ended {
 
 impl Control {
     pub(crate) fn new() -> Control {
-        Control { give_up_at: Mutex::default(), closing: Arc::default(), ended: watch::channel(None).0 }
+        Control {
+            give_up_at: Mutex::default(),
+            closing: Arc::default(),
+            failure: OnceLock::new(),
+            ended: watch::channel(None).0,
+        }
+    }
+
+    /// What the device failed with, if that has ended the stack.
+    pub(crate) fn failure(&self) -> Option<Arc<io::Error>> {
+        self.failure.get().cloned()
     }
 
     /// A shutdown gives up at this moment, or before if another one asked for that.
@@ -130,7 +142,10 @@ impl<D: Device> Driver<D> {
     pub(crate) async fn run(mut self) {
         self.farewell.outcome = match self.drive().await {
             Ok(outcome) => outcome,
-            Err(error) => Ended::Failed(Arc::new(error)),
+            Err(error) => {
+                let error = self.farewell.control.failure.get_or_init(|| Arc::new(error));
+                Ended::Failed(Arc::clone(error))
+            }
         };
     }
 

@@ -4,7 +4,9 @@ use proto::{
     AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, RejectRoute, UrgentError,
     WriteError,
 };
+use std::fmt;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
     let Error::Stack(error) = error else { return stopped() };
@@ -100,5 +102,32 @@ fn closed(reason: CloseReason) -> io::Error {
 
 /// The stack under the socket is gone.
 pub(crate) fn stopped() -> io::Error {
-    io::Error::new(ErrorKind::ConnectionAborted, "the stack has been shut down")
+    io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: None })
 }
+
+/// It is gone because its device failed.
+pub(crate) fn device_failed(error: Arc<io::Error>) -> io::Error {
+    io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: Some(error) })
+}
+
+/// Is this what [`stopped`] gives?
+pub(crate) fn is_stopped(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+}
+
+/// The end of a stack, and what ended it unless that was a shutdown.
+#[derive(Debug)]
+struct Stopped {
+    device: Option<Arc<io::Error>>,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.device {
+            None => f.write_str("the stack has been shut down"),
+            Some(error) => write!(f, "the stack has ended, because its device failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}

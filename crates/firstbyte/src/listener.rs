@@ -47,13 +47,16 @@ impl TcpListener {
     /// Safe: a connection is handed out or stays in the queue.
     ///
     /// # Errors
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down, and at each call from then on: a loop that
-    /// accepts ends there. Nothing that a peer does makes this fail.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack has ended, and at each call from then on: a loop that accepts
+    /// ends there. One that goes on does not spin: each failure after the first takes 100 ms. Nothing that a peer does makes this fail.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        poll_fn(|cx| self.poll_accept(cx)).await
+        match poll_fn(|cx| self.poll_accept(cx)).await {
+            Ok(accepted) => Ok(accepted),
+            Err(error) => Err(self.net.pause_at_end(error).await),
+        }
     }
 
-    /// As [`accept`](Self::accept), for hand-written futures.
+    /// As [`accept`](Self::accept), for hand-written futures; failures take no time here.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -62,7 +65,7 @@ impl TcpListener {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let accepted = ready!(self.net.host().poll_accept(cx, self.id));
         budget.made_progress();
-        let (id, peer) = accepted.map_err(error::accept)?;
+        let (id, peer) = accepted.map_err(|error| self.net.explain_end(error::accept(error)))?;
         Poll::Ready(Ok((TcpStream::open(&self.net, id, peer), peer)))
     }
 
@@ -79,7 +82,7 @@ impl TcpListener {
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn info(&self) -> io::Result<ListenerInfo> {
-        self.net.host().listener_info(self.id).ok_or_else(error::stopped)
+        self.net.host().listener_info(self.id).ok_or_else(|| self.net.explain_end(error::stopped()))
     }
 
     /// `listen` once more: from now on so many connections may wait to be accepted, and as many half-open ones for their clients; at most
@@ -98,7 +101,8 @@ impl TcpListener {
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
-        if self.net.host().set_backlog(self.id, backlog) { Ok(()) } else { Err(error::stopped()) }
+        let is_open = self.net.host().set_backlog(self.id, backlog);
+        if is_open { Ok(()) } else { Err(self.net.explain_end(error::stopped())) }
     }
 
     /// The stack it belongs to.
@@ -186,7 +190,7 @@ impl TcpListenerBuilder {
                 Err(refused) => last = error::listen(refused),
             }
         }
-        Err(last)
+        Err(self.net.pause_at_end(last).await)
     }
 
     fn listen(&self, mut local: SocketAddr) -> Result<ListenerId, host::Error<ListenError>> {

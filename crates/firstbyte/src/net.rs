@@ -1,14 +1,17 @@
 //! A running stack: its handle, how it is made, and how it ends.
 mod builder;
 use crate::driver::{Control, Ended};
+use crate::timer::Timer;
 use crate::{TcpSocket, error};
 use host::{Clock, Host, RealClock};
 use proto::{
     Counters, Instant, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
 };
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 
@@ -16,6 +19,9 @@ pub use builder::NetBuilder;
 
 /// How long a shutdown waits for peers when nobody says otherwise.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a call on a stack that has ended waits before it fails, but for the first one.
+const ENDED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A handle to a running stack: one host with addresses of its own, on a device of its own.
 ///
@@ -49,6 +55,8 @@ struct Handle {
     control: Arc<Control>,
     /// Largest IP packet of the device, bytes.
     mtu: usize,
+    /// Some call has been told that the stack has ended.
+    has_told_end: AtomicBool,
 }
 
 impl Drop for Handle {
@@ -254,6 +262,27 @@ impl Net {
     /// Waits until no connection can be opened any more, from now on.
     pub(crate) fn closing(&self) -> OwnedNotified {
         self.handle.control.closing()
+    }
+
+    /// Adds why the stack has ended, where that is what `error` says.
+    pub(crate) fn explain_end(&self, error: io::Error) -> io::Error {
+        match self.handle.control.failure() {
+            Some(failure) if error::is_stopped(&error) => error::device_failed(failure),
+            _ => error,
+        }
+    }
+
+    /// As [`explain_end`](Self::explain_end), for a call that a loop may make again whatever it gave: of calls on a stack that has ended the
+    /// first fails at once, and each later one after [`ENDED_PAUSE`].
+    pub(crate) async fn pause_at_end(&self, error: io::Error) -> io::Error {
+        if error::is_stopped(&error) && self.handle.has_told_end.swap(true, Ordering::Relaxed) {
+            let clock = self.handle.host.clock();
+            let until = clock.now() + ENDED_PAUSE;
+            if let Ok(mut timer) = Timer::new() {
+                while clock.now() < until && poll_fn(|cx| timer.poll(cx, clock, Some(until))).await.is_ok() {}
+            }
+        }
+        self.explain_end(error)
     }
 
     /// Largest IP packet of the device, bytes.

@@ -202,7 +202,7 @@ impl TcpSocket {
                 Err(refused) => last = refused,
             }
         }
-        Err(last)
+        Err(self.net.pause_at_end(last).await)
     }
 }
 

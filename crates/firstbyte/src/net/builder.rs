@@ -8,6 +8,7 @@ use proto::{Config, RxPacket, Stack, fast_open};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What a stack will be. Made by [`Net::builder`].
 pub struct NetBuilder<D> {
@@ -126,7 +127,14 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
             driver.pump_mut().on_unclaimed(take);
         }
         tokio::spawn(driver.run());
-        Ok(Net { handle: Arc::new(Handle { host, control, mtu: capabilities.mtu }) })
+        Ok(Net {
+            handle: Arc::new(Handle {
+                host,
+                control,
+                mtu: capabilities.mtu,
+                has_told_end: AtomicBool::new(false),
+            }),
+        })
     }
 }
 

@@ -40,6 +40,11 @@ impl Connection {
         Connection { net: net.clone(), peer, id: OnceLock::new(), deferred }
     }
 
+    /// Says why the stack has ended, where that is the error.
+    fn failed(&self, error: io::Error) -> io::Error {
+        self.net.explain_end(error)
+    }
+
     fn host(&self) -> &Host<RealClock> {
         self.net.host()
     }
@@ -96,7 +101,7 @@ impl Connection {
         let max = buf.remaining();
         let read = ready!(self.host().poll_read_chunks(cx, id, max, |chunk| buf.put_slice(chunk)));
         budget.made_progress();
-        Poll::Ready(read.map(drop).map_err(error::read))
+        Poll::Ready(read.map(drop).map_err(|error| self.failed(error::read(error))))
     }
 
     pub(super) fn poll_read_chunk(
@@ -108,7 +113,7 @@ impl Connection {
         let id = ready!(self.poll_open_to_read(cx))?;
         let chunk = ready!(self.host().poll_read_chunk(cx, id, max));
         budget.made_progress();
-        Poll::Ready(chunk.map_err(error::read))
+        Poll::Ready(chunk.map_err(|error| self.failed(error::read(error))))
     }
 
     pub(super) fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
@@ -116,18 +121,18 @@ impl Connection {
         let id = ready!(self.poll_open_to_read(cx))?;
         let peeked = ready!(self.host().poll_peek(cx, id, buf));
         budget.made_progress();
-        Poll::Ready(peeked.map_err(error::read))
+        Poll::Ready(peeked.map_err(|error| self.failed(error::read(error))))
     }
 
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let id = ready!(self.poll_open_to_read(cx))?;
-        self.host().poll_readable(cx, id).map_err(error::read)
+        self.host().poll_readable(cx, id).map_err(|error| self.failed(error::read(error)))
     }
 
     pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.flush()?;
         let &id = self.id.get().ok_or(io::ErrorKind::WouldBlock)?;
-        self.host().try_read(id, buf).map_err(error::read)
+        self.host().try_read(id, buf).map_err(|error| self.failed(error::read(error)))
     }
 }
 
@@ -136,7 +141,9 @@ impl Connection {
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let written = match self.phase() {
-            Phase::Open(id) => ready!(self.host().poll_write(cx, id, data)).map_err(error::write),
+            Phase::Open(id) => {
+                ready!(self.host().poll_write(cx, id, data)).map_err(|error| self.failed(error::write(error)))
+            }
             Phase::Deferred(plan) => self.write_deferred(plan, data),
         };
         budget.made_progress();
@@ -150,7 +157,8 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let written = match self.phase() {
-            Phase::Open(id) => ready!(self.host().poll_write_vectored(cx, id, slices)).map_err(error::write),
+            Phase::Open(id) => ready!(self.host().poll_write_vectored(cx, id, slices))
+                .map_err(|error| self.failed(error::write(error))),
             Phase::Deferred(plan) => {
                 let first = slices.iter().find(|slice| !slice.is_empty());
                 first.map_or(Ok(0), |slice| self.write_deferred(plan, slice))
@@ -163,7 +171,8 @@ impl Connection {
     pub(super) fn poll_write_bytes(&self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<usize>> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let written = match self.phase() {
-            Phase::Open(id) => ready!(self.host().poll_write_bytes(cx, id, data)).map_err(error::write),
+            Phase::Open(id) => ready!(self.host().poll_write_bytes(cx, id, data))
+                .map_err(|error| self.failed(error::write(error))),
             Phase::Deferred(plan) => {
                 let written = self.write_deferred(plan, data);
                 written.inspect(|&len| drop(data.split_to(len)))
@@ -175,14 +184,18 @@ impl Connection {
 
     pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.phase() {
-            Phase::Open(id) => self.host().poll_writable(cx, id).map_err(error::write),
+            Phase::Open(id) => {
+                self.host().poll_writable(cx, id).map_err(|error| self.failed(error::write(error)))
+            }
             Phase::Deferred(plan) => Poll::Ready(plan.ensure_possible()),
         }
     }
 
     pub(super) fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         match self.phase() {
-            Phase::Open(id) => self.host().try_write(id, data).map_err(error::write),
+            Phase::Open(id) => {
+                self.host().try_write(id, data).map_err(|error| self.failed(error::write(error)))
+            }
             Phase::Deferred(plan) => self.write_deferred(plan, data),
         }
     }
@@ -195,9 +208,8 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let written = match self.phase() {
-            Phase::Open(id) => {
-                ready!(self.host().poll_write_flagged(cx, id, data, flags)).map_err(error::write)
-            }
+            Phase::Open(id) => ready!(self.host().poll_write_flagged(cx, id, data, flags))
+                .map_err(|error| self.failed(error::write(error))),
             Phase::Deferred(plan) => self.write_deferred_with(plan, data, flags),
         };
         budget.made_progress();
@@ -206,7 +218,9 @@ impl Connection {
 
     pub(super) fn try_write_with(&self, data: &[u8], flags: WriteFlags) -> io::Result<usize> {
         match self.phase() {
-            Phase::Open(id) => self.host().try_write_with(id, data, flags).map_err(error::write),
+            Phase::Open(id) => {
+                self.host().try_write_with(id, data, flags).map_err(|error| self.failed(error::write(error)))
+            }
             Phase::Deferred(plan) => self.write_deferred_with(plan, data, flags),
         }
     }
@@ -223,7 +237,9 @@ impl Connection {
         if ends || plan.is_full() {
             let id = self.launch(plan, false)?;
             if ends {
-                self.host().try_write_with(id, &[], flags).map_err(error::write)?;
+                self.host()
+                    .try_write_with(id, &[], flags)
+                    .map_err(|error| self.failed(error::write(error)))?;
             }
         }
         Ok(written)
@@ -266,7 +282,7 @@ impl Connection {
                 | Err(Error::Stack(WriteError::Shutdown | WriteError::Closed(_) | WriteError::NotFound)) => {
                     Ok(())
                 }
-                Err(error) => Err(error::write(error)),
+                Err(error) => Err(self.failed(error::write(error))),
             },
         }
     }
@@ -288,7 +304,7 @@ impl Connection {
     pub(super) fn poll_delivered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.flush()?;
         match self.id.get() {
-            Some(&id) => self.host().poll_delivered(cx, id).map_err(error::write),
+            Some(&id) => self.host().poll_delivered(cx, id).map_err(|error| self.failed(error::write(error))),
             None => Poll::Ready(Ok(())),
         }
     }
@@ -330,12 +346,12 @@ impl Connection {
 
     pub(super) fn info(&self) -> io::Result<ConnectionInfo> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
-        self.host().info(id).ok_or_else(error::stopped)
+        self.host().info(id).ok_or_else(|| self.failed(error::stopped()))
     }
 
     pub(super) fn ss(&self) -> io::Result<String> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
-        self.host().ss(id).ok_or_else(error::stopped)
+        self.host().ss(id).ok_or_else(|| self.failed(error::stopped()))
     }
 
     pub(super) fn urgent_mark(&self) -> io::Result<Option<usize>> {
@@ -345,17 +361,17 @@ impl Connection {
 
     pub(super) fn poll_read_urgent(&self, cx: &mut Context<'_>) -> Poll<io::Result<u8>> {
         let id = ready!(self.poll_open_to_read(cx))?;
-        self.host().poll_read_urgent(cx, id).map_err(error::urgent)
+        self.host().poll_read_urgent(cx, id).map_err(|error| self.failed(error::urgent(error)))
     }
 
     pub(super) fn try_read_urgent(&self) -> io::Result<u8> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
-        self.host().try_read_urgent(id, true).map_err(error::urgent)
+        self.host().try_read_urgent(id, true).map_err(|error| self.failed(error::urgent(error)))
     }
 
     pub(super) fn options(&self) -> io::Result<SocketOptions> {
         match self.phase() {
-            Phase::Open(id) => self.host().options(id).ok_or_else(error::stopped),
+            Phase::Open(id) => self.host().options(id).ok_or_else(|| self.failed(error::stopped())),
             Phase::Deferred(mut plan) => Ok(plan.socket_options().clone()),
         }
     }
@@ -365,7 +381,7 @@ impl Connection {
             Phase::Open(id) => self.host().set_option(id, option),
             Phase::Deferred(mut plan) => plan.socket_options().set(option),
         };
-        set.map_err(error::option)
+        set.map_err(|error| self.failed(error::option(error)))
     }
 }
 

@@ -383,3 +383,65 @@ async fn a_panic_while_looking_into_the_stack_is_of_no_concern_to_others() {
     }
     assert_eq!(net.table_sizes().connections, 0);
 }
+
+/// How many times a call fails within 450 ms.
+async fn failures<T>(mut call: impl AsyncFnMut() -> std::io::Result<T>) -> u32 {
+    let mut failures = 0;
+    let endless = async {
+        loop {
+            let failed = call().await;
+            assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::ConnectionAborted));
+            failures += 1;
+        }
+    };
+    let ended: Result<(), _> = tokio::time::timeout(Duration::from_millis(450), endless).await;
+    assert!(ended.is_err());
+    failures
+}
+
+/// A loop that logs the error and goes on must not take the whole processor, nor keep the runtime from others.
+#[tokio::test]
+async fn a_loop_on_a_stack_that_has_ended_does_not_spin() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        pair.server.shutdown().await.unwrap();
+        let counts = [
+            failures(|| listener.accept()).await,
+            failures(|| TcpStream::connect(&pair.server, "10.0.0.1:80")).await,
+            failures(|| TcpStream::connect_with(&pair.server, "10.0.0.1:80", "hello")).await,
+            failures(|| TcpListener::bind(&pair.server, SERVER)).await,
+        ];
+        assert!(counts.iter().all(|count| (1..=5).contains(count)), "{counts:?}");
+    })
+    .await;
+}
+
+/// The own stack was not shut down: its device has failed, since the other end of the pair is gone.
+#[tokio::test]
+async fn an_end_by_the_device_is_told_by_every_call() {
+    bounded(async {
+        let pair = Pair::new();
+        let (mut stream, _server) = pair.connected().await;
+        let listener = TcpListener::bind(&pair.client, "10.0.0.2:81").await.unwrap();
+        pair.server.shutdown_timeout(Duration::ZERO).await.ok();
+        assert!(pair.client.closed().await.is_err());
+        let told = [
+            TcpStream::connect(&pair.client, SERVER).await.err(),
+            listener.accept().await.err(),
+            listener.info().err(),
+            stream.write_all(b"x").await.err(),
+        ];
+        for error in told.into_iter().flatten() {
+            let words = error.to_string();
+            assert!(
+                words.contains("its device failed: the other end of the in-memory pair was dropped"),
+                "{words}"
+            );
+        }
+        // One's own end is told as before.
+        let error = TcpStream::connect(&pair.server, SERVER).await.unwrap_err();
+        assert_eq!(error.to_string(), "the stack has been shut down");
+    })
+    .await;
+}
