@@ -17,6 +17,9 @@ const RECORDED: u32 = 1 << 0 | 1 << 1 | 1 << 8 | 1 << 9 | 1 << 18;
 
 const HEADER: usize = size_of::<cmsghdr>();
 
+/// More ancillary data than this is refused (Linux's `____sys_sendmsg`).
+const CONTROL_MOST: usize = i32::MAX as usize;
+
 /// Writes what there is room for, as Linux's `put_cmsg` does: what does not fit is cut, and `MSG_CTRUNC` says so.
 ///
 /// # Safety
@@ -122,6 +125,9 @@ fn sockaddr_in6(ip: Option<IpAddr>) -> Vec<u8> {
 pub(super) unsafe fn stamps(message: &msghdr) -> Result<Option<u32>, Errno> {
     let mut stamps = None;
     let mut at = 0;
+    if message.msg_controllen > CONTROL_MOST {
+        return Err(Errno::ENOBUFS);
+    }
     while !message.msg_control.is_null() && message.msg_controllen - at >= HEADER {
         // SAFETY: a header is there; no alignment is asked for, and any bits are one.
         let (entry, header) = unsafe {

@@ -15,16 +15,24 @@ pub(super) struct Gathered<'a> {
     pub(super) faulty: bool,
 }
 
+/// Is this a negative length, as C's types have it? No buffer is that long.
+pub(super) fn is_negative(len: usize) -> bool {
+    len > isize::MAX.cast_unsigned()
+}
+
+/// A negative length is `EINVAL` here (Linux's `copy_iovec_from_user`), and `EFAULT` where there is one buffer and no vector.
+///
 /// # Safety
 /// `iov` is null, or `count` entries there can be read.
 pub(super) unsafe fn iovecs<'a>(iov: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
-    match count {
-        0 => Ok(&[]),
-        1..=IOVECS_MAX if iov.is_null() => Err(Errno::EFAULT),
+    let entries = match count {
+        0 => &[],
+        1..=IOVECS_MAX if iov.is_null() => return Err(Errno::EFAULT),
         // SAFETY: the caller says so.
-        1..=IOVECS_MAX => Ok(unsafe { core::slice::from_raw_parts(iov, count) }),
-        _ => Err(Errno::EINVAL),
-    }
+        1..=IOVECS_MAX => unsafe { core::slice::from_raw_parts(iov, count) },
+        _ => return Err(Errno::EINVAL),
+    };
+    if entries.iter().any(|entry| is_negative(entry.iov_len)) { Err(Errno::EINVAL) } else { Ok(entries) }
 }
 
 /// Those of a message, of which there may be too many otherwise than of `readv`'s.
@@ -32,6 +40,9 @@ pub(super) unsafe fn iovecs<'a>(iov: *const iovec, count: usize) -> Result<&'a [
 /// # Safety
 /// `msg_iov` is null, or `msg_iovlen` entries there can be read.
 pub(super) unsafe fn iovecs_of_message<'a>(message: &msghdr) -> Result<&'a [iovec], Errno> {
+    if !message.msg_name.is_null() && message.msg_namelen.cast_signed() < 0 {
+        return Err(Errno::EINVAL);
+    }
     if message.msg_iovlen > IOVECS_MAX {
         return Err(Errno::EMSGSIZE);
     }
@@ -58,14 +69,15 @@ pub(super) fn count(count: c_int) -> Result<usize, Errno> {
     usize::try_from(count).map_err(|_| Errno::EINVAL)
 }
 
-/// One buffer is left where it is, however large: what there is room for is copied from there.
+/// One buffer is left where it is, however large: what there is room for is copied from there. Of a negative length nothing is looked at:
+/// where it ends only the kernel could find out.
 ///
 /// # Safety
 /// Each entry is null, or so many bytes there can be read, for `'a`.
 pub(super) unsafe fn gather<'a>(iovecs: &[iovec]) -> Gathered<'a> {
     let mut filled = iovecs.iter().filter(|entry| entry.iov_len > 0);
     if let (Some(only), None) = (filled.next(), filled.next()) {
-        if only.iov_base.is_null() {
+        if only.iov_base.is_null() || is_negative(only.iov_len) {
             return Gathered { bytes: Cow::Borrowed(&[]), faulty: true };
         }
         let len = only.iov_len.min(BYTES_MAX);

@@ -17,6 +17,9 @@ pub unsafe fn write(
     buf: *const c_void,
     len: usize,
 ) -> Result<usize, Errno> {
+    if memory::is_negative(len) {
+        return process.call(|sockets, _| sockets.flags(fd)).and(Err(Errno::EFAULT));
+    }
     // SAFETY: as the caller says.
     unsafe { send_from(process, fd, &memory::single(buf, len), (0, None), Destination::None) }
 }
@@ -140,6 +143,10 @@ fn write_to_pipe(process: &impl Process, fd: c_int, bytes: &[u8]) -> Result<usiz
 /// # Safety
 /// `buf` is null, or `len` bytes there can be written.
 pub unsafe fn read(process: &impl Process, fd: c_int, buf: *mut c_void, len: usize) -> Result<usize, Errno> {
+    if memory::is_negative(len) {
+        // Linux's `vfs_read`, which unlike `recv` does not shorten it.
+        return process.call(|sockets, _| sockets.flags(fd)).and(Err(Errno::EFAULT));
+    }
     // SAFETY: as the caller says.
     unsafe { read_into(process, fd, &memory::single(buf, len)) }
 }

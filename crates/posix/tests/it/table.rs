@@ -146,6 +146,8 @@ calls! {
         libc::sendmmsg(fd, messages, count, flags | libc::MSG_NOSIGNAL), |p| c::sendmmsg(p, fd, messages, count, flags);
     recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec),
         libc::recvmmsg(fd, messages, count, flags, timeout), |p| c::recvmmsg(p, fd, messages, count, flags, timeout);
+    read(fd: c_int, buf: *mut c_void, len: usize), libc::read(fd, buf, len), |p| c::read(p, fd, buf, len);
+    write(fd: c_int, buf: *const c_void, len: usize), libc::write(fd, buf, len), |p| c::write(p, fd, buf, len);
     readv(fd: c_int, iov: *const iovec, count: c_int), libc::readv(fd, iov, count), |p| c::readv(p, fd, iov, count);
     setsockopt(fd: c_int, option: Pair<c_int, c_int>, value: *const c_void, len: socklen_t),
         libc::setsockopt(fd, option.0, option.1, value, len), |p| c::setsockopt(p, fd, option, value, len);

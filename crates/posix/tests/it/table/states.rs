@@ -134,7 +134,7 @@ const MOVES: [Call; 21] = calls! {
     "the peer resets" => |s| told(s.peer_closes(true));
 };
 
-const LOOKS: [Call; 84] = calls! {
+const LOOKS: [Call; 97] = calls! {
     "ready" => |s| ready(s);
     "epoll" => |s| epoll(s, 0);
     "epoll, edges" => |s| epoll(s, 1 << 31);
@@ -223,7 +223,53 @@ const LOOKS: [Call; 84] = calls! {
     "dup" => |s| told_fd(s, s.calls.dup(s.fd));
     "splice flags" => |s| send(s, 3, libc::MSG_MORE | libc::MSG_EOR | libc::MSG_OOB);
     "unknown flags" => |s| send(s, 3, 1 << 25) + &recv(s, 3, 1 << 25);
+    "read of -1" => |s| told(s.calls.read(s.fd, [0_u8; 64].as_mut_ptr().cast(), usize::MAX));
+    "write of -1" => |s| told(s.calls.write(s.fd, b"abc".as_ptr().cast(), usize::MAX));
+    "recv of -1" => |s| recv(s, usize::MAX, 0);
+    "readv of -1" => |s| vector(s, |fd, iov| s.calls.readv(fd, iov, 1));
+    "writev of -1" => |s| vector(s, |fd, iov| s.calls.writev(fd, iov, 1));
+    "recvmsg of -1" => |s| vector(s, |fd, iov| s.calls.recvmsg(fd, &mut message(iov), 0));
+    "sendmsg of -1" => |s| vector(s, |fd, iov| s.calls.sendmsg(fd, &message(iov), 0));
+    "sendmsg, control of -1" => |s| {
+        let mut control = [0_u64; 8];
+        let mut message = message(null_mut());
+        (message.msg_iovlen, message.msg_controllen) = (0, usize::MAX);
+        message.msg_control = control.as_mut_ptr().cast();
+        told(s.calls.sendmsg(s.fd, &raw const message, 0))
+    };
+    "sendto, name of -1" => |s| told(s.calls.sendto(s.fd, (b"abc".as_ptr().cast(), 3), 0, (to(&s.addr), u32::MAX)));
+    "bind, name of -1" => |s| told(s.calls.bind(s.fd, to(&s.addr), u32::MAX));
+    "connect, name of -1" => |s| told(s.calls.connect(s.fd, to(&s.addr), u32::MAX));
+    "setsockopt of -1" => |s| {
+        told(s.calls.setsockopt(s.fd, (libc::SOL_SOCKET, libc::SO_KEEPALIVE), (&raw const ONE).cast(), u32::MAX))
+    };
+    "getsockopt and names of -1" => |s| {
+        let (mut place, mut len) = ([0_u8; 64], u32::MAX);
+        let option = (libc::SOL_SOCKET, libc::SO_KEEPALIVE);
+        let option = s.calls.getsockopt(s.fd, option, place.as_mut_ptr().cast(), &raw mut len);
+        len = u32::MAX;
+        let own = s.calls.getsockname(s.fd, place.as_mut_ptr().cast(), &raw mut len);
+        len = u32::MAX;
+        let peers = s.calls.getpeername(s.fd, place.as_mut_ptr().cast(), &raw mut len);
+        format!("{} {} {}", told(option), told(own), told(peers))
+    };
 };
+
+static ONE: c_int = 1;
+
+/// A message of one buffer.
+fn message(iov: *mut libc::iovec) -> libc::msghdr {
+    // SAFETY: all zeros are a message.
+    let empty: libc::msghdr = unsafe { core::mem::zeroed() };
+    libc::msghdr { msg_iov: iov, msg_iovlen: 1, ..empty }
+}
+
+/// One buffer whose length is -1.
+fn vector(stage: &Stage<'_>, call: impl Fn(c_int, *mut libc::iovec) -> Given) -> String {
+    let mut place = *b"abcdefgh";
+    let mut iov = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: usize::MAX };
+    told(call(stage.fd, &raw mut iov))
+}
 
 /// What calls give one after another in a state, and what the socket is ready for after each.
 fn play(calls: &dyn Calls, state: State, script: &[Call], patience: Duration) -> Vec<String> {
