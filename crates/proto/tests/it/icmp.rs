@@ -62,6 +62,48 @@ fn packet_too_big_shrinks_segments_and_sends_at_once_again() {
     p.expect_nothing();
 }
 
+/// Small segments that are retransmitted as one packet are too long together: all of them go again at once, and so do those of a second packet
+/// that was as long, but not what is short enough behind them.
+#[test]
+fn small_segments_of_a_packet_that_is_too_long_go_again() {
+    let socket = SocketOptions { nodelay: true, ..SocketOptions::default() };
+    let mut p = Peer::new(Config::default().tcp_early_retrans(0));
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1460>");
+    for at in (1..2401).step_by(400) {
+        p.write(id, &pattern(at, 400));
+        p.expect(&format!("PA {at}:{}(400) ack 1", at + 400));
+    }
+    p.pass(2000);
+    let packet = p.take_packet().unwrap();
+    assert_eq!(packet.len(), 40 + 1460);
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    p.expect("PA 1:961 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 1, "it waits for no other");
+}
+
+/// A SYN-ACK with the answer is too long for the path: a plain one goes at once, and the answer behind it in segments that fit.
+#[test]
+fn a_syn_ack_that_is_too_long_goes_again_without_its_text() {
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions {
+        fast_open: Some(9),
+        fast_open_no_cookie: true,
+        ..ListenOptions::default()
+    });
+    p.send("S 0:10(10) win 65535 <mss 1460>");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 5000));
+    let packet = p.take_packet().unwrap();
+    assert_eq!(packet.len(), 1500);
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    p.skip_until_sent();
+    p.expect("SA 0 ack 11");
+    p.send("A 11 ack 1");
+    p.expect("A 1:961 ack 11");
+    assert_eq!(p.stack.counters().timeouts, 0);
+}
+
 /// The path's MTU was not what bounds the segments: those in flight were not too long, with SACK and without, and wait for their time-out.
 #[test]
 fn segments_that_the_path_takes_do_not_go_again() {

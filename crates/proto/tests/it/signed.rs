@@ -371,3 +371,24 @@ fn what_cannot_be_signed_is_a_counted_drop() {
     p.expect_nothing();
     assert_eq!(p.stack.drops().get(DropReason::Signature), 1);
 }
+
+/// The application gives a key to a Fast Open child before its answer has left: the signature takes its place from the answer.
+#[test]
+fn a_signed_syn_ack_with_an_answer_fits_into_the_mtu() {
+    for peer_mss in [1460, 1400] {
+        let mut p = Peer::ours();
+        let listener = p.listen_with(ListenOptions {
+            fast_open: Some(9),
+            fast_open_no_cookie: true,
+            ..ListenOptions::default()
+        });
+        p.send(&format!("S 0:10(10) win 65535 <mss {peer_mss},sackOK,TS 1 0,wscale 7>"));
+        let id = p.accept(listener);
+        p.stack.set_md5_keys(p.now, id, keys("10.0.0.1", 32, "one").md5_keys).unwrap();
+        p.write(id, &pattern(1, 5000));
+        let packet = p.take_packet().unwrap();
+        let (_, header, text) = wire::parse_tcp_packet(&packet).unwrap();
+        assert!(header.options.md5 && !text.is_empty(), "{header:?}");
+        assert_eq!(packet.len(), 40 + peer_mss);
+    }
+}

@@ -229,6 +229,10 @@ impl Connection {
                 active.due = true;
                 self.snd.rewind();
             }
+            // The SYN-ACK that goes again has no data, and tells the peer at once that there is a path.
+            Some(Handshake::Passive(passive)) if passive.data_sent > 0 && passive.transmissions == 1 => {
+                passive.due = true;
+            }
             Some(_) => {}
             // Only what is longer than a segment may be now (Linux's `tcp_simple_retransmit`): the peer's MSS, or `tcp_min_snd_mss`, may have
             // been the bound before.

@@ -448,7 +448,8 @@ impl Connection {
 
     /// The path takes smaller packets than the `packet` bytes of text that went at most: what is larger now is lost, and is retransmitted.
     pub(crate) fn lose_too_long(&mut self, cx: &mut Context, packet: u16) {
-        let (in_flight, most) = ((self.snd.una, self.snd.nxt), u32::from(self.smss()));
+        // With blocks to report, as was sent with them.
+        let (in_flight, most) = ((self.snd.una, self.snd.nxt), u32::from(self.segment_max()));
         let (una, sack) = (in_flight.0, self.agreed.sack);
         let board = self.recovery.make_board((una, sack), || cx.first_reordering(&self.tuple));
         board.lose_longer(&mut self.snd.queue, in_flight, (packet.into(), most));

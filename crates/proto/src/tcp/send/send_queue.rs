@@ -555,6 +555,8 @@ impl SendQueue {
                 held.freeze_tail();
             }
             let weight = weight((taken, len), unit, packet);
+            // A SYN, which has no size of packets, is one.
+            let follows = taken > 0 && (packet == 1 || !taken.is_multiple_of(packet));
             if again {
                 held.reweigh(place, weight);
             } else {
@@ -563,7 +565,7 @@ impl SendQueue {
             in_flight = in_flight.saturating_add(weight);
             let snapshot = self.delivery.snapshot(&held.flight, in_flight);
             let sent = held.segments.update_sent(place, |segment| {
-                segment.weight = weight;
+                (segment.weight, segment.follows) = (weight, follows);
                 segment.transmissions = segment.transmissions.saturating_add(1);
                 segment.losses = 0;
                 segment.sent_at = now;

@@ -6,6 +6,7 @@ use crate::tcp::recovery::arrived::Arrived;
 use crate::tcp::recovery::scoreboard::RACK;
 use crate::tcp::recovery::{ReoWindow, Undo};
 use crate::tcp::send::send_queue::{Kind, SendQueue, TxSegment};
+use alloc::vec::Vec;
 use wire::SeqNum;
 
 impl Scoreboard {
@@ -72,15 +73,20 @@ impl Scoreboard {
         self.repair_at_this_window(snd_nxt);
     }
 
-    /// So is all in flight that went in packets of more than `most` bytes; of the others some may have arrived (Linux's
-    /// `tcp_simple_retransmit`). They had at most `packet` bytes.
+    /// So is all in flight that went in packets of more than `most` bytes, be they of one segment or of several small ones; of the others
+    /// some may have arrived (Linux's `tcp_simple_retransmit`). They had at most `packet` bytes.
     pub(crate) fn lose_longer(
         &mut self,
         queue: &mut SendQueue,
         (snd_una, snd_nxt): (SeqNum, SeqNum),
         (packet, most): (u32, u32),
     ) {
-        if self.lose_some(queue, (snd_una, snd_nxt), |segment| segment.len.min(packet) > most) {
+        let longer = sent_together(queue, (snd_una, snd_nxt), |len| len.min(packet) > most);
+        let is_longer = |segment: &TxSegment| {
+            let behind = longer.partition_point(|(from, _)| from.before_or_eq(segment.seq));
+            behind.checked_sub(1).is_some_and(|last| segment.seq.before(longer[last].1))
+        };
+        if self.lose_some(queue, (snd_una, snd_nxt), is_longer) {
             self.repair_at_this_window(snd_nxt);
         }
     }
@@ -152,4 +158,24 @@ impl Scoreboard {
             self.forward = false;
         }
     }
+}
+
+/// Segments from `from` to `to` that were sent together, those of a length that is `wanted`: where they begin and end, in order.
+fn sent_together(
+    queue: &SendQueue,
+    (from, to): (SeqNum, SeqNum),
+    wanted: impl Fn(u32) -> bool,
+) -> Vec<(SeqNum, SeqNum)> {
+    let mut together: Vec<(SeqNum, SeqNum)> = Vec::new();
+    for segment in queue.starting(from).take_while(|segment| segment.seq.before(to)) {
+        match together.last_mut().filter(|(_, end)| segment.follows && *end == segment.seq) {
+            Some((_, end)) => *end = segment.end(),
+            None => {
+                together.pop_if(|(begin, end)| !wanted(end.since(*begin)));
+                together.push((segment.seq, segment.end()));
+            }
+        }
+    }
+    together.pop_if(|(begin, end)| !wanted(end.since(*begin)));
+    together
 }

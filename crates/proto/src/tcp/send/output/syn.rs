@@ -323,11 +323,13 @@ impl Connection {
         Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
     }
 
-    /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.
+    /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent and the signature, within the window its SYN
+    /// offered.
     pub(crate) fn syn_ack_room(&self, option_bytes: usize) -> u32 {
         let mtu_room = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
         let mss = self.agreed.peer_mss.min(mtu_room).min(self.options.max_segment.unwrap_or(u16::MAX));
-        u32::from(mss).saturating_sub(option_bytes as u32).min(self.send_window())
+        let options = option_bytes as u32 + u32::from(self.signature_len());
+        u32::from(mss).saturating_sub(options).min(self.send_window())
     }
 
     /// A segment's worth of answer waits: the hold has nothing to gain.

@@ -30,6 +30,8 @@ pub(crate) struct TxSegment {
     pub(in crate::tcp) losses: u8,
     /// What is left of a packet whose first bytes were acknowledged by themselves.
     pub(in crate::tcp) begun: bool,
+    /// It was last sent in one packet with the end of what is before it, or of a burst that the device cut.
+    pub(in crate::tcp) follows: bool,
     /// When it was last handed over.
     pub(in crate::tcp) sent_at: Instant,
     /// What was delivered by then.
@@ -107,6 +109,7 @@ impl TxSegment {
             retransmitted: false,
             losses: 0,
             begun: false,
+            follows: false,
             sent_at: Instant::ZERO,
             snapshot: Snapshot::default(),
             parts,
@@ -128,6 +131,7 @@ impl TxSegment {
             len: self.len - at,
             push: self.push,
             eor: self.eor,
+            follows: self.transmissions > 0,
             parts: SmallVec::new(),
             ..*self
         };
