@@ -94,3 +94,71 @@ fn whatever_is_accepted_works() {
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(tried > 5000, "only {tried}");
 }
+
+/// A first window of one segment, whatever the segment and however the buffer is counted, does not stay one: the application reads all that
+/// comes, and a megabyte takes some seconds.
+#[test]
+fn a_first_window_of_one_segment_opens() {
+    let mut slow = Vec::new();
+    for (profile, config) in [("ours", Config::default()), ("linux", Config::linux())] {
+        for accounting in ["payload", "packets"] {
+            for (name, value) in [
+                ("net.ipv4.tcp_app_win", "31"),
+                ("net.ipv4.tcp_app_win", "0"),
+                ("net.ipv4.tcp_app_win", "1"),
+                ("net.ipv4.tcp_timestamps", "0"),
+                ("net.ipv4.tcp_window_scaling", "0"),
+                ("net.ipv4.tcp_sack", "0"),
+                ("net.ipv4.tcp_moderate_rcvbuf", "0"),
+                ("firstbyte.window_slow_start", "1"),
+                ("firstbyte.window_slow_start", "0"),
+                ("net.ipv4.tcp_rmem", "2304 2304 6291456"),
+                ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("net.ipv4.tcp_rmem", "4294967295 4294967295 4294967295"),
+            ] {
+                for mtu in [576, 1500, 9000, 65_535] {
+                    for first in ["initrwnd 1", "initrwnd 1 advmss 88", "initrwnd 1 advmss 536", "initrwnd 2"]
+                    {
+                        let mut config = config.clone();
+                        config.set("firstbyte.receive_accounting", accounting).unwrap();
+                        config.set(name, value).unwrap();
+                        let device = Capabilities { mtu, gso_max_size: 0, tx_checksum: false };
+                        let how = format!("{profile}, {accounting}, {name} {value}, mtu {mtu}, {first}");
+                        let (seconds, window) = seconds_of_a_megabyte(config, device, first);
+                        if seconds > 60 {
+                            slow.push(format!("{how}: {seconds} s, the last window {window}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(slow.is_empty(), "{} {slow:#?}", slow.len());
+}
+
+fn seconds_of_a_megabyte(config: Config, device: Capabilities, first: &str) -> (u64, u32) {
+    let mut pair = Pair::with(config.clone(), config, 5, device);
+    let network = fast_open::Network::new(std::net::IpAddr::from([10, 0, 0, 0]).into(), 24);
+    pair.stacks[SERVER].set_route(pair.now, network, first.parse().unwrap());
+    let listener = pair.listen(0);
+    let id = pair.connect(ConnectOptions::default());
+    let (begun, total) = (pair.now, 1_000_000);
+    let (mut child, mut left, mut read) = (None, total, 0);
+    let mut buffer = vec![7; 65_536];
+    while read < total && pair.ms_since(begun) < 61_000 {
+        let now = pair.now;
+        child = child.or_else(|| pair.stacks[SERVER].accept(now, listener).ok().map(|(id, _)| id));
+        left -= pair.stacks[CLIENT].write(now, id, &buffer[..left.min(65_536)]).unwrap_or(0);
+        while let Some(child) = child
+            && let Ok(len @ 1..) = pair.stacks[SERVER].read(now, child, &mut buffer)
+        {
+            read += len;
+        }
+        pair.flush();
+        if !pair.step() {
+            break;
+        }
+    }
+    let window = child.and_then(|child| pair.stacks[SERVER].info(child)).map_or(0, |info| info.rcv_wnd);
+    if read < total { (61, window) } else { (pair.ms_since(begun) / 1000, window) }
+}

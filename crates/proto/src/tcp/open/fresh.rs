@@ -10,7 +10,7 @@ use crate::{Config, CongestionControl, ReceiveAccounting, SocketOptions};
 use core::time::Duration;
 
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
-const SEND_BUFFER_MAX: u32 = 1 << 30;
+pub(in crate::tcp) const SEND_BUFFER_MAX: u32 = 1 << 30;
 
 /// See the module.
 #[derive(Debug)]
@@ -117,5 +117,5 @@ pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
     // Where segments count more than their payload, the choice is of payload (Linux's `sk_setsockopt` doubles it).
     let chosen = chosen.map(|payload| if config.sndbuf_overhead > 0 { payload * 2 } else { payload });
     // Of a buffer of nothing no write would ever succeed.
-    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0]).max(1)
+    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0]).clamp(1, SEND_BUFFER_MAX)
 }

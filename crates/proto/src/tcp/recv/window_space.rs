@@ -12,6 +12,8 @@ use wire::SeqNum;
 
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
 pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
+/// Most memory a receive buffer may take, bytes: that of so much payload at first. (The sums of an accounting by packets stay below 2³².)
+pub(in crate::tcp) const RCVBUF_MAX: u32 = 2 * RECV_BUFFER_MAX;
 /// A half, in 256ths.
 pub(super) const RATIO_AT_FIRST: u8 = 128;
 /// Least receive buffer, memory (Linux's `SOCK_MIN_RCVBUF`).
@@ -227,7 +229,7 @@ pub(in crate::tcp) fn rcvbuf_of(config: &Config, options: &SocketOptions) -> (u3
     let chosen = options.recv_buffer.map(|size| 2 * size.min(config.rmem_max).min(RECV_BUFFER_MAX));
     let lowat = options.recv_lowat.filter(|_| config.receive_accounting == ReceiveAccounting::Packets);
     let initial = config.tcp_rmem[1].max(lowat.unwrap_or(0).saturating_mul(2));
-    (chosen.map_or(initial, |size| size.max(RCVBUF_MIN)), chosen.is_some())
+    (chosen.map_or(initial.min(RCVBUF_MAX), |size| size.max(RCVBUF_MIN)), chosen.is_some())
 }
 
 /// Bounds of a window that is counted by payload.

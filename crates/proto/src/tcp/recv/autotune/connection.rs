@@ -3,6 +3,7 @@
 use super::{BULK, DESCRIPTOR, HEADROOM, NEAR, SEGMENTS_MIN, Tuner};
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::Connection;
+use crate::tcp::open::fresh::SEND_BUFFER_MAX;
 use crate::tcp::recv::receiver::Receiver;
 use crate::{Config, Instant};
 use alloc::boxed::Box;
@@ -103,6 +104,6 @@ impl Connection {
         let wanted = window.saturating_mul(config.sndbuf_windows);
         let near = self.rtt.min_rtt().is_none_or(|rtt| rtt.as_micros() < config.tcp_rcvbuf_low_rtt.into());
         let most = if near { config.tcp_wmem[2].min(NEAR) } else { config.tcp_wmem[2] };
-        self.snd.queue.limit = self.snd.queue.limit.max(wanted.min(most));
+        self.snd.queue.limit = self.snd.queue.limit.max(wanted.min(most).min(SEND_BUFFER_MAX));
     }
 }

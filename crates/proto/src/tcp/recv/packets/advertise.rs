@@ -7,6 +7,7 @@ use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::input::Segment;
 use crate::tcp::recv::receiver::{AckOwed, Receiver};
+use crate::tcp::recv::window_space::RCVBUF_MAX;
 
 impl Receiver {
     /// What a window is worth: see [`PacketSpace::select`](super::PacketSpace::select). Quick acknowledgements end when little is free.
@@ -91,7 +92,11 @@ impl Connection {
     }
 
     pub(in crate::tcp) fn sizes(&self, config: &Config) -> Sizes {
-        Sizes { advmss: self.window_segment(), rcv_mss: self.rcv.mss(), rmem_max: config.tcp_rmem[2] }
+        Sizes {
+            advmss: self.window_segment(),
+            rcv_mss: self.rcv.mss(),
+            rmem_max: config.tcp_rmem[2].min(RCVBUF_MAX),
+        }
     }
 
     /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be advertised. True: now; `None`: the buffer is

@@ -318,7 +318,11 @@ impl Connection {
         self.measure_delay(cx, &came);
         self.rcv.last_data_at = cx.now;
         self.note_arrival(cx.now);
-        if packet.len() >= GROWS_FROM {
+        let (len, rcv_mss) = (packet.len(), self.rcv.mss());
+        // Linux's window does not grow with less than 128 bytes, though no larger segment may fit into it: it would stay as it is for good.
+        let is_all_that_fits =
+            self.rcv.space.packets().is_some_and(|packets| packets.ssthresh() < 2 * GROWS_FROM);
+        if len >= GROWS_FROM.min(rcv_mss) || is_all_that_fits {
             self.grow_with(cx, packet);
         }
     }

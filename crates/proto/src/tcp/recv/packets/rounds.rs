@@ -2,7 +2,9 @@
 //! `tcp_rcvbuf_grow`).
 
 use super::PacketSpace;
+use super::window::LARGEST;
 use crate::tcp::recv::receiver_rtt::ReceiverRtt;
+use crate::tcp::recv::window_space::RCVBUF_MAX;
 use crate::{Config, Instant};
 use wire::SeqNum;
 
@@ -32,7 +34,7 @@ impl Growth {
     pub(crate) fn new(config: &Config, rcv_nxt: SeqNum) -> Growth {
         Growth {
             rcv_nxt,
-            rmem_max: config.tcp_rmem[2],
+            rmem_max: config.tcp_rmem[2].min(RCVBUF_MAX),
             low_rtt: config.tcp_rcvbuf_low_rtt,
             moderates: config.tcp_moderate_rcvbuf,
         }
@@ -94,10 +96,10 @@ impl PacketSpace {
         let beyond = self.out_of_order_end().map_or(0, |end| end.since(growth.rcv_nxt));
         let window = (window + more) as u32;
         let memory = (u64::from(window.wrapping_add(beyond)) << 8) / u64::from(self.ratio);
-        let memory = (memory as u32).min(growth.rmem_max);
+        let memory = memory.min(growth.rmem_max.into()) as u32;
         if memory > self.rcvbuf {
             self.rcvbuf = memory;
-            self.clamp = self.payload_of(memory.into()) as u32;
+            self.clamp = (self.payload_of(memory.into()) as u32).min(LARGEST);
         }
     }
 }

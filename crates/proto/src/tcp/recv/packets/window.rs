@@ -10,7 +10,7 @@ use wire::SeqNum;
 /// Least clamp, bytes (half of `SOCK_MIN_RCVBUF`).
 const CLAMP_MIN: u32 = 1152;
 /// The largest window that can be advertised (RFC 7323 §2.3).
-const LARGEST: u32 = 65_535 << 14;
+pub(super) const LARGEST: u32 = 65_535 << 14;
 /// Smaller segments without a mark that they end something are full-sized, too, or from this size on whatever their marks are. Also the bounds of
 /// what is taken for a full-sized segment at first (`tcp_initialize_rcv_mss`).
 pub(super) const MSS_MIN: u32 = 88;
@@ -131,7 +131,7 @@ impl PacketSpace {
             ((u64::from(lowat) << 8) / u64::from(self.ratio.max(1))).min(u64::from(u32::MAX >> 1)) as u32;
         if !self.locked && memory > self.rcvbuf {
             self.rcvbuf = memory;
-            self.clamp = self.clamp.max(lowat);
+            self.clamp = self.clamp.max(lowat).min(LARGEST);
         }
     }
 
@@ -141,7 +141,7 @@ impl PacketSpace {
 
     /// `advertised`: the window last advertised (`tcp_set_window_clamp`).
     pub(crate) fn set_clamp(&mut self, clamp: u32, advertised: u32) {
-        let clamp = clamp.max(CLAMP_MIN);
+        let clamp = clamp.clamp(CLAMP_MIN, LARGEST);
         if clamp < self.clamp {
             self.ssthresh = self.ssthresh.min(clamp);
         } else if clamp > self.clamp {
@@ -277,5 +277,42 @@ impl PacketSpace {
     /// The stack's memory is short: four segments do (`tcp_adjust_rcv_ssthresh`).
     pub(crate) fn shrink_under_pressure(&mut self, advmss: u32) {
         self.ssthresh = self.ssthresh.min(4 * advmss);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers compare within 2³¹: a window beyond would lie before what comes. With the largest buffers, chosen or grown, the window stays
+    /// below, whatever comes, and what is advertised is taken.
+    #[test]
+    fn no_buffer_makes_a_window_that_numbers_cannot_tell() {
+        let chosen = SocketOptions { recv_buffer: Some(u32::MAX), ..SocketOptions::default() };
+        for options in [SocketOptions::default(), chosen] {
+            let config = Config::linux().tcp_rmem([u32::MAX; 3]).rmem_max(u32::MAX);
+            let mut space = PacketSpace::new(&config, &options);
+            space.begin(Instant::ZERO, 65_535, Some(14), (65_495, 31, SeqNum(1)));
+            let sizes = Sizes { advmss: 65_495, rcv_mss: 65_495, rmem_max: u32::MAX };
+            let seen = Seen {
+                len: 65_495,
+                each: 0,
+                truesize: 65_792,
+                pushed: false,
+                marked: false,
+                header: 20,
+                plain_header: 20,
+            };
+            for rcv_mss in [536, 65_495] {
+                space.measure(&seen, &Sizes { rcv_mss, ..sizes }, 0, 65_535);
+            }
+            for _ in 0..100_000 {
+                space.grow(65_495, 65_792, &sizes);
+            }
+            let (window, _) = space.select(1 << 30, 65_495, 14, false);
+            assert!((1 << 29..=LARGEST).contains(&window), "{window}");
+            space.make_room_for(u32::MAX);
+            assert!(space.clamp() <= LARGEST);
+        }
     }
 }
