@@ -64,6 +64,7 @@ fn without_connections(sample: &Sample) -> Sample {
         source_rules: sample.source_rules,
         paths: sample.paths.clone(),
         sockstat: sample.sockstat.clone(),
+        conntrack: sample.conntrack,
         unread,
         ..Sample::default()
     }

@@ -14,6 +14,9 @@ pub(crate) fn apply(command: &str, sample: &mut Sample) {
         ["sysctl", "-w", set] => {
             let (name, value) = set.split_once('=').unwrap();
             sample.settings.insert(name.to_owned(), value.to_owned());
+            if let Some(table) = sample.conntrack.as_mut().filter(|_| name.ends_with("nf_conntrack_max")) {
+                table.max = value.parse().unwrap();
+            }
         }
         ["sed", "-i", script, file] => edit(script, file, sample),
         ["test", "-e", there, "||", "cp", "-p", file, to] if there == to => {

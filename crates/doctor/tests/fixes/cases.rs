@@ -1,8 +1,8 @@
 //! A healthy host, and for each rule that has a command a change that makes it fire.
 use doctor::Sample;
 use doctor::sample::{
-    Address, ByteLimit, Configured, Device, Info, Interrupt, Memory, PathMetrics, Pool, Queue, Rings, Route,
-    RouteMetrics, Socket, Softnet, state,
+    Address, ByteLimit, Configured, Conntrack, Device, Info, Interrupt, Memory, PathMetrics, Pool, Queue,
+    Rings, Route, RouteMetrics, Socket, Softnet, state,
 };
 use std::net::Ipv4Addr;
 
@@ -322,6 +322,12 @@ pub(crate) const CASES: &[Case] = &[
         both(b, n, |sample| {
             sample.devices[0].features.insert("rx-gro".to_owned(), false);
         })
+    }),
+    case("RX-13", |b, n| {
+        set(b, n, "net.netfilter.nf_conntrack_max", "65536");
+        let table = Conntrack { count: 60_000, max: 65_536, ..Conntrack::default() };
+        both(b, n, |sample| sample.conntrack = Some(table));
+        n.conntrack = Some(Conntrack { drop: 9, ..table });
     }),
     case("ST-03", |b, n| {
         let held = |peer| Socket {
