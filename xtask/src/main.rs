@@ -53,6 +53,9 @@ usage: cargo xtask COMMAND
   scripts PACKETDRILL [FILE|FOLDER…]
            our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
            namespace of its own; needs root, python3, iproute2 and Linux 6.18
+  captures DIR [--kept FOLDER]
+           the captures below DIR, which has a folder for each project, read by `capture` and by tshark, and compared frame by frame:
+           the tables of docs/captures.md; with --kept, what tshark writes is kept in FOLDER for the next time; needs tshark
   fuzz [--seconds N] [TARGET…]
            each target of crates/fuzz, or these, under libFuzzer for N seconds (60), two at a time; needs a C++ compiler
 ";
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         ["sanitize"] => sanitize::run(),
         ["doctor-fixes"] => doctor_fixes(),
         ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
+        ["captures", ref arguments @ ..] if !arguments.is_empty() => captures(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         _ => {
             eprint!("{USAGE}");
@@ -232,6 +236,20 @@ fn built(name: &str, arguments: &[&str]) -> Result<(), String> {
 fn simulate(options: &[&str]) -> Result<(), String> {
     let build = ["run", "--profile", "simulate", "--locked", "--package", "firstbyte-simulation", "--"];
     cargo(&[&build, options].concat(), &[])
+}
+
+fn captures(arguments: &[&str]) -> Result<(), String> {
+    let build = [
+        "run",
+        "--release",
+        "--locked",
+        "--package",
+        "firstbyte-capture",
+        "--example",
+        "beside_tshark",
+        "--",
+    ];
+    cargo(&[&build, arguments].concat(), &[])
 }
 
 fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {

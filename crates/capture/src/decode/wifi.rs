@@ -5,11 +5,10 @@ use crate::packet::NotTcp;
 
 /// The LLC header in a data frame. Of aggregated packets the first is read.
 pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>, NotTcp> {
-    let [kind, flags] = match frame.array(0)? {
-        // The two bytes of frame control are swapped if the version is not 0: Cisco's access points send them so in CAPWAP.
-        [flags, kind] if flags & 3 != 0 => [kind, flags],
-        frame_control => frame_control,
-    };
+    // The bytes of 16-bit fields are swapped if the version is not 0: Cisco's access points send them so in CAPWAP.
+    let [first, second] = frame.array(0)?;
+    let is_swapped = first & 3 != 0;
+    let [kind, flags] = if is_swapped { [second, first] } else { [first, second] };
     // Type 2 is data; a subtype with this bit has none.
     if kind & 0x0c != 0x08 || kind & 0x40 != 0 {
         return Err(NotTcp::Protocol);
@@ -20,7 +19,7 @@ pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>,
         return Err(NotTcp::Encrypted);
     }
     // The lower bits of sequence control number the fragments.
-    if frame.u8(22)? & 0x0f != 0 {
+    if frame.u8(if is_swapped { 23 } else { 22 })? & 0x0f != 0 {
         return Err(NotTcp::Fragment);
     }
     let qos_at = 24 + if to_and_from { 6 } else { 0 };

@@ -193,7 +193,7 @@ fn tunnels_over_udp_are_named() {
     is_found(ETHERNET, &udp(6635, &[0, 1, 1, 64]), "MPLS");
     is_found(ETHERNET, &udp(4341, &[0; 8]), "LISP");
     is_found(ETHERNET, &udp(37008, &[&[1, 0, 0, 1, 0, 10, 1, 5, 1][..], &frame].concat()), "TZSP");
-    let wifi = [&[0x11, 0x08, 0, 0][..], &[2; 18], &[0, 0], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+    let wifi = [&[0x11, 0x08, 0, 0][..], &[2; 18], &[7, 0], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
     is_found(ETHERNET, &udp(5247, &[&[0, 0x10, 3, 0x20, 0, 0, 0, 0][..], &wifi].concat()), "CAPWAP");
     is_found(ETHERNET, &udp(5247, &[&[0, 0x10, 2, 0, 0, 0, 0, 0][..], &frame].concat()), "CAPWAP");
     is_found(ETHERNET, &ip(47, &[&[0, 0, 0x82, 0][..], &wifi].concat()), "GRE");
