@@ -16,9 +16,10 @@
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`backlog`] (work for a thread that may block), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
+mod backlog;
 mod bdp;
 mod color;
 mod control;

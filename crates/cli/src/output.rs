@@ -77,6 +77,11 @@ impl OutputFile {
         }
     }
 
+    /// True if the file has its name already, as what is written in place has.
+    pub(crate) fn is_placed(&self) -> bool {
+        matches!(self.state, State::Placed(_))
+    }
+
     /// Gives the file its name, once everything written so far is on disk. Later calls do nothing.
     pub(crate) fn place(&mut self) -> io::Result<()> {
         let State::Beside(beside) = &self.state else { return Ok(()) };

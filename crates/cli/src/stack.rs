@@ -4,6 +4,7 @@
 mod pcap;
 mod route;
 mod settings;
+mod spool;
 
 pub(crate) use pcap::PcapFile;
 use settings::Given;

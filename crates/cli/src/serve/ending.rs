@@ -12,8 +12,8 @@ use tokio::time::Instant;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is over within this time is not worth a word: peers may delay an acknowledgement so long.
 const AT_ONCE: Duration = Duration::from_millis(200);
-/// A capture that is looked at while the server runs is at most this old.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How often the capture is looked at for faults.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Even when that time is over, packets on their way out leave.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
 
@@ -33,8 +33,8 @@ pub(super) async fn until_stopped(
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
                 return Err(Failure::failed(format!("the stack ended{why}")));
             }
-            () = tokio::time::sleep(FLUSH_EVERY), if running.pcap.is_some() => {
-                if let Some(warning) = running.pcap.as_ref().and_then(PcapFile::flush) {
+            () = tokio::time::sleep(LOOK_EVERY), if running.pcap.is_some() => {
+                if let Some(warning) = running.pcap.as_ref().and_then(PcapFile::warning) {
                     log.warn(&warning);
                 }
             }

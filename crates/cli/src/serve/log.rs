@@ -2,7 +2,7 @@
 //! [`Outlet`] writes it, so that no reader can hold up the server.
 use super::ServeArgs;
 use super::crowd::TurnedAway;
-use super::outlet::{Outlet, To, write_line};
+use super::outlet::{Outlet, To};
 use crate::escape;
 use crate::failure::warning;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -40,7 +40,7 @@ pub(crate) struct Request {
 impl Log {
     pub(crate) fn start(json: bool, quiet: bool) -> io::Result<Log> {
         let notice = if json { dropped_object } else { dropped_words };
-        let outlet = Outlet::start(write_line, notice)?;
+        let outlet = Outlet::start(notice)?;
         Ok(Log {
             outlet,
             json,

@@ -119,3 +119,24 @@ fn a_file_system_that_hangs_stops_nobody_else() {
         assert_eq!(server.stop().0, Some(0));
     });
 }
+
+/// A pipe without a reader holds 64 KiB, as a terminal multiplexer that was stopped.
+#[test]
+fn a_capture_that_nobody_reads_stops_nobody() {
+    testnet::in_namespace(|| {
+        let folder = Folder::new("capture");
+        let fifo = folder.path("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        // Opened for both, so that nobody waits for the other side.
+        let unread = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
+        let server = Server::start(&["--pcap", &fifo, "--quiet"]);
+        let path = format!("/{}", "x".repeat(8000));
+        for _ in 0..100 {
+            assert!(get(&path).starts_with("HTTP/1.1 200 "));
+        }
+        // Its time is 10 s, as the last packets might still be taken.
+        assert_eq!(server.stop().0, Some(1));
+        drop(unread);
+    });
+}
