@@ -1,4 +1,5 @@
-//! Who attacks: packets go to a victim, what they take is written down.
+//! Who attacks: packets go to a victim, what they take is written down. Between its packets ordinary data goes to another stack, so that both
+//! meet the same disturbances by other programs.
 
 use super::measured::Measured;
 use super::victim::{Ours, Taken, Victim};
@@ -6,7 +7,9 @@ use crate::report::Failure;
 use bytes::Bytes;
 
 /// Packets that come together.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
+/// Batches for which there is room from the beginning: what the arena holds is not the victim's.
+const BATCHES_MAX: usize = 1 << 16;
 
 /// A victim, and what has been measured so far.
 pub struct Arena {
@@ -16,12 +19,24 @@ pub struct Arena {
     samples: Vec<f64>,
     came: u64,
     went: u64,
+    ordinary: Option<Ordinary>,
+    /// Of ordinary data in between.
+    ordinary_samples: Vec<f64>,
 }
+
+/// Sends a batch of ordinary data to another stack, and returns the nanoseconds of a packet.
+pub type Ordinary = Box<dyn FnMut() -> Result<f64, Failure>>;
 
 impl Arena {
     /// Nothing has happened yet.
     pub fn new(victim: Box<dyn Victim>) -> Arena {
-        Arena { victim, samples: Vec::new(), came: 0, went: 0 }
+        Arena { victim, samples: Vec::new(), came: 0, went: 0, ordinary: None, ordinary_samples: Vec::new() }
+    }
+
+    /// As [`new`](Arena::new), with ordinary data to another stack after each batch.
+    pub fn beside(ordinary: Ordinary, victim: Box<dyn Victim>) -> Arena {
+        let ordinary_samples = Vec::with_capacity(BATCHES_MAX);
+        Arena { ordinary: Some(ordinary), ordinary_samples, ..Arena::new(victim) }
     }
 
     /// Sends packets that are not measured; returns what is sent.
@@ -57,7 +72,7 @@ impl Arena {
     /// The victim's.
     pub fn attack_at_once(&mut self, batch: &[Bytes]) -> Result<Vec<Bytes>, Failure> {
         let Taken { nanos, answers } = self.victim.take(batch)?;
-        self.note(nanos, batch.len() + answers.len());
+        self.note(nanos, batch.len() + answers.len())?;
         let bytes = |packets: &[Bytes]| packets.iter().map(|packet| packet.len() as u64).sum::<u64>();
         self.came += bytes(batch);
         self.went += bytes(&answers);
@@ -65,8 +80,15 @@ impl Arena {
     }
 
     /// So many packets, or timers, took so long.
-    pub fn note(&mut self, nanos: u64, count: usize) {
+    ///
+    /// # Errors
+    /// Ordinary data could not be sent.
+    pub fn note(&mut self, nanos: u64, count: usize) -> Result<(), Failure> {
         self.samples.push(nanos as f64 / count.max(1) as f64);
+        if let Some(ordinary) = &mut self.ordinary {
+            self.ordinary_samples.push(ordinary()?);
+        }
+        Ok(())
     }
 
     /// Our stack.
@@ -82,10 +104,17 @@ impl Arena {
     /// # Errors
     /// Nothing was.
     pub fn measured(&mut self) -> Result<Measured, Failure> {
-        self.samples.sort_by(f64::total_cmp);
-        let nanos = *self.samples.get(self.samples.len() * 9 / 10).ok_or("nothing was measured")?;
+        let nanos = nine_tenths(&mut self.samples).ok_or("nothing was measured")?;
+        let ordinary = nine_tenths(&mut self.ordinary_samples);
         // What the arena itself holds is not the victim's.
         self.samples = Vec::new();
-        Ok(Measured { nanos, pinned: 0, sent_back: self.went as f64 / self.came.max(1) as f64 })
+        let sent_back = self.went as f64 / self.came.max(1) as f64;
+        Ok(Measured { nanos, ordinary, pinned: 0, sent_back })
     }
+}
+
+/// The time that nine of ten took at most.
+fn nine_tenths(samples: &mut [f64]) -> Option<f64> {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() * 9 / 10).copied()
 }

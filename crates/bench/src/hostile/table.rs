@@ -17,10 +17,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// `basis`: nanoseconds of an ordinary data packet; `linux`: nanoseconds there.
-    pub fn new(case: &Case, measured: &Measured, basis: f64, linux: Option<f64>) -> Row {
-        let Measured { nanos, pinned, sent_back } = *measured;
-        Row { case: *case, nanos, cost: nanos / basis, linux, pinned, sent_back }
+    /// `linux`: nanoseconds there.
+    pub fn new(case: &Case, measured: &Measured, linux: Option<f64>) -> Row {
+        let Measured { nanos, pinned, sent_back, .. } = *measured;
+        Row { case: *case, nanos, cost: measured.cost(), linux, pinned, sent_back }
     }
 
     /// Which bounds were not kept, in words.
@@ -110,7 +110,7 @@ mod tests {
 
     fn row(nanos: f64, pinned: usize, sent_back: f64) -> Row {
         let case = Case { most_cost: 2.0, most_pinned: 1000, most_sent_back: 1.5, ..cases()[0] };
-        Row::new(&case, &Measured { nanos, pinned, sent_back }, 100.0, Some(1250.0))
+        Row::new(&case, &Measured { nanos, ordinary: Some(100.0), pinned, sent_back }, Some(1250.0))
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn clock_jump(arena: &mut Arena) -> Result<(), Failure> {
         }
         handled += ended;
         while ours.stack.poll_transmit(now).is_some() {}
-        arena.note(nanos, ended);
+        arena.note(nanos, ended)?;
     }
     if handled == TIMERS as usize { Ok(()) } else { Err(format!("{handled} timers ended").into()) }
 }
