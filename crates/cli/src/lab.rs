@@ -40,7 +40,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             found => print(&found),
         },
         Some(Scenario::Sweep(args)) => sweep::run(&args),
-        Some(Scenario::Check { files }) => shelf::check(&files),
+        Some(Scenario::Check { files, limit }) => shelf::check(&files, limit.unwrap_or_default()),
         Some(Scenario::Run { file, changes, output }) => shelf::run_file(&file, &changes, &output),
         Some(Scenario::Unknown(words)) => shelf::run_named(&words),
         Some(scenario) => {

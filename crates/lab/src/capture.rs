@@ -176,6 +176,10 @@ pub struct Capture {
     traced: Vec<(HostId, TraceEvent)>,
     queues: Vec<QueueSample>,
     cards: Vec<CardSample>,
+    /// Observations of packets that set out.
+    packets: u64,
+    /// Bytes of all packets where they were seen.
+    bytes: u64,
 }
 
 impl Capture {
@@ -190,6 +194,8 @@ impl Capture {
             self.observations.last().is_none_or(|last| last.at <= at),
             "observations come in order"
         );
+        self.packets += u64::from(place.is_start());
+        self.bytes += bytes.len() as u64;
         self.observations.push(Observation { at, packet, place, bytes });
     }
 
@@ -206,6 +212,20 @@ impl Capture {
     /// Adds what a card holds.
     pub(crate) fn note_card(&mut self, sample: CardSample) {
         self.cards.push(sample);
+    }
+
+    /// Packets that set out.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// An upper bound of what the capture takes, bytes. A packet that arrives as it was sent is stored once and counted twice.
+    pub(crate) fn memory(&self) -> u64 {
+        let lists = size_of_val(&*self.observations)
+            + size_of_val(&*self.traced)
+            + size_of_val(&*self.queues)
+            + size_of_val(&*self.cards);
+        self.bytes + lists as u64
     }
 
     /// What was seen of cards, whenever that changed.

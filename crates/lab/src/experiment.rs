@@ -12,6 +12,7 @@
 //! - `path`: what lies between both ends, `topology`: who is joined to whom, `routes`: an end's routes, `device`: its network card;
 //! - `discipline`: another queueing discipline than the file's, `kind`: what is wrong with one;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
+//! - `limits`: how much a file may take;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
 //! - `unused`: what a file says that would change nothing;
@@ -26,6 +27,7 @@ mod event;
 mod file;
 mod formula;
 mod kind;
+mod limits;
 mod measure;
 mod mistake;
 mod nearest;
@@ -45,6 +47,7 @@ pub(crate) mod units;
 mod unused;
 
 pub use crate::report::Finding;
+pub use limits::Limits;
 pub use nearest::{nearest_setting, nearest_word};
 pub use outcome::Outcome;
 pub use path::route_of_words;
@@ -74,6 +77,7 @@ pub struct Experiment {
     text: Option<Arc<str>>,
     /// What is other than in the file, so that nothing is expected; in words.
     changed: Option<String>,
+    limits: Limits,
 }
 
 impl Experiment {
@@ -100,7 +104,14 @@ impl Experiment {
             true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
             false => file.run.clone(),
         };
-        let experiment = Experiment { question, file, runs, text: text.map(Arc::from), changed: None };
+        let experiment = Experiment {
+            question,
+            file,
+            runs,
+            text: text.map(Arc::from),
+            changed: None,
+            limits: Limits::default(),
+        };
         experiment.check().map_err(|mistake| experiment.told(&mistake))?;
         Ok(experiment)
     }
@@ -128,6 +139,12 @@ impl Experiment {
     /// Replaces the seed of everything random.
     pub fn with_seed(mut self, seed: u64) -> Experiment {
         self.file.seed = seed;
+        self
+    }
+
+    /// Replaces the limits of what all its runs may take.
+    pub fn with_limits(mut self, limits: Limits) -> Experiment {
+        self.limits = limits;
         self
     }
 
@@ -198,6 +215,7 @@ impl Experiment {
 
     fn check_hosts_of(&self, run: &RunPart, formulas: &[&Formula]) -> Result<(), Mistake> {
         let variant = Variant::of(&self.file, run);
+        variant.check_limits(&self.limits)?;
         let (mut network, hosts, _) = variant.build([true; 2])?;
         variant.try_settings(&mut network, &hosts)?;
         let counters = play::counters(&network, &hosts.servers);
@@ -230,8 +248,9 @@ impl Experiment {
     }
 
     fn play_all(&self) -> Result<Vec<Played>, String> {
+        let mut left = self.limits;
         let play = |(n, run): (usize, &RunPart)| {
-            let played = Variant::of(&self.file, run).play();
+            let played = Variant::of(&self.file, run).play(&mut left);
             played.map_err(|mistake| {
                 self.told(&self.blamed(n, mistake, &|run: &RunPart| self.check_hosts_of(run, &[])))
             })

@@ -107,6 +107,8 @@ pub struct Network {
     schedule: Schedule,
     records: bool,
     capture: Capture,
+    /// The most packets and bytes that the capture may have.
+    limits: Option<(u64, u64)>,
     frames: Frames,
     /// Memory for packets that arrive together.
     room: RxBatch,
@@ -130,6 +132,7 @@ impl Network {
             schedule: Schedule::default(),
             records: true,
             capture: Capture::new(),
+            limits: None,
             frames: Frames::new(true),
             room: RxBatch::default(),
             events: Vec::new(),
@@ -333,6 +336,17 @@ impl Network {
         self.finish(path.0, outcomes);
     }
 
+    /// Ends every run as soon as the capture has more packets, or takes more bytes.
+    pub(crate) fn limit(&mut self, packets: u64, memory: u64) {
+        self.limits = Some((packets, memory));
+    }
+
+    /// Has the capture more than it may?
+    pub(crate) fn is_over_limit(&self) -> bool {
+        let is_over = |(packets, memory)| self.capture.packets() > packets || self.capture.memory() > memory;
+        self.limits.is_some_and(is_over)
+    }
+
     /// Runs until `done` says so, or nothing is left to happen, or `limit` has passed. Says whether `done` did.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Network) -> bool) -> bool {
         let end = self.now + limit;
@@ -340,6 +354,9 @@ impl Network {
         loop {
             if done(self) {
                 return true;
+            }
+            if self.is_over_limit() {
+                return false;
             }
             match self.next_event() {
                 Some(next) if next <= end => {

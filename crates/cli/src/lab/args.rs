@@ -1,7 +1,7 @@
 //! What `firstbyte lab` and its scenarios take.
 
 use crate::values::whole;
-use ::lab::experiment::{Axis, Whose};
+use ::lab::experiment::{Axis, Limits, Whose};
 use ::lab::network::Profile;
 use ::lab::scenario::CATALOGUE;
 use ::lab::scenario::textbook::Loss;
@@ -61,6 +61,9 @@ pub(super) enum Scenario {
         /// Files in TOML; `docs/experiments.md` says what stands in them.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// The most that a file may take, e.g. packets=20000000,hosts=100000,memory=8GB.
+        #[arg(long, value_name = "WHAT=N,…")]
+        limit: Option<Limits>,
     },
     /// Run an experiment in a file of your own.
     Run {
@@ -112,6 +115,9 @@ pub(super) struct ChangeArgs {
     /// client's and the server's, `kernel,firstbyte` or `firstbyte,kernel`. The figures stand beside those of virtual time. Needs root.
     #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "pcap_server", "csv", "html", "svg", "trace"])]
     pub(super) host: Option<Hosts>,
+    /// The most that all runs may take, e.g. packets=20000000,hosts=100000,memory=8GB. [default: packets=5000000,hosts=20000,memory=4GB]
+    #[arg(long, value_name = "WHAT=N,…")]
+    pub(super) limit: Option<Limits>,
 }
 
 /// Whose stacks there are.
@@ -454,6 +460,9 @@ pub(super) struct SweepArgs {
     /// Play only the I-th of N parts, e.g. 2/5: each on a machine of its own.
     #[arg(long, value_name = "I/N", value_parser = part)]
     pub(super) shard: Option<(usize, usize)>,
+    /// The most that each play may take, e.g. packets=20000000,hosts=100000,memory=8GB. [default: packets=5000000,hosts=20000,memory=4GB]
+    #[arg(long, value_name = "WHAT=N,…")]
+    pub(super) limit: Option<Limits>,
     #[command(flatten)]
     pub(super) output: SweepOutput,
 }

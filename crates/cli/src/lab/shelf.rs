@@ -5,7 +5,7 @@ use super::{draw_document, real, show};
 use crate::failure::Failure;
 use crate::input;
 use crate::terminal::{print, terminal_width};
-use ::lab::experiment::{Experiment, SHELF, nearest_word};
+use ::lab::experiment::{Experiment, Limits, SHELF, nearest_word};
 use ::lab::report::{Finding, document, wrapped};
 use ::lab::scenario::CATALOGUE;
 use clap::error::{ContextKind, ErrorKind};
@@ -60,11 +60,12 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Says of a file whether it is well formed.
-pub(super) fn check(paths: &[PathBuf]) -> Result<ExitCode, Failure> {
+pub(super) fn check(paths: &[PathBuf], limits: Limits) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut wrong = Vec::new();
     for path in paths {
         let checked = read(path).and_then(|experiment| {
+            let experiment = experiment.with_limits(limits);
             let wrong = |error| Failure::failed(format!("{}: {error}", path.display()));
             experiment.check_hosts().map_err(wrong).map(|()| experiment)
         });
@@ -108,6 +109,7 @@ fn run(
         Some(seed) => experiment.with_seed(seed),
         None => experiment,
     };
+    experiment = experiment.with_limits(changes.limit.unwrap_or_default());
     if let Some(words) = &changes.qdisc {
         let told = |error| Failure::usage(format!("--qdisc means nothing to {name}: {error}"));
         experiment = experiment.with_qdisc(words).map_err(told)?;

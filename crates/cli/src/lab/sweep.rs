@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Plays it, and shows what came of it.
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     let text = text_of(&args.what)?;
-    let sweep = Sweep::new(&text, args.vary.clone(), args.repeat.into(), args.output.seed, &args.measure);
+    let (repeats, seed, limits) = (args.repeat.into(), args.output.seed, args.limit.unwrap_or_default());
+    let sweep = Sweep::new(&text, args.vary.clone(), repeats, seed, &args.measure, limits);
     let sweep = sweep.map_err(|error| Failure::failed(format!("{}: {error}", args.what)))?;
     let (i, n) = args.shard.unwrap_or((1, 1));
     let mine: Vec<usize> = (i - 1..sweep.plays()).step_by(n).collect();

@@ -21,7 +21,7 @@ pub(super) enum Act {
     Set { client: bool, name: String, value: String },
     /// A route of an end changes.
     Route { client: bool, routes: Routes },
-    /// The client forgets what it knows of paths.
+    /// All hosts forget what they know of paths.
     Forget,
     /// The server has another cookie key.
     NewKey,

@@ -3,6 +3,7 @@
 use super::device::DevicePart;
 use super::event::Act;
 use super::file::{EndPart, EventPart, File, PathPart, ProfileName, RunPart};
+use super::limits::Limits;
 use super::mistake::{Mistake, Within};
 use super::nearest::nearest_of_settings;
 use super::path;
@@ -138,6 +139,11 @@ impl<'a> Variant<'a> {
         })
     }
 
+    /// Checks that it may take what it needs, as far as that can be seen without a network.
+    pub(super) fn check_limits(&self, limits: &Limits) -> Result<(), Mistake> {
+        limits.check(&self.path, &self.ends, &self.events)
+    }
+
     /// When the n-th client starts, counted from 0.
     fn starts_after(&self, number: u32) -> Duration {
         self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0.saturating_mul(number))
@@ -154,9 +160,14 @@ impl<'a> Variant<'a> {
     }
 
     /// Runs it.
-    pub(super) fn play(&self) -> Result<Played, Mistake> {
+    ///
+    /// Takes what it needs of the limits.
+    pub(super) fn play(&self, left: &mut Limits) -> Result<Played, Mistake> {
+        self.check_limits(left)?;
         let (mut network, hosts, locals) = self.build([true; 2])?;
+        network.limit(left.packets, left.memory);
         self.run(&mut network, &hosts, &locals)?;
+        *left = left.without(network.capture().packets(), network.capture().memory())?;
         Ok(self.told(network, hosts))
     }
 
@@ -298,8 +309,8 @@ impl<'a> Variant<'a> {
             Act::Route { client, routes } => {
                 hosts.of(*client).iter().try_for_each(|host| set_routes(network, *host, routes))?;
             }
-            Act::Forget => hosts.clients.iter().for_each(|client| {
-                network.with_stack(*client, |stack, _| stack.path_cache_mut().clear());
+            Act::Forget => hosts.clients.iter().chain(&hosts.servers).for_each(|host| {
+                network.with_stack(*host, |stack, _| stack.path_cache_mut().clear());
             }),
             Act::NewKey => hosts.servers.iter().enumerate().for_each(|(server, host)| {
                 let key = self.key_of(server, number);
@@ -446,7 +457,12 @@ fn socket(end: &EndPart) -> SocketOptions {
 }
 
 fn spoof(network: &mut Network, path: PathId, count: u32) {
-    (0..count).for_each(|number| network.inject("nobody", path, Direction::Forward, spoofed(number)));
+    for number in 0..count {
+        if network.is_over_limit() {
+            break;
+        }
+        network.inject("nobody", path, Direction::Forward, spoofed(number));
+    }
 }
 
 /// A datagram as a call or a game sends it, from beside the path to the first client, or to the server; nobody answers.

@@ -177,7 +177,7 @@ impl RealRun<'_> {
     /// # Errors
     /// As [`Experiment::run`].
     pub fn takes(&self) -> Result<Duration, String> {
-        let played = self.variant.play()?;
+        let played = self.variant.play(&mut super::Limits::default())?;
         let last = played.capture.observations().last().map(|seen| seen.at);
         Ok(last.map_or(Duration::ZERO, |at| at.since(proto::Instant::ZERO)))
     }

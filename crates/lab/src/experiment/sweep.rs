@@ -2,6 +2,7 @@
 
 use super::file::Expect;
 use super::formula::Formula;
+use super::limits::Limits;
 use super::outcome::{Figures, finding};
 use super::units::{in_unit_of, unit};
 use super::{Experiment, explained, measure, path, question};
@@ -66,7 +67,7 @@ pub struct Sample {
 
 impl Sweep {
     /// Every combination of the values, each with the seeds from `seed` on, or from the file's. Measured is what the file expects something of, or `measures`,
-    /// where there are some.
+    /// where there are some. The limits are those of each play.
     ///
     /// # Errors
     /// What is wrong with the file, a key, a value or a measure.
@@ -76,6 +77,7 @@ impl Sweep {
         repeats: u64,
         seed: Option<u64>,
         measures: &[String],
+        limits: Limits,
     ) -> Result<Sweep, String> {
         let base = Experiment::parse(text)?;
         let seed = seed.unwrap_or(base.file.seed);
@@ -93,7 +95,7 @@ impl Sweep {
         let wanted = wanted(&base, measures)?;
         let experiment = |values: Vec<String>| {
             let experiment = at(text, &axes, &values)?;
-            Ok((values, experiment))
+            Ok((values, experiment.with_limits(limits)))
         };
         let points: Vec<_> = points.into_iter().map(experiment).collect::<Result<_, String>>()?;
         check_points(&points, &wanted)?;
@@ -308,7 +310,7 @@ is = \"200 ms\"
     fn sweep(axes: &[&str], measures: &[&str]) -> Result<Sweep, String> {
         let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
         let measures: Vec<String> = measures.iter().map(|text| (*text).to_owned()).collect();
-        Sweep::new(FILE, axes, 2, Some(7), &measures)
+        Sweep::new(FILE, axes, 2, Some(7), &measures, Limits::default())
     }
 
     #[test]
@@ -360,6 +362,7 @@ is = \"200 ms\"
             1,
             None,
             &["link(3)".to_owned()],
+            Limits::default(),
         );
         let sweep = sweep.unwrap();
         let values: Vec<bool> = (0..2).map(|n| sweep.play(n).unwrap().values[0].is_some()).collect();
@@ -372,7 +375,14 @@ is = \"200 ms\"
             .replace("[[expect]]", "[[run]]\nname = \"a\"\npath.rtt = \"5ms\"\n[[expect]]")
             .replace("time()", "time(a)");
         let vary = |key: &str| {
-            Sweep::new(&text, vec![Axis { key: key.into(), values: vec!["1ms".into()] }], 1, Some(1), &[])
+            Sweep::new(
+                &text,
+                vec![Axis { key: key.into(), values: vec!["1ms".into()] }],
+                1,
+                Some(1),
+                &[],
+                Limits::default(),
+            )
         };
         assert!(vary("path.rtt").unwrap_err().contains("run.NAME.path.rtt"));
         assert_eq!(vary("run.a.path.rtt").unwrap().play(0).unwrap().values, [Some(0.002)]);
@@ -381,7 +391,8 @@ is = \"200 ms\"
     #[test]
     fn a_seed_of_the_file_is_the_first() {
         let text = FILE.replacen("chapter", "seed = 5\nchapter", 1);
-        let seeds = |seed| Sweep::new(&text, Vec::new(), 2, seed, &[]).unwrap().seeds().to_vec();
+        let seeds =
+            |seed| Sweep::new(&text, Vec::new(), 2, seed, &[], Limits::default()).unwrap().seeds().to_vec();
         assert_eq!((seeds(None), seeds(Some(9))), (vec![5, 6], vec![9, 10]));
     }
 
@@ -389,7 +400,7 @@ is = \"200 ms\"
     fn axes_that_would_say_nothing_are_refused() {
         let refused = |axes: &[&str]| {
             let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
-            Sweep::new(FILE, axes, 1, None, &[]).map(drop).unwrap_err()
+            Sweep::new(FILE, axes, 1, None, &[], Limits::default()).map(drop).unwrap_err()
         };
         assert!(refused(&["seed=1,2"]).contains("--repeat"));
         let twice = refused(&["path.loss=1%", "path.rtt=1ms", "path.loss=2%"]);

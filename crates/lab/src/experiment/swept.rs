@@ -216,6 +216,7 @@ impl Report for Swept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Limits;
     use crate::report::PageStyle;
 
     const FILE: &str = "# What does loss do to the time?
@@ -235,7 +236,9 @@ at_least = \"1 ms\"
 
     /// With what came of four plays.
     pub(super) fn swept_over_loss(look: impl FnOnce(&Swept<'_>)) {
-        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, Some(1), &[]).unwrap();
+        let sweep =
+            Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, Some(1), &[], Limits::default())
+                .unwrap();
         let samples = (0..4).map(|n| sweep.play(n).unwrap()).collect();
         look(&Swept::new(&sweep, samples));
     }
@@ -245,7 +248,7 @@ at_least = \"1 ms\"
     fn repeats_of_a_file_say_how_often_it_is_as_expected() {
         let table = |file: &str, axes: &[&str]| {
             let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
-            let sweep = Sweep::new(file, axes, 3, Some(1), &[]).unwrap();
+            let sweep = Sweep::new(file, axes, 3, Some(1), &[], Limits::default()).unwrap();
             let samples = (0..sweep.plays()).map(|n| sweep.play(n).unwrap()).collect();
             let mut page = Page::new(PageStyle::default());
             Swept::new(&sweep, samples).render(&mut page);
@@ -262,7 +265,7 @@ at_least = \"1 ms\"
     fn what_cannot_be_drawn_is_left_out_of_graphs() {
         let graphs = |axes: &[&str], measure: &str| {
             let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
-            let sweep = Sweep::new(FILE, axes, 1, Some(1), &[measure.to_owned()]).unwrap();
+            let sweep = Sweep::new(FILE, axes, 1, Some(1), &[measure.to_owned()], Limits::default()).unwrap();
             let samples = (0..sweep.plays()).map(|n| sweep.play(n).unwrap()).collect();
             Swept::new(&sweep, samples).graphs()
         };
@@ -276,7 +279,9 @@ at_least = \"1 ms\"
 
     #[test]
     fn repeats_have_a_distribution_and_shards_the_same_columns() {
-        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 5, Some(1), &[]).unwrap();
+        let sweep =
+            Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 5, Some(1), &[], Limits::default())
+                .unwrap();
         let play = |plays: &[usize]| plays.iter().map(|n| sweep.play(*n).unwrap()).collect::<Vec<_>>();
         let whole = Swept::new(&sweep, play(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
         let mut page = Page::new(PageStyle::default());
