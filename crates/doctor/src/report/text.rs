@@ -101,6 +101,9 @@ pub(super) fn script(report: &Report) -> String {
                 "\n# {} {} ({}): {}",
                 finding.id, finding.symptom, finding.scope, finding.fix.advice
             );
+        } else {
+            let (id, symptom, scope) = (&finding.id, &finding.symptom, &finding.scope);
+            let _ = writeln!(out, "\n# {id} {symptom} ({scope}): its commands stand above.");
         }
         for step in fresh {
             match &step.obstacle {

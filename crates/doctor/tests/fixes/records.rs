@@ -3,7 +3,7 @@ use crate::apply::apply;
 use crate::cases::{CASES, host};
 use crate::{Random, commands, judged, places, restarts};
 use doctor::sample::{Configured, Memory, state};
-use doctor::{Finding, RULES, Sample};
+use doctor::{Finding, RULES, Report, Sample, Window};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -131,6 +131,9 @@ fn all_fixes_together_agree_in_any_order() {
         }
         let found = judged(&before, &now);
         fired.extend(found.iter().map(|finding| finding.id.clone()));
+        // Also of a finding whose commands are those of another.
+        let script = Report::of(&Window::between(&before, &now)).script();
+        assert!(found.iter().all(|finding| script.contains(&format!("\n# {} ", finding.id))), "{script}");
         let mut fixes: Vec<&Finding> = found.iter().collect();
         for order in 1..=3 {
             random.shuffle(&mut fixes);
