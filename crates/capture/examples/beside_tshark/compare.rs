@@ -48,7 +48,7 @@ impl Cause {
                 "the same packet, by identification or timestamp, comes again later: a retransmission for tshark"
             }
             Cause::OutOfOrder => {
-                "identification, timestamp or time show that a packet came late, and was not sent again"
+                "identification, timestamp, time, or its acknowledgement show that a packet came late, and was not sent again"
             }
             Cause::TsharkOutOfOrder => "tshark calls out of order what fills a gap within 3 ms",
             Cause::TsharkKeepAlive => "tshark calls a keep-alive what repeats the last byte",

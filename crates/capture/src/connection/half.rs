@@ -93,6 +93,8 @@ pub(super) struct Context<'c> {
 const LATE_UNKNOWN: Duration = Duration::from_millis(3);
 /// A gap that is filled within this time is the network's on any path.
 const LATE_LEAST: Duration = Duration::from_millis(1);
+/// What is recorded this long after its acknowledgement was sent again: Linux's least time-out of retransmission.
+const RECORDED_WITHIN: Duration = Duration::from_millis(200);
 /// Duplicate acknowledgements cause a fast retransmission within this time and that of the path, as in Wireshark.
 const FAST_WITHIN: Duration = Duration::from_millis(20);
 /// Duplicates before a fast retransmission that the capture must have: one of the three (RFC 5681 section 3.2) may be missing.
@@ -250,7 +252,9 @@ impl Half {
         let repeated = overlap - filled.map_or(0, |filled| filled.len.min(overlap));
         if overlap > 0 {
             let again = if repeated > 0 { None } else { filled };
-            let event = self.judge(packet, again, order, start, context);
+            // Nothing of it was seen, nor anything behind it: only its acknowledgement.
+            let is_first = again.is_some();
+            let event = self.judge(packet, again, order, start, is_first, context);
             events.add(event);
             match event {
                 Event::OutOfOrder | Event::Duplicate => self.out_of_order += 1,
@@ -290,7 +294,13 @@ impl Half {
         }
         let filled = self.fill(start, end);
         self.text_bytes += u64::from(filled.map_or(0, |filled| filled.len.min(packet.text_len)));
-        let event = self.judge(packet, filled, order, end, context);
+        let is_first = end == next
+            && match filled {
+                Some(filled) => filled.len == end.since(start),
+                // No hole is noted for the number of a FIN.
+                None => packet.text_len == 0 && !self.is_finished,
+            };
+        let event = self.judge(packet, filled, order, end, is_first, context);
         events.add(event);
         match event {
             Event::OutOfOrder => self.out_of_order += 1,
@@ -321,15 +331,20 @@ impl Half {
         }))
     }
 
-    /// How a segment comes again that fills this, or nothing; `end`: the number behind what it repeats.
+    /// How a segment comes again that fills this, or nothing; `end`: the number behind what it repeats; `is_first`: only the acknowledgement of it
+    /// was seen before.
     fn judge(
         &self,
         packet: &Packet<'_>,
         filled: Option<Filled>,
         order: Order,
         end: SeqNum,
+        is_first: bool,
         context: &Context<'_>,
     ) -> Event {
+        if is_first && filled.is_none_or(|hole| packet.at.saturating_sub(hole.since) <= RECORDED_WITHIN) {
+            return Event::OutOfOrder;
+        }
         // Sooner nobody can have asked for it.
         let rtt = context.paths.rtt();
         let late = rtt.map_or(LATE_UNKNOWN, |rtt| rtt - rtt / 8).max(LATE_LEAST);

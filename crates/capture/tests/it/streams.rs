@@ -162,3 +162,23 @@ fn acknowledged_text_that_the_capture_does_not_have_is_counted() {
     // A FIN has a number, and no text.
     assert_eq!(unseen(&[(500, down(1, 1, 100)), (510, up(1, 102, 0))]), (100, 0, 0, 0));
 }
+
+/// Cards and several queues: the acknowledgement is recorded first, whatever identifications and timestamps say of the order.
+#[test]
+fn what_is_recorded_behind_its_acknowledgement_was_sent_once() {
+    let opening =
+        [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0)), (490, down(1, 1, 100).ident(1).stamped(1))];
+    let counts = |rest: &[(u64, crate::written::Draft)]| {
+        let seen = connection(&[&opening[..], rest].concat());
+        let server = seen.half(Side::Server);
+        (server.retransmitted_segments(), server.out_of_order(), server.unseen_bytes())
+    };
+    let acked = (500, up(1, 301, 0));
+    let behind = |at| (at, down(101, 1, 400).ident(2).stamped(2));
+    assert_eq!(counts(&[acked.clone(), behind(520)]), (0, 1, 0), "and it goes on behind the acknowledgement");
+    assert_eq!(counts(&[acked.clone(), (520, down(101, 1, 200).ident(2).stamped(2))]), (0, 1, 0));
+    assert_eq!(counts(&[acked, behind(3500)]), (1, 0, 0), "after a time-out it was sent again");
+    let fin = |at| (at, down(101, 1, 0).with(Flags::FIN).ident(3).stamped(3));
+    assert_eq!(counts(&[(500, up(1, 102, 0)), fin(501)]), (0, 1, 0));
+    assert_eq!(counts(&[(500, up(1, 102, 0)), fin(501), fin(5000)]).0, 1, "the second one");
+}
