@@ -18,7 +18,7 @@ use probe::plan::{HOPS_MAX, PACKETS_MAX};
 use probe::{Cause, Ends, Probe, Prober, Verdict};
 use report::Report;
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -105,6 +105,14 @@ impl ExplainArgs {
         let found = (host.as_str(), *port).to_socket_addrs();
         let found: Vec<SocketAddr> =
             found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?.collect();
+        for address in &found {
+            if let SocketAddr::V6(address) = address
+                && address.ip().is_unicast_link_local()
+                && address.scope_id() == 0
+            {
+                return Err(Failure::failed(without_zone(address.ip())));
+            }
+        }
         let usable = |address: &&SocketAddr| {
             let wanted = if address.is_ipv4() { !self.ipv6 } else { !self.ipv4 };
             let have =
@@ -187,7 +195,7 @@ fn plan(args: &ExplainArgs) -> String {
     text + "One after another, 100 ms apart. Those that need a cookie are left out where there is none.\n"
 }
 
-/// `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`.
+/// `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`; a V6 may have a zone, as in `fe80::1%eth0`.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
@@ -198,6 +206,7 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
         return Err("a host and a port, as in example.org:443, not a URL".to_owned());
     }
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        check_zone(host)?;
         let target = whole(host);
         return match rest.strip_prefix(':') {
             Some(number) => Ok(Target { port: port(number)?, ..target }),
@@ -205,7 +214,8 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
             None => Err("write [ADDRESS]:PORT".to_owned()),
         };
     }
-    if text.parse::<IpAddr>().is_ok() {
+    if text.parse::<IpAddr>().is_ok() || zoned(text).is_some() {
+        check_zone(text)?;
         return Ok(whole(text));
     }
     match text.split_once(':') {
@@ -214,6 +224,31 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
         Some((host, number)) => Ok(Target { port: port(number)?, ..whole(host) }),
         None => Ok(whole(text)),
     }
+}
+
+/// The address and the zone of `ADDRESS%ZONE`.
+fn zoned(text: &str) -> Option<(Ipv6Addr, &str)> {
+    let (address, zone) = text.split_once('%')?;
+    Some((address.parse().ok()?, zone))
+}
+
+/// A link-local address names a host only together with an interface (RFC 4007 §6).
+fn check_zone(host: &str) -> Result<(), String> {
+    if let Some((address, zone)) = zoned(host)
+        && (zone.is_empty() || zone.contains(':'))
+    {
+        return Err(format!("`{host}` has no usable zone; write [{address}%INTERFACE]:PORT"));
+    }
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) if address.is_unicast_link_local() => Err(without_zone(&address)),
+        _ => Ok(()),
+    }
+}
+
+fn without_zone(address: &Ipv6Addr) -> String {
+    format!(
+        "cannot reach `{address}` without an interface: it is link-local; add its name, as in [{address}%eth0]:80"
+    )
 }
 
 fn unescaped(text: &str) -> Result<Bytes, String> {
@@ -251,11 +286,19 @@ mod tests {
             ("2001:db8::1", "2001:db8::1 80"),
             ("[2001:db8::1]:443", "2001:db8::1 443"),
             ("[2001:db8::1]", "2001:db8::1 80"),
+            ("fe80::1%eth0", "fe80::1%eth0 80"),
+            ("[fe80::1%eth0]", "fe80::1%eth0 80"),
+            ("[fe80::1%2]:443", "fe80::1%2 443"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(expected));
         }
-        for wrong in ["", ":80", "a:0", "a:x", "http://a/", "[::1]80"] {
+        for wrong in
+            ["", ":80", "a:0", "a:x", "http://a/", "[::1]80", "fe80::1%", "fe80::1%eth0:80", "[fe80::1%]:80"]
+        {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for no_zone in ["fe80::1", "[fe80::1]:443", "febf::1"] {
+            assert!(read(no_zone).unwrap_err().contains("add its name, as in [fe"), "{no_zone}");
         }
         assert_eq!(unescaped(r"a\r\n\\").unwrap().0, b"a\r\n\\");
         assert!(unescaped(r"a\x").is_err() && unescaped("").is_err());

@@ -22,7 +22,7 @@ mod sysfs;
 
 pub use processes::{Holder, holders};
 
-use crate::sample::{Device, PathMetrics, Route, Sample, Socket, Source, Unread, state};
+use crate::sample::{Device, Info, PathMetrics, Route, Sample, Socket, Source, Unread, state};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -35,6 +35,11 @@ pub fn sockets() -> Sample {
         sample.sockets = sockets;
     }
     sample
+}
+
+/// Reads the bytes that `getsockopt` gave for `TCP_INFO`. `None`: they are too few.
+pub fn tcp_info(bytes: &[u8]) -> Option<Info> {
+    sockets::info(bytes)
 }
 
 /// Reads only what procfs tells: counters and settings.

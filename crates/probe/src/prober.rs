@@ -199,7 +199,9 @@ impl<D: Device> Prober<D> {
         while let Some(arrival) = self.await_segment(connection, deadline)? {
             let Some(tcp) = arrival.segment else { continue };
             next = next.latest(tcp.ack);
-            if arrival.text > 0 && seen.insert(tcp.seq.0) {
+            let is_reset = tcp.flags.contains(Flags::RST);
+            // A reset may carry text, which no application reads (RFC 9293 §3.10.7.4).
+            if arrival.text > 0 && !is_reset && seen.insert(tcp.seq.0) {
                 visit.first_byte_ms.get_or_insert(millis(begun.elapsed()));
                 visit.segments += 1;
                 visit.reply += arrival.text;
@@ -207,7 +209,8 @@ impl<D: Device> Prober<D> {
             }
             // After a loss Linux may retransmit the end before what precedes it (RFC 8985 §7.3).
             let is_whole = tcp.seq.since(after) as usize + arrival.text == visit.reply;
-            if tcp.flags.contains(Flags::RST) || tcp.flags.contains(Flags::FIN) && is_whole {
+            visit.reset |= is_reset && visit.reply == 0;
+            if is_reset || tcp.flags.contains(Flags::FIN) && is_whole {
                 break;
             }
         }

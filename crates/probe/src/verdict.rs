@@ -37,6 +37,12 @@ pub enum Cause {
     WithoutCookie,
     /// The data was taken, and the reply never comes.
     Stalls,
+    /// The data was taken, and the connection was reset, as it is without Fast Open.
+    ProgramResets,
+    /// The data was taken, and the connection was reset, which does not happen without Fast Open.
+    ThenReset,
+    /// The visits contradict one another, or are too few.
+    Unclear,
     /// This host's kernel was to open with the option or with data and did neither: it pauses Fast Open.
     Paused,
     /// This host's kernel sends data without the option, never asks for a cookie, and the server did not take the data.
@@ -64,10 +70,11 @@ pub struct Verdict {
 
 impl Cause {
     /// Every one.
-    pub const ALL: [Cause; 18] = [
+    pub const ALL: [Cause; 21] = [
         Cause::Works,
         Cause::WorksSmall,
         Cause::KeyChanged,
+        Cause::ProgramResets,
         Cause::Unreachable,
         Cause::Refused,
         Cause::NotOffered,
@@ -81,14 +88,16 @@ impl Cause {
         Cause::KeyDiffers,
         Cause::KeysDiffer,
         Cause::Stalls,
+        Cause::ThenReset,
         Cause::Paused,
         Cause::NotAsked,
+        Cause::Unclear,
     ];
 
     /// Does data go with SYNs, whatever there is to say beside?
     #[must_use]
     pub fn works(self) -> bool {
-        matches!(self, Cause::Works | Cause::WorksSmall | Cause::KeyChanged)
+        matches!(self, Cause::Works | Cause::WorksSmall | Cause::KeyChanged | Cause::ProgramResets)
     }
 
     /// What it is, in a sentence.
@@ -110,7 +119,7 @@ impl Cause {
                 "The server refuses the cookie that it has given, and gives another: its key changes, or it sees this host under changing addresses."
             }
             Cause::KeysDiffer => {
-                "One cookie is taken by one visit and refused by another: servers behind this address have different keys."
+                "A cookie that came from this address is refused there, and another given: servers behind it have different keys."
             }
             Cause::KeyChanged => {
                 "Fast Open works. The cookie that this host had was of a former key of the server, which gave another."
@@ -129,6 +138,13 @@ impl Cause {
             Cause::Stalls => {
                 "The SYN's data is taken, and then nothing comes any more: something drops the reply."
             }
+            Cause::ProgramResets => {
+                "Fast Open works: the SYN's data is taken. Then the connection is reset, as it is without Fast Open."
+            }
+            Cause::ThenReset => {
+                "The SYN's data is taken, and then the connection is reset, which does not happen without Fast Open."
+            }
+            Cause::Unclear => "No cause is certain: the visits contradict one another, or are too few.",
         }
     }
 
@@ -181,6 +197,15 @@ impl Cause {
             Cause::Stalls => {
                 "A firewall forgets connections that begin with data: mend it, or switch Fast Open off in the client."
             }
+            Cause::ProgramResets => {
+                "At the server: look why its program resets what it accepts (a rule that denies this host, a full pool of workers, a request that it does not understand: --request)."
+            }
+            Cause::ThenReset => {
+                "Look for a firewall that resets connections that begin with data. If there is none: does the server's program fail when the request is there at once?"
+            }
+            Cause::Unclear => {
+                "Ask again. Where it stays so, packets are lost by chance, or servers or paths behind this address differ: record a visit (tcpdump -w FILE) and read it with firstbyte pcap FILE."
+            }
         }
     }
 }
@@ -208,6 +233,9 @@ impl Verdict {
     }
 }
 
+/// SYNs that carry the option.
+const WITH_OPTION: [Probe; 4] = [Probe::Request, Probe::Cookie, Probe::CookieAgain, Probe::Big];
+
 struct Seen<'a>(&'a [Visit]);
 
 impl Seen<'_> {
@@ -216,39 +244,86 @@ impl Seen<'_> {
     }
 
     fn cause(&self) -> Cause {
-        let Some(plain) = self.of(Probe::Plain) else { return Cause::Unreachable };
+        let answered = |visit: &Visit| matches!(visit.answer, Answer::SynAck | Answer::Reset);
+        let Some(plain) = self.of(Probe::Plain) else {
+            return if self.0.iter().any(answered) { Cause::Unclear } else { Cause::Unreachable };
+        };
+        let others = || self.0.iter().filter(|visit| visit.probe != Probe::Plain);
         match plain.answer {
             Answer::SynAck => {}
+            Answer::Reset if others().any(|visit| visit.answer == Answer::SynAck) => return Cause::Unclear,
             Answer::Reset => return Cause::Refused,
+            _ if others().any(answered) => return Cause::Unclear,
             _ => return Cause::Unreachable,
         }
         if self.0.iter().any(|visit| visit.paused) {
             return Cause::Paused;
         }
-        match self.of(Probe::Request) {
-            Some(request) if request.fell_back => return Cause::OptionDropped,
-            Some(request) if request.answer == Answer::Reset => return Cause::OptionReset,
-            _ => {}
+        match self.fates(&[Probe::Request]) {
+            [_, false, false] => {}
+            _ if self.fates(&WITH_OPTION)[0] => return Cause::Unclear,
+            [_, false, _] => return Cause::OptionDropped,
+            _ => return Cause::OptionReset,
         }
-        let Some(first) = self.of(Probe::Cookie) else { return self.without_cookie() };
-        let again = self.of(Probe::CookieAgain);
-        match first.answer {
-            Answer::Reset => return Cause::DataReset,
-            Answer::SynAck if !first.fell_back => {}
-            _ => return Cause::DataDropped,
-        }
-        match (is_taken(first), again.map(is_taken)) {
-            (false, Some(true)) if first.cookie.is_some() => Cause::KeyChanged,
-            (true, Some(false)) | (false, Some(true)) => Cause::KeysDiffer,
-            (true, _) if first.reply == 0 && plain.reply > 0 => Cause::Stalls,
-            (true, _) => match self.of(Probe::Big) {
-                Some(big) if big.fell_back || big.answer != Answer::SynAck => Cause::WorksSmall,
-                _ => Cause::Works,
+        match self.fates(&[Probe::Cookie, Probe::CookieAgain]) {
+            [false, false, false] => self.without_cookie(),
+            [true, false, false] => self.with_cookie(plain),
+            // Data alone is data, too.
+            fates => match (fates, self.fates(&[Probe::DataAlone])) {
+                ([false, true, false], [false, _, false]) => Cause::DataReset,
+                ([false, false, true], [false, false, _]) => Cause::DataDropped,
+                _ => Cause::Unclear,
             },
+        }
+    }
+
+    /// Of SYNs of these forms: was one answered by a SYN-ACK, was one reset, had one no answer?
+    fn fates(&self, probes: &[Probe]) -> [bool; 3] {
+        let mut fates = [false; 3];
+        for visit in probes.iter().filter_map(|probe| self.of(*probe)) {
+            let fate = match visit.answer {
+                Answer::SynAck if !visit.fell_back => 0,
+                Answer::Reset if !visit.fell_back => 1,
+                _ => 2,
+            };
+            fates[fate] = true;
+        }
+        fates
+    }
+
+    /// All SYNs with the cookie and data were answered by SYN-ACKs.
+    fn with_cookie(&self, plain: &Visit) -> Cause {
+        let visits: Vec<&Visit> =
+            [Probe::Cookie, Probe::CookieAgain].into_iter().filter_map(|probe| self.of(probe)).collect();
+        let taken: Vec<&Visit> = visits.iter().copied().filter(|visit| is_taken(visit)).collect();
+        let asked = self.of(Probe::Request).and_then(|request| request.cookie.as_ref());
+        let another = |visit: &Visit| visit.cookie.as_ref().is_some_and(|cookie| asked != Some(cookie));
+        let given_another = visits.iter().any(|visit| !is_taken(visit) && another(visit));
+        match (taken.len(), visits.len() - taken.len()) {
+            (0, _) if self.of(Probe::DataAlone).is_some_and(is_taken) => Cause::Unclear,
             // Two servers in turn give their two cookies in turn.
-            (false, Some(_)) if self.was_given_before(again) => Cause::KeysDiffer,
-            (false, _) if first.cookie.is_some() => Cause::KeyDiffers,
-            (false, _) => Cause::Ignored,
+            (0, _) if self.was_given_before(self.of(Probe::CookieAgain)) => Cause::KeysDiffer,
+            (0, _) if given_another => Cause::KeyDiffers,
+            (0, _) => Cause::Ignored,
+            (_, 0) => self.taken(plain, &taken),
+            (_, _) if !given_another => Cause::Unclear,
+            (_, _) if is_taken(visits[0]) => Cause::KeysDiffer,
+            (_, _) => Cause::KeyChanged,
+        }
+    }
+
+    /// The data of all these SYNs was taken.
+    fn taken(&self, plain: &Visit, taken: &[&Visit]) -> Cause {
+        let all = |holds: fn(&Visit) -> bool| taken.iter().all(|visit| holds(visit));
+        let ends_without_reply = |visit: &Visit| visit.reset && visit.reply == 0;
+        match () {
+            () if all(ends_without_reply) && ends_without_reply(plain) => Cause::ProgramResets,
+            () if all(ends_without_reply) && !plain.reset => Cause::ThenReset,
+            () if taken.iter().any(|visit| ends_without_reply(visit)) => Cause::Unclear,
+            () if all(|visit| visit.reply == 0) && plain.reply > 0 => Cause::Stalls,
+            () if taken.iter().any(|visit| visit.reply == 0) && plain.reply > 0 => Cause::Unclear,
+            () if self.fates(&[Probe::Big])[2] => Cause::WorksSmall,
+            () => Cause::Works,
         }
     }
 
@@ -256,22 +331,25 @@ impl Seen<'_> {
     fn was_given_before(&self, visit: Option<&Visit>) -> bool {
         let given = |visit: Option<&Visit>| visit.and_then(|visit| visit.cookie.clone());
         let (asked, now) = (given(self.of(Probe::Request)), given(visit));
-        now.is_some() && now == asked && now != given(self.of(Probe::Cookie))
+        let between = given(self.of(Probe::Cookie));
+        now.is_some() && now == asked && between.is_some() && now != between
     }
 
     /// No cookie could be sent.
     fn without_cookie(&self) -> Cause {
         let alone = self.of(Probe::DataAlone);
         match (self.of(Probe::Request), alone) {
-            (_, Some(alone)) if is_taken(alone) => Cause::WithoutCookie,
+            // It was given, and never used.
+            (Some(request), _) if request.cookie.is_some() => Cause::Unclear,
             (Some(request), _) if request.invalid_cookie.is_some() => Cause::InvalidCookie,
+            (_, Some(alone)) if is_taken(alone) => Cause::WithoutCookie,
             (Some(_), _) => Cause::NotOffered,
-            (None, Some(alone)) => match alone.answer {
-                Answer::Reset => Cause::DataReset,
-                Answer::SynAck if !alone.fell_back => Cause::NotAsked,
+            (None, Some(_)) => match self.fates(&[Probe::DataAlone]) {
+                [true, _, _] => Cause::NotAsked,
+                [_, true, _] => Cause::DataReset,
                 _ => Cause::DataDropped,
             },
-            (None, None) => Cause::NotAsked,
+            (None, None) => Cause::Unclear,
         }
     }
 
@@ -289,6 +367,7 @@ impl Seen<'_> {
                 &[Probe::Plain, Probe::Cookie, Probe::CookieAgain, Probe::DataAlone]
             }
             Cause::WorksSmall => &[Probe::Cookie, Probe::Big],
+            Cause::Unclear => &Probe::ALL,
             _ => &[Probe::Plain, Probe::Cookie, Probe::CookieAgain],
         };
         probes.iter().filter_map(|probe| self.of(*probe)).map(line).collect()
@@ -359,7 +438,8 @@ impl Seen<'_> {
         words
     }
 
-    /// The best of each kind: what else the server had to do at that moment is not the path's.
+    /// The best of each kind: what else the server had to do at that moment is not the path's. Fast Open saves one round trip, so that no more
+    /// than the shortest is claimed.
     fn saves(&self) -> Option<f64> {
         let best = |probes: &[Probe]| {
             let times = probes.iter().filter_map(|probe| self.of(*probe)?.first_byte_ms);
@@ -369,12 +449,14 @@ impl Seen<'_> {
             Some(fast) => (best(&[Probe::Plain, Probe::Request])?, fast),
             None => (best(&[Probe::Plain])?, best(&[Probe::Request])?),
         };
-        Some(((slow - fast) * 1000.0).round() / 1000.0)
+        let answers = self.0.iter().filter(|visit| visit.answer == Answer::SynAck);
+        let round_trip = answers.filter_map(|visit| visit.answered_ms).min_by(f64::total_cmp)?;
+        Some(((slow - fast).min(round_trip) * 1000.0).round() / 1000.0)
     }
 }
 
 fn is_taken(visit: &Visit) -> bool {
-    visit.acknowledged > 0 && !visit.fell_back
+    visit.answer == Answer::SynAck && visit.acknowledged > 0 && !visit.fell_back
 }
 
 /// A visit in words.
@@ -408,8 +490,12 @@ fn line(visit: &Visit) -> String {
     };
     let first = visit.first_byte_ms.map_or(String::new(), |time| format!(", the reply after {time:.1} ms"));
     let paused = if visit.paused { ", with neither option nor data" } else { "" };
-    format!("{}: {syns}{plain}{paused}, {answer}{first}", visit.probe)
+    let reset = if visit.reset { ", then a reset" } else { "" };
+    format!("{}: {syns}{plain}{paused}, {answer}{first}{reset}", visit.probe)
 }
+
+#[cfg(test)]
+mod claims;
 
 #[cfg(test)]
 mod tests {
@@ -439,18 +525,46 @@ mod tests {
         Verdict::of(&visits).cause
     }
 
+    /// A server where all is well, but for these probes.
+    fn of_probes(probes: &[Probe], change: fn(&mut Visit)) -> Cause {
+        let mut visits: Vec<Visit> = Probe::ALL.into_iter().map(|probe| visit(probe, |_| {})).collect();
+        visits.iter_mut().filter(|visit| probes.contains(&visit.probe)).for_each(change);
+        Verdict::of(&visits).cause
+    }
+
+    /// A server where all is well, but for SYNs with data.
+    fn with_data(change: fn(&mut Visit)) -> Cause {
+        of_probes(&[Probe::Cookie, Probe::CookieAgain, Probe::DataAlone], change)
+    }
+
     #[test]
     fn each_cause_has_its_own_sign() {
         let lost = |visit: &mut Visit| (visit.fell_back, visit.acknowledged, visit.syns) = (true, 0, 3);
         assert_eq!(cause(Probe::Plain, |_| {}), Cause::Works);
-        assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Nothing), Cause::Unreachable);
-        assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Reset), Cause::Refused);
-        assert_eq!(cause(Probe::Request, lost), Cause::OptionDropped);
-        assert_eq!(cause(Probe::Request, |visit| visit.answer = Answer::Reset), Cause::OptionReset);
-        assert_eq!(cause(Probe::Cookie, lost), Cause::DataDropped);
-        assert_eq!(cause(Probe::Cookie, |visit| visit.answer = Answer::Reset), Cause::DataReset);
-        assert_eq!(cause(Probe::CookieAgain, |visit| visit.acknowledged = 0), Cause::KeysDiffer);
-        assert_eq!(cause(Probe::Cookie, |visit| visit.reply = 0), Cause::Stalls);
+        let plain_only = |answer| Verdict::of(&[visit(Probe::Plain, |visit| visit.answer = answer)]).cause;
+        assert_eq!(plain_only(Answer::Nothing), Cause::Unreachable);
+        assert_eq!(plain_only(Answer::Reset), Cause::Refused);
+        let asks_only = |change: fn(&mut Visit)| {
+            Verdict::of(&[visit(Probe::Plain, |_| {}), visit(Probe::Request, change)]).cause
+        };
+        let lost_alone = |visit: &mut Visit| (visit.fell_back, visit.cookie) = (true, None);
+        assert_eq!(asks_only(lost_alone), Cause::OptionDropped);
+        assert_eq!(asks_only(|visit| visit.answer = Answer::Reset), Cause::OptionReset);
+        assert_eq!(cause(Probe::Request, lost), Cause::Unclear, "cookies come through");
+        let reset = |visit: &mut Visit| visit.answer = Answer::Reset;
+        assert_eq!(with_data(lost), Cause::DataDropped);
+        assert_eq!(with_data(reset), Cause::DataReset);
+        assert_eq!(
+            (cause(Probe::Cookie, lost), cause(Probe::Cookie, reset)),
+            (Cause::Unclear, Cause::Unclear)
+        );
+        let refused = |visit: &mut Visit| (visit.acknowledged, visit.cookie) = (0, Some("09".to_owned()));
+        assert_eq!(cause(Probe::CookieAgain, refused), Cause::KeysDiffer);
+        assert_eq!(cause(Probe::CookieAgain, |visit| visit.acknowledged = 0), Cause::Unclear, "a full queue");
+        assert_eq!(with_data(|visit| visit.reply = 0), Cause::Stalls);
+        let then_reset = |visit: &mut Visit| (visit.reply, visit.reset) = (0, true);
+        assert_eq!(with_data(then_reset), Cause::ThenReset);
+        assert_eq!(of_probes(&Probe::ALL, then_reset), Cause::ProgramResets);
         assert_eq!(cause(Probe::Big, lost), Cause::WorksSmall);
         let refused_once =
             |visit: &mut Visit| (visit.acknowledged, visit.cookie) = (0, Some("09".to_owned()));
@@ -522,6 +636,25 @@ mod tests {
         let verdict = Verdict::of(&visits);
         assert_eq!(verdict.saves_ms, Some(40.0));
         assert_eq!(verdict.sentence, "Fast Open works. A visit saves 40.0 ms.");
+    }
+
+    /// The server was busy at the plain visits: what Fast Open saves is a round trip all the same.
+    #[test]
+    fn no_more_than_a_round_trip_is_saved() {
+        let visits: Vec<Visit> = Probe::ALL
+            .into_iter()
+            .map(|probe| {
+                visit(probe, |visit| {
+                    visit.answered_ms = Some(0.1);
+                    visit.first_byte_ms = Some(if probe.needs_cookie() { 0.3 } else { 5.2 });
+                })
+            })
+            .collect();
+        let verdict = Verdict::of(&visits);
+        assert_eq!(
+            (verdict.saves_ms, verdict.sentence.as_str()),
+            (Some(0.1), "Fast Open works. A visit saves 0.1 ms.")
+        );
     }
 
     #[test]

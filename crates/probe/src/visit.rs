@@ -34,6 +34,9 @@ pub struct Visit {
     pub segments: usize,
     /// Bytes of them.
     pub reply: usize,
+    /// A SYN-ACK opened the connection, and a reset ended it before any reply.
+    #[serde(default)]
+    pub reset: bool,
 }
 
 impl Visit {
@@ -55,6 +58,7 @@ impl Visit {
             first_byte_ms: None,
             segments: 0,
             reply: 0,
+            reset: false,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Visits by the kernel's sockets: no rights are needed, and the kernel says what became of its SYN.
 use crate::failure::Failure;
-use doctor::sample::{Address, Info, Socket};
+use doctor::sample::Info;
 use doctor::sources;
-use firstbyte::device::kernel_socket::set_fast_open_without_cookie;
+use firstbyte::device::kernel_socket::{set_fast_open_without_cookie, tcp_info};
 use probe::{Agreed, Answer, Probe, Visit};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, sendto, socket_with};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -75,74 +76,129 @@ pub(crate) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, F
 fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Failure> {
     let before = cookie(server);
     let begun = Instant::now();
-    let opened = match probe {
-        Probe::Plain => plain(server, request),
-        _ => fast(server, request, probe == Probe::DataAlone),
+    let failed = |error: std::io::Error| Failure::failed(format!("{server}: {error}"));
+    let on_syn = if probe.has_data() { request.len() } else { 0 };
+    let mut visit = Visit { syns: 1, answer: Answer::SynAck, ..Visit::new(probe, on_syn) };
+    let (mut stream, sent) = match begin(probe, server, request) {
+        Ok(begun) => begun,
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Err(switched_off()),
+        Err(error) => return unanswered(visit, server, error),
     };
-    let answered = begun.elapsed();
-    let sent = if probe.has_data() { request.len() } else { 0 };
-    let mut visit = Visit { syns: 1, answer: Answer::SynAck, ..Visit::new(probe, sent) };
-    let mut stream = match opened {
-        Ok(stream) => stream,
-        Err(error) => {
-            visit.answer = match error.kind() {
-                ErrorKind::ConnectionRefused => Answer::Reset,
-                ErrorKind::Unsupported => return Err(switched_off()),
-                ErrorKind::TimedOut | ErrorKind::WouldBlock => Answer::Nothing,
-                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-                    Answer::Unreachable(server.ip())
-                }
-                _ => return Err(Failure::failed(format!("{server}: {error}"))),
-            };
-            return Ok(visit);
-        }
-    };
-    let _ = stream.set_read_timeout(Some(TIMEOUT));
-    let mut buffer = [0; 4096];
-    // A server that says nothing, or resets, has sent no reply.
-    let read = stream.read(&mut buffer).unwrap_or(0);
-    if read > 0 {
-        visit.first_byte_ms = Some(millis(begun.elapsed()));
-        visit.reply = read;
+    match handshake(&stream).map_err(failed)? {
+        None => {}
+        Some(error) if error.kind() == ErrorKind::ConnectionReset => visit.reset = true,
+        Some(error) => return unanswered(visit, server, error),
     }
+    let answered = begun.elapsed();
+    stream.set_nonblocking(false).map_err(failed)?;
+    let _ = stream.set_read_timeout(Some(TIMEOUT));
+    let conversed = converse(&mut stream, &request[sent..], begun, &mut visit);
+    visit.reset = visit.reply == 0 && (visit.reset || conversed.is_err_and(is_reset));
     if probe == Probe::Plain {
         visit.answered_ms = Some(millis(answered));
     }
-    if let Some(info) = info(&stream) {
-        visit.fell_back = match probe {
-            // That the kernel has no cookie is all it says of a request; the SYN's time-out shows in what it took.
-            Probe::Request => {
-                info.total_retrans > 0 && cookie(server).is_none() && begun.elapsed() > SYN_TIMEOUT
-            }
-            _ => info.fastopen_client_fail == SYN_RETRANSMITTED,
-        };
-        visit.acknowledged = if info.options & SYN_DATA != 0 { sent } else { 0 };
-        // Data in a SYN is acknowledged, or the kernel says why not, as it does of a cookie that it asks for; neither holds where the SYN had
-        // nothing of the kind (tcp_fastopen_cookie_check while Fast Open pauses).
-        visit.paused = probe != Probe::Plain
-            && visit.acknowledged == 0
-            && info.fastopen_client_fail == 0
-            && (probe != Probe::Request || has_paused());
-        if visit.paused {
-            visit.sent = 0;
-        }
-        // What else may have been sent again is the request, where it was not in the SYN.
-        if visit.fell_back || visit.reply == 0 || visit.acknowledged > 0 {
-            visit.syns += info.total_retrans as usize;
-        }
-        visit.agreed = Some(agreed(&info));
-        if probe != Probe::Plain && info.rtt > 0 {
-            visit.answered_ms = Some(f64::from(info.min_rtt.min(info.rtt)) / 1000.0);
-        }
-    }
+    let info = tcp_info(&stream).map_err(failed)?;
+    let info = sources::tcp_info(&info)
+        .ok_or_else(|| Failure::failed("this kernel does not say what became of a SYN: use --tun"))?;
+    note_info(&mut visit, &info, server, begun);
     visit.cookie = cookie(server).filter(|now| before.as_ref() != Some(now));
     Ok(visit)
 }
 
-fn plain(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    stream.write_all(request)?;
-    Ok(stream)
+/// No SYN-ACK came: what came instead.
+fn unanswered(mut visit: Visit, server: SocketAddr, error: std::io::Error) -> Result<Visit, Failure> {
+    visit.answer = match error.kind() {
+        ErrorKind::ConnectionRefused => Answer::Reset,
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Answer::Nothing,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Answer::Unreachable(server.ip()),
+        _ => return Err(Failure::failed(format!("{server}: {error}"))),
+    };
+    Ok(visit)
+}
+
+/// Sends what the SYN did not carry, and reads the beginning of the reply.
+fn converse(stream: &mut TcpStream, rest: &[u8], begun: Instant, visit: &mut Visit) -> std::io::Result<()> {
+    let written = stream.write_all(rest);
+    let mut buffer = [0; 4096];
+    // A server that does not wait for the request may have replied before it resets.
+    let read = stream.read(&mut buffer);
+    if let Ok(bytes @ 1..) = read {
+        visit.first_byte_ms = Some(millis(begun.elapsed()));
+        visit.reply = bytes;
+    }
+    written.and(read.map(|_| ()))
+}
+
+/// A reset, however late the program hears of it.
+fn is_reset(error: std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+/// What the kernel says became of the SYN. It is asked of the socket itself: one that was reset is in no list any more.
+fn note_info(visit: &mut Visit, info: &Info, server: SocketAddr, begun: Instant) {
+    let probe = visit.probe;
+    visit.fell_back = match probe {
+        // That the kernel has no cookie is all it says of a request; the SYN's time-out shows in what it took.
+        Probe::Request => info.total_retrans > 0 && cookie(server).is_none() && begun.elapsed() > SYN_TIMEOUT,
+        _ => info.fastopen_client_fail == SYN_RETRANSMITTED,
+    };
+    visit.acknowledged = if info.options & SYN_DATA != 0 { visit.sent } else { 0 };
+    // Data in a SYN is acknowledged, or the kernel says why not, as it does of a cookie that it asks for; neither holds where the SYN had
+    // nothing of the kind (tcp_fastopen_cookie_check while Fast Open pauses).
+    visit.paused = probe != Probe::Plain
+        && visit.acknowledged == 0
+        && info.fastopen_client_fail == 0
+        && (probe != Probe::Request || has_paused());
+    if visit.paused {
+        visit.sent = 0;
+    }
+    // What else may have been sent again is the request, where it was not in the SYN.
+    if visit.fell_back || visit.reply == 0 || visit.acknowledged > 0 {
+        visit.syns += info.total_retrans as usize;
+    }
+    visit.agreed = Some(agreed(info));
+    if probe != Probe::Plain && info.rtt > 0 {
+        visit.answered_ms = Some(f64::from(info.min_rtt.min(info.rtt)) / 1000.0);
+    }
+}
+
+/// A socket on its way to the server, and how much of the request its SYN has taken. It does not wait: a call that waits for the handshake
+/// forgets what became of the SYN where a reset follows at once (Linux's `__inet_stream_connect`).
+///
+/// The data goes with the SYN where the kernel has a cookie, or is to need none; else it asks for one.
+fn begin(probe: Probe, server: SocketAddr, request: &[u8]) -> std::io::Result<(TcpStream, usize)> {
+    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    let begun = match probe {
+        Probe::Plain => connect(&socket, &server).map(|()| 0),
+        _ => {
+            if probe == Probe::DataAlone {
+                set_fast_open_without_cookie(&socket)?;
+            }
+            sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)
+        }
+    };
+    match begun {
+        Err(Errno::INPROGRESS) => Ok((TcpStream::from(socket), 0)),
+        begun => Ok((TcpStream::from(socket), begun?)),
+    }
+}
+
+/// Waits for the end of the handshake: the error that ended it, if one did.
+fn handshake(stream: &TcpStream) -> std::io::Result<Option<std::io::Error>> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let wait = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut entry = [PollFd::new(stream, PollFlags::OUT)];
+        match poll(&mut entry, Some(&wait)) {
+            Ok(0) => return Ok(Some(ErrorKind::TimedOut.into())),
+            Ok(_) => return stream.take_error(),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Has Fast Open ever paused here? A kernel before 5.5 does not say what became of a request.
@@ -150,36 +206,10 @@ fn has_paused() -> bool {
     sources::procfs().counters.get("TcpExtTCPFastOpenBlackhole").is_some_and(|count| *count > 0)
 }
 
-/// The data goes with the SYN where the kernel has a cookie, or is to need none; else it asks for one, and sends the data behind the handshake.
-fn fast(server: SocketAddr, request: &[u8], without_cookie: bool) -> std::io::Result<TcpStream> {
-    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
-    set_socket_timeout(&socket, Timeout::Send, Some(TIMEOUT))?;
-    if without_cookie {
-        set_fast_open_without_cookie(&socket)?;
-    }
-    sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)?;
-    Ok(TcpStream::from(socket))
-}
-
 fn switched_off() -> Failure {
     Failure::failed(
         "the client's half of Fast Open is off here: sysctl -w net.ipv4.tcp_fastopen=1 (bit 0x1), or send SYNs of our own with --tun",
     )
-}
-
-/// What the kernel knows of this connection.
-fn info(stream: &TcpStream) -> Option<Info> {
-    let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-    connection(&sources::sockets().sockets, local, peer)?.info
-}
-
-/// The socket between these ends. A local port alone tells too little: connections to other addresses may have it too.
-fn connection(sockets: &[Socket], local: SocketAddr, peer: SocketAddr) -> Option<&Socket> {
-    let end = |end: SocketAddr| (Address(end.ip().to_canonical()), end.port());
-    sockets.iter().find(|socket| {
-        (socket.local, socket.local_port) == end(local) && (socket.peer, socket.peer_port) == end(peer)
-    })
 }
 
 /// The cookie that the kernel remembers for a server.
@@ -205,27 +235,4 @@ fn agreed(info: &Info) -> Agreed {
 
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_is_known_by_both_ends_not_by_its_ports() {
-        let end = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let socket = |inode, peer: &str| Socket {
-            inode,
-            local: Address("127.0.0.1".parse().unwrap()),
-            local_port: 40_000,
-            peer: Address(peer.parse().unwrap()),
-            peer_port: 8080,
-            ..Socket::default()
-        };
-        let sockets = [socket(1, "127.0.0.2"), socket(2, "127.0.0.3")];
-        let found = |local, peer| connection(&sockets, end(local), end(peer)).map(|socket| socket.inode);
-        assert_eq!(found("127.0.0.1:40000", "127.0.0.3:8080"), Some(2));
-        assert_eq!(found("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.3]:8080"), Some(2));
-        assert_eq!(found("127.0.0.9:40000", "127.0.0.3:8080"), None);
-    }
 }

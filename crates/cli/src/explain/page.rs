@@ -1,6 +1,6 @@
 //! What was seen, as a page for a browser: the verdict in words, and each visit as a ladder of what this end saw of it.
 use super::Target;
-use super::report::{Report, answer, hop};
+use super::report::{Report, answer, first_byte, hop};
 use picture::{Block, Document, Kind, Ladder, Run, Rung, Table, Way};
 use probe::{Answer, Visit};
 
@@ -69,7 +69,7 @@ fn table(visits: &[Visit]) -> Table {
             millis(visit.answered_ms),
             taken,
             visit.cookie.clone().unwrap_or_default(),
-            millis(visit.first_byte_ms),
+            first_byte(visit).trim_matches('-').to_owned(),
         ]
     };
     Table {
@@ -88,6 +88,9 @@ fn run(report: &Report, visit: &Visit) -> Run {
             numbers: format!("{} bytes", visit.reply),
             ..rung(Way::Left, Kind::Data, visit.first_byte_ms, "the reply begins")
         });
+    }
+    if visit.reset {
+        rungs.push(rung(Way::Left, Kind::Reset, None, "reset"));
     }
     let ladder = Ladder {
         title: visit.probe.words().to_owned(),

@@ -93,9 +93,18 @@ fn row(visit: &Visit) -> String {
         visit.syns,
         millis(visit.answered_ms),
         visit.cookie.as_deref().unwrap_or("-"),
-        millis(visit.first_byte_ms),
+        first_byte(visit),
     );
     line.trim_end().to_owned() + "\n"
+}
+
+/// When the reply began, or what came in its place.
+pub(super) fn first_byte(visit: &Visit) -> String {
+    match visit.first_byte_ms {
+        Some(time) => format!("{time:.1} ms"),
+        None if visit.reset => "reset".to_owned(),
+        None => "-".to_owned(),
+    }
 }
 
 /// What answered, in two words.

@@ -27,6 +27,11 @@ pub(super) fn read() -> io::Result<Vec<Socket>> {
     Ok(sockets)
 }
 
+/// Reads what `TCP_INFO` gave. `None`: a kernel whose structure is shorter than it has been for years.
+pub(super) fn info(bytes: &[u8]) -> Option<Info> {
+    TcpInfo::parse(bytes).ok().map(|info| used(&info))
+}
+
 /// `inet_diag_req` (include/uapi/linux/inet_diag.h): TCP in every state, of every family, with what rules look at.
 struct EveryTcp;
 

@@ -5,6 +5,7 @@ Every socket has a time limit, and the program ends with its input.
 """
 import json
 import socket
+import struct
 import sys
 import threading
 import time
@@ -79,7 +80,9 @@ class Listener:
                 data += chunk
                 seen["data"] = data.decode("latin-1")
             sock.sendall(task["reply"].encode("latin-1"))
-            if task["closes"] == "first":
+            if task["closes"] == "reset":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if task["closes"] in ("first", "reset"):
                 sock.close()
                 return
             if task["closes"] == "never":

@@ -282,6 +282,30 @@ rows! {
     the_reply_is_dropped:
         "the path drops what follows the SYN-ACK, where the SYN carried data", "stalls", "stalls",
         |bed| behind(bed, drop_replies());
+    the_program_resets:
+        "the program resets each connection that it accepts", "program_resets", "program_resets",
+        |bed| bed.listen(&json!({"expect": 0, "reply": "", "closes": "reset"})),
+        |kernel, own| {
+            for report in [kernel, own] {
+                assert_eq!(visit(report, "cookie")["acknowledged"], 18, "{report:#}");
+                assert!(report["visits"].as_array().unwrap().iter().all(|visit| visit["reply"] == 0));
+            }
+        };
+    the_path_resets_behind_data:
+        "the path resets connections whose SYN carried data, when the reply comes", "then_reset", "then_reset",
+        |bed| behind(bed, reset_replies());
+    one_visit_is_unlucky:
+        "the path drops SYNs with data of one visit and not of the others", "unclear", "unclear",
+        |bed| {
+            with_cookie(bed);
+            let mut unlucky = std::collections::BTreeMap::new();
+            bed.wire.set_hook(drop_if(move |direction, segment| {
+                let with_data = segment.is_syn() && !segment.payload.is_empty();
+                direction == Direction::ToServer
+                    && with_data
+                    && *unlucky.entry(segment.src.ip()).or_insert(segment.src.port()) == segment.src.port()
+            }));
+        };
     a_syn_ack_is_lost:
         "the first SYN-ACK to a SYN with data is lost, by chance", "works", "works",
         |bed| {
@@ -430,6 +454,25 @@ fn drop_replies() -> Hook {
         direction == Direction::ToClient
             && !segment.payload.is_empty()
             && began_with_data.contains(&segment.dst)
+    })
+}
+
+/// What follows the SYN-ACK becomes a reset, where the SYN carried data.
+fn reset_replies() -> Hook {
+    let mut began_with_data = BTreeSet::new();
+    Box::new(move |direction, segment, packet| {
+        if direction == Direction::ToServer && segment.is_syn() && !segment.payload.is_empty() {
+            began_with_data.insert(segment.src);
+        }
+        let reply = direction == Direction::ToClient && !segment.payload.is_empty();
+        if !reply || !began_with_data.contains(&segment.dst) {
+            return Verdict::Pass;
+        }
+        let mut packet = packet.to_vec();
+        // TCP's flags, behind 20 bytes of IPv4.
+        packet[20 + 13] = RST;
+        refresh_checksum(&mut packet);
+        Verdict::Replace(packet)
     })
 }
 
