@@ -46,8 +46,8 @@ struct Seen {
 }
 
 impl Recent {
-    /// Whether it is one of them once more. `None`: it is new.
-    pub(super) fn again(&mut self, packet: &Packet<'_>) -> Option<Again> {
+    /// Whether it is one of them once more. `None`: it is new. `next`: the number behind the last one that was seen.
+    pub(super) fn again(&mut self, packet: &Packet<'_>, next: Option<SeqNum>) -> Option<Again> {
         let seen = Seen::of(packet);
         while self.seen.front().is_some_and(|first| seen.at.abs_diff(first.at) > DUPLICATE_WITHIN) {
             self.seen.pop_front();
@@ -56,10 +56,13 @@ impl Recent {
             && seen.ident != 0
             && last.ident == seen.ident
             && !last.is_same(&seen)
+            && !last.is_part_of(&seen)
+            && !seen.is_part_of(last)
         {
             self.is_ident_constant = true;
         }
-        let again = self.find(&seen);
+        let is_new = next.is_none_or(|next| packet.end_seq().after(next));
+        let again = self.find(&seen).or_else(|| (!is_new && self.has_parts_of(&seen)).then_some(Again::Copy));
         if again.is_none() {
             if self.seen.len() == BETWEEN {
                 self.seen.pop_front();
@@ -86,6 +89,17 @@ impl Recent {
         }
     }
 
+    /// Whether one interface has merged segments and another the parts: their identifications go on from the first one's.
+    fn has_parts_of(&self, seen: &Seen) -> bool {
+        seen.ident != 0
+            && !self.is_ident_constant
+            && self.seen.iter().any(|earlier| {
+                let is_one_time = earlier.tsval == seen.tsval && earlier.ack == seen.ack;
+                let is_soon = earlier.at.abs_diff(seen.at) <= COPY_WITHIN;
+                is_one_time && is_soon && (earlier.is_part_of(seen) || seen.is_part_of(earlier))
+            })
+    }
+
     /// Bytes of memory that it takes beside itself.
     pub(super) fn footprint(&self) -> usize {
         self.seen.capacity() * size_of::<Seen>()
@@ -104,6 +118,17 @@ impl Seen {
             ident: packet.ident,
             tsval: packet.options.timestamps.map(|timestamps| timestamps.tsval),
         }
+    }
+
+    /// Whether it is one of the segments that were merged into `whole`.
+    fn is_part_of(&self, whole: &Seen) -> bool {
+        let (offset, before) = (self.seq.since(whole.seq), self.ident.wrapping_sub(whole.ident));
+        self.text_len > 0
+            && offset.checked_add(self.text_len).is_some_and(|end| end <= whole.text_len)
+            && self.text_len < whole.text_len
+            // All of them but the last have one size.
+            && u32::from(before) <= offset / self.text_len.min(offset.max(1))
+            && (before == 0) == (offset == 0)
     }
 
     fn is_same(&self, other: &Seen) -> bool {

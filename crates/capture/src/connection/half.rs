@@ -121,7 +121,7 @@ impl Half {
 
     /// Whether the capture or the receiver has had this packet already.
     pub(super) fn again(&mut self, packet: &Packet<'_>) -> Option<Again> {
-        self.recent.again(packet)
+        self.recent.again(packet, self.next)
     }
 
     /// The network delivered this packet a second time.

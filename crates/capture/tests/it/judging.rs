@@ -130,6 +130,33 @@ fn a_packet_with_the_same_identification_is_a_duplicate() {
     assert_eq!(counts(&[(900, up(101, 1, 100).ident(9))]), (1, 0, 0));
 }
 
+/// The receiver acknowledges a segment before the capture has it, by more than a short round trip.
+#[test]
+fn what_is_recorded_behind_its_acknowledgement_is_late() {
+    let late = [(500, up(1, 101, 0)), (1500, down(1, 1, 100)), (1600, up(1, 102, 0))];
+    let seen = connection(&after_opening(&[&late[..], &[(1610, down(101, 1, 0).with(Flags::FIN))]].concat()));
+    let server = seen.half(Side::Server);
+    assert_eq!((server.out_of_order(), server.retransmitted_segments(), server.text_bytes()), (2, 0, 100));
+}
+
+/// One interface shows what the card merged, another what it was merged from, in either order.
+#[test]
+fn the_parts_of_a_merged_segment_are_copies() {
+    let parts = [(501, down(1, 1, 1448).ident(100)), (502, down(1449, 1, 445).ident(101))];
+    let whole = [(500, down(1, 1, 1893).ident(100))];
+    let last = [(510, down(1894, 1, 10).ident(102))];
+    for drafts in
+        [[&whole[..], &parts, &last].concat(), [&parts[..], &[(503, whole[0].1.clone())], &last].concat()]
+    {
+        let seen = connection(&after_opening(&drafts));
+        let server = seen.half(Side::Server);
+        assert_eq!((server.retransmitted_segments(), server.text_bytes()), (0, 1903), "{drafts:?}");
+    }
+    let again = [(501, down(1449, 1, 445).ident(107))];
+    let seen = connection(&after_opening(&[&whole[..], &again, &last].concat()));
+    assert_eq!(seen.half(Side::Server).retransmitted_segments(), 1, "sent later");
+}
+
 /// A sender that gives all packets one identification says nothing by it.
 #[test]
 fn a_constant_identification_is_no_evidence() {
