@@ -1,6 +1,7 @@
 //! Two samples and the time between them: what a rule judges.
 use crate::finding::Evidence;
 use crate::limit::{Limit, Limits};
+use crate::rules::Flood;
 use crate::sample::{Address, Sample, Socket, state};
 use hashbrown::HashMap;
 use std::cell::{Cell, OnceCell};
@@ -18,6 +19,8 @@ pub struct Window<'a> {
     listeners: OnceCell<HashMap<Ends, usize>>,
     /// Where all its sockets do.
     earlier: OnceCell<HashMap<Ends, usize>>,
+    /// The SYN flood that goes on, if there is one: several rules ask.
+    flood: OnceCell<Option<Flood>>,
     /// Why the rule that is being judged cannot be, where it has said so.
     lacking: Cell<Option<&'static str>>,
 }
@@ -37,7 +40,16 @@ impl<'a> Window<'a> {
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
         let limits = Limits::USUAL;
         let (states, listeners, earlier) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Window { before: None, now, limits, states, listeners, earlier, lacking: Cell::new(None) }
+        Window {
+            before: None,
+            now,
+            limits,
+            states,
+            listeners,
+            earlier,
+            flood: OnceCell::new(),
+            lacking: Cell::new(None),
+        }
     }
 
     /// Judged by these thresholds.
@@ -74,6 +86,11 @@ impl<'a> Window<'a> {
     /// The earlier sample, if there is one.
     pub fn before(&self) -> Option<&'a Sample> {
         self.before
+    }
+
+    /// The flood that `find` finds, which is looked for once.
+    pub(crate) fn flood(&self, find: fn(&Window<'_>) -> Option<Flood>) -> Option<&Flood> {
+        self.flood.get_or_init(|| find(self)).as_ref()
     }
 
     /// The earlier sample, for a rule that cannot be judged without one.

@@ -11,7 +11,8 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(super) const SOURCES: Limit = Limit { rule: "ACC-07", name: "sources", value: 16.0, unit: "addresses" };
 
 /// SYNs of one flood, seen at the port where most of them wait.
-pub(super) struct Flood {
+#[derive(Clone, Debug)]
+pub(crate) struct Flood {
     pub(super) port: u16,
     /// SYN-RECEIVED sockets of that port.
     pub(super) half_open: u64,
@@ -39,7 +40,11 @@ struct Port {
 
 /// The flood that goes on, if there is one: half-open connections from many addresses, more of them unanswered than connections are
 /// completed, and a SYN queue that overflows or is more than half full of them.
-pub(super) fn flood(window: &Window<'_>) -> Option<Flood> {
+pub(super) fn flood<'w>(window: &'w Window<'_>) -> Option<&'w Flood> {
+    window.flood(of)
+}
+
+fn of(window: &Window<'_>) -> Option<Flood> {
     let cookies = window.grown("TcpExtTCPReqQFullDoCookies");
     let dropped = window.grown("TcpExtTCPReqQFullDrop");
     let completed = window.grown("TcpPassiveOpens");

@@ -83,11 +83,11 @@ pub(super) const RULES: &[Rule] = &[
 
 fn flooded(window: &Window<'_>) -> Vec<Found> {
     let Some(flood) = flood(window) else { return Vec::new() };
-    let Flood { port, half_open, unanswered, cookies, dropped, completed, .. } = flood;
+    let &Flood { port, half_open, unanswered, cookies, dropped, completed, .. } = flood;
     let mut evidence = vec![
         window.shown("SYN-RECEIVED sockets", half_open),
         window.shown("with their SYN-ACK retransmitted", unanswered),
-        window.shown("addresses they come from", sources(&flood)),
+        window.shown("addresses they come from", sources(flood)),
         window.counted("TcpExtTCPReqQFullDoCookies"),
         window.counted("TcpExtSyncookiesRecv"),
         window.counted("TcpExtTCPReqQFullDrop"),
