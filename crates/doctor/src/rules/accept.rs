@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-03",
         symptom: "accept queue filling up",
-        condition: "Recv-Q >= 8 and >= 70 % of Send-Q in both samples",
+        condition: "in both samples Recv-Q >= 8 and >= 70 % of Send-Q, or the whole of it",
         why: "The application accepts too slowly; the next burst overflows.",
         advice: "More accept threads or SO_REUSEPORT; a larger backlog.",
         settings: &[],
@@ -152,7 +152,10 @@ const FILLING: Limit = Limit { rule: "ACC-03", name: "share", value: 70.0, unit:
 fn filling(window: &Window<'_>) -> Vec<Found> {
     let share = window.limit(&FILLING);
     let filling = |socket: &Socket| {
-        socket.recv_queue >= 8 && f64::from(socket.recv_queue) * 100.0 >= share * f64::from(socket.send_queue)
+        let (waiting, backlog) = (socket.recv_queue, socket.send_queue);
+        let most = waiting >= 8 && f64::from(waiting) * 100.0 >= share * f64::from(backlog);
+        // One more is a queue that is full.
+        waiting <= backlog && (most || (waiting > 0 && waiting == backlog))
     };
     each_listener(window, Severity::Warning, |listener| window.holds_in_each(listener, filling))
 }
@@ -228,10 +231,8 @@ fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Fo
         evidence: vec![
             window.shown("Recv-Q", waiting),
             window.shown("Send-Q", backlog),
-            window.shown(
-                "sk_drops",
-                format!("{drops} (+{} in {})", window.drops_grown(listener), window.name()),
-            ),
+            window.shown("sk_drops", drops),
+            window.during("sk_drops", format!("+{}", window.drops_grown(listener))),
         ],
         formula: format!(
             "{waiting} connections wait, the queue holds {backlog} + 1; {drops} packets dropped"

@@ -68,6 +68,11 @@ pub(crate) fn an_accept_queue_that_fills_is_seen_before_it_overflows(show: &Show
         clients.extend(connect(address, 1));
         let found = findings(|| {});
         assert_eq!(ids(&found), ["ACC-03"]);
+        // A short one is full to the last place, and nothing moves.
+        let (short, address) = listener(2);
+        let two = connect(address, 2);
+        assert_eq!(ids(&findings(|| {})), ["ACC-03", "ACC-03"]);
+        drop((short, two));
         show.fires(&["ACC-03"], &found);
         // An accept loop that works again.
         std::iter::repeat_with(|| rustix::net::accept(&queue).unwrap()).take(8).for_each(drop);
