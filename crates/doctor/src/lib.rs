@@ -17,6 +17,7 @@
 mod change;
 pub mod escape;
 pub mod finding;
+mod flood;
 pub mod limit;
 pub mod pace;
 pub mod policy;

@@ -31,7 +31,6 @@ mod windows;
 use crate::change::Act;
 pub use crate::change::Change;
 pub(crate) use agreement::agree;
-pub(crate) use flood::Flood;
 pub use kernels::Kernels;
 
 use crate::finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};

@@ -1,7 +1,7 @@
 //! Two samples and the time between them: what a rule judges.
 use crate::finding::Evidence;
+use crate::flood::Flood;
 use crate::limit::{Limit, Limits};
-use crate::rules::Flood;
 use crate::sample::{Address, Sample, Socket, state};
 use hashbrown::HashMap;
 use std::cell::{Cell, OnceCell};

@@ -1,5 +1,6 @@
 //! A SYN flood, as the kernel's numbers show it. Rules about half-open connections, retransmissions and drops ask for it first: in a flood
 //! all of their counters move, and each would name another cause.
+use crate::flood::Flood;
 use crate::limit::Limit;
 use crate::sample::Address;
 use crate::sample::state::SYN_RECEIVED;
@@ -9,26 +10,6 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Fewer sources are clients whose answers are lost as well.
 pub(super) const SOURCES: Limit = Limit { rule: "ACC-07", name: "sources", value: 16.0, unit: "addresses" };
-
-/// SYNs of one flood, seen at the port where most of them wait.
-#[derive(Clone, Debug)]
-pub(crate) struct Flood {
-    pub(super) port: u16,
-    /// SYN-RECEIVED sockets of that port.
-    pub(super) half_open: u64,
-    /// Of these, those whose SYN-ACK was retransmitted.
-    pub(super) unanswered: u64,
-    /// Their peers' addresses; of IPv6, networks of 64 bits.
-    pub(super) sources: BTreeSet<IpAddr>,
-    /// Other ports that are flooded as well.
-    pub(super) others: Vec<u16>,
-    /// SYNs answered by a SYN cookie in the window.
-    pub(super) cookies: u64,
-    /// SYNs dropped in the window because the SYN queue was full.
-    pub(super) dropped: u64,
-    /// Connections that were completed in the window, also by SYN cookie.
-    pub(super) completed: u64,
-}
 
 /// The half-open connections of a port.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! ACC: half-open connections: SYN floods, SYN queues, SYN cookies.
-use super::flood::{Flood, SOURCES, flood, least};
+use super::flood::{SOURCES, flood, least};
 use super::{Change, Found, Kernels, Rule, Words, found};
 use crate::finding::{Confidence, Scope, Severity};
+use crate::flood::Flood;
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::state::SYN_RECEIVED;
