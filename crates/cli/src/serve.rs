@@ -106,7 +106,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::positive_duration)]
     timeout: Duration,
     /// Disconnect a client that takes fewer bytes a second of a reply, measured over --timeout; 0 allows any rate.
-    #[arg(long, value_name = "BYTES", default_value_t = 500)]
+    #[arg(long, value_name = "BYTES", default_value_t = 500, allow_negative_numbers = true, value_parser = values::whole(0..=u32::MAX))]
     min_rate: u32,
     /// Answer 408 if the body of a request is not complete in this time.
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = values::positive_duration)]

@@ -40,7 +40,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 74] = [
+    let cases: [(&[&str], &str); 76] = [
         (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
         (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
@@ -127,6 +127,8 @@ fn wrong_arguments_are_answered_with_right_ones() {
         ),
         (&["serve", "--timeout", "0"], "0 leaves no time at all"),
         (&["serve", "--max-connections", "0"], "write a whole number of at least 1"),
+        (&["serve", "--max-per-address", "0"], "write a whole number of at least 1"),
+        (&["serve", "--min-rate", "-1"], "write a whole number of at least 0"),
         (&["serve", "--synack-hold", "1"], "write a time with a unit"),
         (
             &["serve", "--address", "10.0.0.1"],
