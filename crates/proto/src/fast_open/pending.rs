@@ -121,6 +121,9 @@ impl PendingQueue {
 
     /// The peer's network alone holds all but the last quarter.
     fn has_its_share(&self, peer: Addr) -> bool {
+        if !is_last_quarter(self.qlen() as usize, self.max_qlen as usize) {
+            return false;
+        }
         let share = self.shares.get(usize::from(self.place(peer))).copied().unwrap_or_default();
         is_last_quarter(share as usize, self.max_qlen as usize)
     }

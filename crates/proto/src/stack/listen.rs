@@ -284,9 +284,10 @@ impl Stack {
 
     /// A connection may be accepted, which is an event for the application; perhaps while it is still `pending`.
     pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId, pending: bool) {
-        let peer = self.connections.get(connection.index).map(|connection| connection.tuple.peer);
+        let child = self.connections.get(connection.index).filter(|_| pending);
+        let peer = child.map(|child| child.tuple.peer);
         let Some(listener) = self.listener_mut(id) else { return };
-        if pending && let Some(peer) = peer {
+        if let Some(peer) = peer {
             listener.pending.admitted(peer);
         }
         listener.accept_queue.push_back(connection);

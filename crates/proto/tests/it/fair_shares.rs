@@ -153,10 +153,12 @@ fn the_last_quarter_of_places_is_for_others() {
             p.sizes().0
         };
         assert_eq!(opens(&mut p, 1), 48, "SYN cookies {cookies}");
-        for host in 2..6 {
-            opens(&mut p, host);
+        // Each gets fewer than the one before, and leaves some.
+        for host in 2..4 {
+            let before = p.sizes().0;
+            let after = opens(&mut p, host);
+            assert!(after > before && after < 64, "host {host}: {before}, {after}");
         }
-        assert_eq!(p.sizes().0, 64);
         assert!(p.stack.drops().get(DropReason::TooManyConnections) > 0);
         p.accept(listener);
     }

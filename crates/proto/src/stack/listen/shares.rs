@@ -14,8 +14,8 @@ use crate::{DropReason, Instant};
 /// Of fewer places none is kept back.
 pub(crate) const SHARED_FROM: usize = 64;
 /// Connections that are looked at.
-const LOOKS: u64 = 32;
-/// A network has much if it has one part in so many.
+const LOOKS: usize = 64;
+/// A network has much memory if it has one part in so many.
 const PART: u64 = 8;
 
 /// Only the last quarter of `most` places is left, or less.
@@ -60,12 +60,16 @@ impl Stack {
         }
         if is_last_quarter(waiting.len(), listener.backlog as usize) {
             let index = |drawn: u64| waiting.get(drawn as usize % waiting.len().max(1)).map(|id| id.index);
-            if self.has_much(now, tuple, index, |_| 1) {
+            let left = u64::from(listener.backlog) + 1 - waiting.len() as u64;
+            if Stack::has_half_of(left, waiting.len(), self.look(now, tuple, index, |_| 1)) {
                 return Some(DropReason::AcceptQueueFull);
             }
         }
-        let few_left = is_last_quarter(self.connections.len(), self.shared.config.max_connections as usize);
-        let crowds = few_left && self.has_much(now, tuple, |drawn| Some(self.any_index(drawn)), |_| 1);
+        let (taken, most) = (self.connections.len(), self.shared.config.max_connections);
+        let crowds = is_last_quarter(taken, most as usize) && {
+            let looked = self.look(now, tuple, |drawn| Some(self.any_index(drawn)), |_| 1);
+            Stack::has_half_of(u64::from(most) - taken as u64, taken, looked)
+        };
         crowds.then_some(DropReason::TooManyConnections)
     }
 
@@ -73,28 +77,40 @@ impl Stack {
     #[cold]
     pub(in crate::stack) fn takes_memory_of_others(&self, now: Instant, tuple: &FourTuple) -> bool {
         let bytes = |connection: &Connection| connection.charged.into();
-        self.has_much(now, tuple, |drawn| Some(self.any_index(drawn)), bytes)
+        let (all, same) = self.look(now, tuple, |drawn| Some(self.any_index(drawn)), bytes);
+        same > 0 && same * PART >= all
     }
 
     fn any_index(&self, drawn: u64) -> u32 {
         (drawn % u64::from(self.connections.reach().max(1))) as u32
     }
 
-    /// Of the connections that `index` finds for random numbers, the tuple's network has one part in [`PART`], as `weight` weighs them.
-    fn has_much(
+    /// A network has at least half as many of the places that are `taken` as are `left`: each gets less of them than the one before, so that
+    /// several cannot use them up either. `all` and `same`: of a sample.
+    fn has_half_of(left: u64, taken: usize, (all, same): (u64, u64)) -> bool {
+        same > 0 && 2 * same * taken as u64 >= left * all
+    }
+
+    /// What the connections that `index` finds for random numbers weigh, and those of the tuple's network among them.
+    fn look(
         &self,
         now: Instant,
         tuple: &FourTuple,
         index: impl Fn(u64) -> Option<u32>,
         weight: impl Fn(&Connection) -> u64,
-    ) -> bool {
+    ) -> (u64, u64) {
         let own = network(tuple.peer);
-        let seed = self.hash_key.mix(now.as_nanos(), tuple.hash(&self.hash_key));
-        let drawn = (0..LOOKS).filter_map(|n| self.connections.get(index(self.hash_key.mix(seed, n))?));
-        let (all, same) = drawn.fold((0, 0), |(all, same), connection| {
+        let mut state = self.hash_key.mix(now.as_nanos(), tuple.hash(&self.hash_key));
+        // A linear congruential generator, of which the upper bits are good (Knuth's MMIX): whoever tries again and again must not meet
+        // draws that look at few places.
+        let draws = core::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 32
+        });
+        let drawn = draws.take(LOOKS).filter_map(|drawn| self.connections.get(index(drawn)?));
+        drawn.fold((0, 0), |(all, same), connection| {
             let weight = weight(connection);
             (all + weight, same + if network(connection.tuple.peer) == own { weight } else { 0 })
-        });
-        same > 0 && same * PART >= all
+        })
     }
 }
