@@ -398,6 +398,13 @@ impl Connection {
         }
     }
 
+    /// Lets go of what only the judging of further packets needs.
+    pub(crate) fn ended(mut self) -> Connection {
+        self.rivals = Vec::new();
+        self.halves.iter_mut().for_each(Half::end);
+        self
+    }
+
     /// Bytes of memory that it takes.
     pub(crate) fn footprint(&self) -> usize {
         let rivals = self.rivals.capacity() * size_of::<Rival>();

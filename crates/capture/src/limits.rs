@@ -204,6 +204,11 @@ impl Sender {
         self.coming.push_back(Ack { at: packet.at, ack: packet.ack, edge, has_text, is_advancing: false });
     }
 
+    /// Lets go of the acknowledgements that are still to arrive: no text follows that waited for them.
+    pub(crate) fn end(&mut self) {
+        self.coming = VecDeque::new();
+    }
+
     /// Bytes of memory that it takes beside itself.
     pub(crate) fn footprint(&self) -> usize {
         self.coming.capacity() * size_of::<Ack>()

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Connections at once; of the others those that were quiet longest are given out.
 const LIVE_MAX: usize = 1 << 17;
-/// Memory of them all, bytes.
+/// Memory of them all, bytes: an allocator that scatters pieces of many sizes takes some more from the system.
 const MEMORY_MAX: usize = 256 << 20;
 /// Connections between the same ports that are kept, as late packets and answers may belong to each.
 const SAME_PORTS_MAX: usize = 4;
@@ -16,20 +16,30 @@ const SAME_PORTS_MAX: usize = 4;
 /// The connections of a capture.
 ///
 /// A connection is given out when some others have begun between the same ports, when there are too many, or at the end: so captures of any
-/// length can be read.
+/// length can be read. What is given out can be asked as before, and takes little memory.
 #[derive(Debug)]
 pub struct Table {
     /// By addresses and ports; the newest is the last of its row.
-    live: HashMap<Ports, Vec<Connection>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "room that a row keeps for more costs a pointer each, not a connection"
+    )]
+    live: HashMap<Ports, Vec<Box<Connection>>>,
     live_max: usize,
     memory_max: usize,
     count: usize,
+    /// Bytes of the connections, without the places they are kept at.
     memory: usize,
     begun: u64,
     evicted: u64,
 }
 
 type Ports = (SocketAddr, SocketAddr);
+
+/// Bytes of an entry of the map: its ports, its row, and a byte by which the map finds it.
+const ENTRY: usize = size_of::<Ports>() + size_of::<Vec<Box<Connection>>>() + 1;
+/// Bytes of a row's places: a vector of pointers has four or none.
+const ROW: usize = SAME_PORTS_MAX * size_of::<Box<Connection>>();
 
 impl Default for Table {
     fn default() -> Table {
@@ -66,16 +76,17 @@ impl Table {
         self.evicted
     }
 
-    /// Bytes of memory that its connections take.
+    /// Bytes of memory that its connections take, with the places they are kept at.
     pub fn memory(&self) -> usize {
-        self.memory
+        // Of eight entries, the map leaves one empty.
+        self.memory + self.live.capacity().div_ceil(7) * 8 * ENTRY + self.live.len() * ROW
     }
 
     /// The next packet of the capture; its connection, as it is afterwards. Connections that are over are given to `done`.
     pub fn handle(&mut self, packet: &Packet<'_>, done: &mut impl FnMut(Connection)) -> &Connection {
         let ports = (packet.src.min(packet.dst), packet.src.max(packet.dst));
         let mut place = self.live.get(&ports).and_then(|row| place(row, packet));
-        if self.memory > self.memory_max || place.is_none() && self.count >= self.live_max {
+        if self.memory() > self.memory_max || place.is_none() && self.count >= self.live_max {
             self.evict(done);
             place = self.live.get(&ports).and_then(|row| self::place(row, packet));
         }
@@ -87,13 +98,13 @@ impl Table {
                     let oldest = row.remove(0);
                     self.count -= 1;
                     self.memory -= oldest.footprint();
-                    done(oldest);
+                    done(oldest.ended());
                 }
                 self.begun += 1;
                 self.count += 1;
                 let connection = Connection::new(self.begun, packet, !row.is_empty());
                 self.memory += connection.footprint();
-                row.push(connection);
+                row.push(Box::new(connection));
                 row.len() - 1
             }
         };
@@ -116,41 +127,52 @@ impl Table {
 
     /// The capture is over: gives out what is left, in the order of numbers.
     pub fn finish(self, done: &mut impl FnMut(Connection)) {
-        let mut left: Vec<Connection> = self.live.into_values().flatten().collect();
-        left.sort_by_key(Connection::number);
-        left.into_iter().for_each(done);
+        let mut left = self.places(|connection| connection.number());
+        left.sort_unstable();
+        let mut table = self;
+        for (number, ports) in left {
+            table.take(number, ports).into_iter().for_each(&mut *done);
+        }
     }
 
     /// Gives out the half that was quiet longest, so that each is looked at a bounded number of times.
     fn evict(&mut self, done: &mut impl FnMut(Connection)) {
-        let mut by_age: Vec<_> = self
-            .live
-            .iter()
-            .flat_map(|(ports, row)| {
-                row.iter().map(|connection| (connection.last_at(), connection.number(), *ports))
-            })
-            .collect();
-        by_age.sort();
+        let mut by_age = self.places(|connection| (connection.last_at(), connection.number()));
+        by_age.sort_unstable();
         by_age.truncate(self.count.div_ceil(2));
-        for (_, number, ports) in by_age {
-            let Some(row) = self.live.get_mut(&ports) else { continue };
-            let quiet =
-                row.iter().position(|connection| connection.number() == number).map(|at| row.remove(at));
-            if row.is_empty() {
-                self.live.remove(&ports);
-            }
-            if let Some(quiet) = quiet {
+        for ((_, number), ports) in by_age {
+            if let Some(quiet) = self.take(number, ports) {
                 self.evicted += 1;
-                self.count -= 1;
-                self.memory -= quiet.footprint();
                 done(quiet);
             }
         }
     }
+
+    /// The ports of each connection, behind a key to sort them by: the connections stay where they are.
+    fn places<K>(&self, key: impl Fn(&Connection) -> K) -> Vec<(K, Ports)> {
+        let mut places = Vec::with_capacity(self.count);
+        for (ports, row) in &self.live {
+            places.extend(row.iter().map(|connection| (key(connection), *ports)));
+        }
+        places
+    }
+
+    /// Takes out the connection with this number.
+    fn take(&mut self, number: u64, ports: Ports) -> Option<Connection> {
+        let row = self.live.get_mut(&ports)?;
+        let place = row.iter().position(|connection| connection.number() == number)?;
+        let connection = row.remove(place);
+        if row.is_empty() {
+            self.live.remove(&ports);
+        }
+        self.count -= 1;
+        self.memory -= connection.footprint();
+        Some(connection.ended())
+    }
 }
 
 /// Which of the connections between its ports has this packet; `None`: it begins another.
-fn place(row: &[Connection], packet: &Packet<'_>) -> Option<usize> {
+fn place(row: &[Box<Connection>], packet: &Packet<'_>) -> Option<usize> {
     let newest = row.len().checked_sub(1)?;
     if packet.is_syn() {
         return row.iter().rposition(|connection| !connection.is_followed_by(packet));

@@ -467,6 +467,13 @@ impl Half {
         self.probe
     }
 
+    /// Lets go of what only the judging of further packets needs.
+    pub(super) fn end(&mut self) {
+        self.holes.sum_up(self.una);
+        self.recent = Recent::default();
+        self.sender.end();
+    }
+
     /// Bytes of memory that it takes beside itself.
     pub(super) fn footprint(&self) -> usize {
         self.holes.footprint() + self.recent.footprint() + self.sender.footprint()

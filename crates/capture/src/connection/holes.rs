@@ -82,6 +82,11 @@ impl Holes {
         self.forgotten += una.map_or(0, |una| hole.acknowledged(una));
     }
 
+    /// Remembers the sum alone.
+    pub(super) fn sum_up(&mut self, una: Option<SeqNum>) {
+        *self = Holes { open: Vec::new(), forgotten: self.acknowledged(una) };
+    }
+
     /// Bytes that were skipped and acknowledged.
     pub(super) fn acknowledged(&self, una: Option<SeqNum>) -> u64 {
         let acknowledged = |hole: &Hole| una.map_or(0, |una| hole.acknowledged(una));
