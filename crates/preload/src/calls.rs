@@ -2,8 +2,8 @@
 
 use crate::handover::{self, By};
 use crate::numbers::{Placeholder, holds_tcp, ours, publish_fresh};
-use crate::real;
 use crate::stack::{self, with};
+use crate::{real, unattended};
 use core::ptr;
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, sockaddr, socklen_t, ssize_t, timespec,
@@ -50,9 +50,6 @@ fn number_for(new: c_int, publish: impl FnOnce(c_int) -> Result<c_int, Errno>) -
 }
 
 calls! {
-    accept(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| accepted(|| c::accept(p, fd, addr, len, 0));
-    accept4(number, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = returned_int,
-        |p, fd| accepted(|| c::accept(p, fd, addr, len, flags));
     getsockname(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, false, addr, len);
     getpeername(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, true, addr, len);
 
@@ -95,7 +92,7 @@ macro_rules! plain_calls {
 }
 
 plain_calls! {
-    listen(number, backlog: c_int), |p, fd| c::listen(p, fd, backlog);
+    listen(number, backlog: c_int), |p, fd| c::listen(p, fd, backlog).inspect(|_| unattended::listens(number));
     shutdown(number, how: c_int), |p, fd| c::shutdown(p, fd, how);
 }
 
@@ -109,6 +106,38 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     returned_int(stack::started(|p| {
         number_for(c::socket(p, domain, kind, protocol)?, |fd| publish_fresh(fd, domain))
     }))
+}
+
+/// `accept`: as `accept4` without flags.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(number: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { accept4(number, addr, len, 0) }
+}
+
+/// `accept4`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    number: c_int,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    match ours(number) {
+        Some(fd) => {
+            unattended::attend(number);
+            // SAFETY: as the caller says.
+            returned_int(with(|p| accepted(|| unsafe { c::accept(p, fd, addr, len, flags) })))
+        }
+        // SAFETY: as the caller says.
+        None => unsafe { real::accept4(number, addr, len, flags) },
+    }
 }
 
 /// `bind`: to an address that is not the stack's the socket becomes the kernel's.

@@ -2,7 +2,7 @@
 
 use crate::numbers::{self, ours, publish_again, withdraw};
 use crate::stack::with;
-use crate::{instances, real, table};
+use crate::{instances, real, table, unattended};
 use libc::{c_int, c_long, c_uint};
 use posix::c::life::{entered, is_borrowed};
 use posix::c::{self, returned_int};
@@ -12,6 +12,7 @@ pub(crate) fn forget(number: c_int) {
     if numbers::is_followed(number) && is_borrowed() {
         return;
     }
+    unattended::forget(number);
     let part = withdraw(number).or_else(|| instances::forget(number));
     if let Some(fd) = part {
         // In a child of fork there is nothing to close; else it is open.
@@ -33,7 +34,9 @@ fn follow(number: c_int, new: c_int) -> c_int {
         return new;
     }
     let followed = match ours(number) {
-        Some(fd) => with(|p| c::dup(p, fd)).and_then(|fd| publish_again(new, number, fd)),
+        Some(fd) => with(|p| c::dup(p, fd))
+            .and_then(|fd| publish_again(new, number, fd))
+            .inspect(|new| unattended::duplicate(number, *new)),
         None => instances::duplicate(number, new).map(|()| new),
     };
     returned_int(followed.inspect_err(|_| {

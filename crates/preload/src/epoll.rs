@@ -6,6 +6,7 @@ use crate::instances::{self, Instance};
 use crate::numbers::ours;
 use crate::real::{self, last_error};
 use crate::stack::{self, with};
+use crate::unattended;
 use core::time::Duration;
 use libc::{c_int, epoll_event, nfds_t, pollfd, sigset_t, timespec};
 use posix::c::{self, millis, returned_int, time};
@@ -27,6 +28,9 @@ pub unsafe extern "C" fn epoll_ctl(
         // SAFETY: as the caller says.
         return unsafe { real::epoll_ctl(epoll, operation, number, event) };
     };
+    if operation != libc::EPOLL_CTL_DEL {
+        unattended::attend(number);
+    }
     let result = stack::started(|process| {
         let part = part_of(process, epoll)?;
         // SAFETY: as the caller says.

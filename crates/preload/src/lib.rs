@@ -21,8 +21,9 @@
 //! | `handover` | sockets that turn out to be the kernel's |
 //! | `descriptors` | `close`, `dup`, `fcntl` |
 //! | `poll`, `epoll` | waiting for ours and the kernel's at once |
+//! | `unattended` | listeners from which only forked children would accept |
 //!
-//! What it cannot do: descriptors of ours do not survive `fork` in the child (there calls fail, and stderr says why), `exec`, or a way around libc's names (`fdopen` and the
+//! What it cannot do: descriptors of ours do not survive `fork` in the child (there calls fail, and stderr says why; a listener that only children would accept from is closed), `exec`, or a way around libc's names (`fdopen` and the
 //! streams of stdio, io_uring, programs without libc or linked statically).
 #![expect(unsafe_code, reason = "libc's functions have pointers")]
 
@@ -37,3 +38,4 @@ pub mod poll;
 mod real;
 mod stack;
 mod table;
+mod unattended;

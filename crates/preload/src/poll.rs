@@ -3,16 +3,18 @@
 use crate::numbers::{Both, is_watched};
 use crate::real;
 use crate::stack::with;
+use crate::unattended;
 use libc::{c_int, c_ulong, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use posix::c::{self, returned_int};
 
-/// Is one of the entries the stack's business?
+/// Is one of the entries the stack's business? Connections of listeners among them are waited for.
 unsafe fn concern(fds: *const pollfd, count: nfds_t) -> bool {
     if fds.is_null() || count > 1 << 20 {
         return false;
     }
     // SAFETY: as the caller of `poll` says.
     let entries = unsafe { core::slice::from_raw_parts(fds, count as usize) };
+    entries.iter().for_each(|entry| unattended::attend(entry.fd));
     entries.iter().any(|entry| is_watched(entry.fd))
 }
 
@@ -84,12 +86,19 @@ pub unsafe extern "C" fn __ppoll_chk(
 /// The three sets, as far as they are given.
 type Sets = [*mut fd_set; 3];
 
-/// Is one of those in the sets the stack's business?
+/// Is one of those in the sets the stack's business? Connections of listeners among them are waited for.
 unsafe fn concern_sets(count: c_int, sets: Sets) -> bool {
     let count = count.clamp(0, libc::FD_SETSIZE as c_int);
     let given = sets.iter().filter(|set| !set.is_null());
-    // SAFETY: the sets are the application's, the numbers below `FD_SETSIZE`.
-    given.into_iter().any(|set| (0..count).any(|fd| is_watched(fd) && unsafe { libc::FD_ISSET(fd, *set) }))
+    let mut any = false;
+    for set in given {
+        // SAFETY: the sets are the application's, the numbers below `FD_SETSIZE`.
+        for fd in (0..count).filter(|fd| is_watched(*fd) && unsafe { libc::FD_ISSET(*fd, *set) }) {
+            unattended::attend(fd);
+            any = true;
+        }
+    }
+    any
 }
 
 fn words(sets: Sets) -> [*mut c_ulong; 3] {

@@ -41,7 +41,6 @@ real! {
     socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
     bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
     listen(fd: c_int, backlog: c_int) -> c_int;
-    accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
     accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
     connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
     getsockname(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int;
@@ -86,4 +85,10 @@ real! {
 /// What libc has just said.
 pub(crate) fn last_error() -> Errno {
     Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Writes a line to stderr. Not by std, whose lock another thread may have held when this process was forked.
+pub(crate) fn say(line: &str) {
+    // SAFETY: the bytes are there.
+    unsafe { write(2, line.as_ptr().cast(), line.len()) };
 }

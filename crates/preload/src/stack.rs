@@ -1,6 +1,6 @@
 //! The stack of this program: decided when the library is loaded, started when it is first needed.
 
-use crate::{heap, real};
+use crate::{heap, real, unattended};
 use libc::c_int;
 use posix::c::life;
 use posix::{Errno, RealProcess};
@@ -22,6 +22,7 @@ static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
     heap::survive_forks();
+    unattended::watch_forks();
     description();
 }
 
@@ -85,9 +86,7 @@ fn say_if_forked() -> bool {
              nginx's `master_process off; daemon off;`, or with threads, as Python's ThreadingTCPServer.\n",
             std::process::id()
         );
-        // Not by std, whose lock another thread may have held at the fork.
-        // SAFETY: the bytes are there.
-        unsafe { real::write(2, why.as_ptr().cast(), why.len()) };
+        real::say(&why);
     }
     true
 }

@@ -122,6 +122,80 @@ fn a_program_that_forks_is_told_why_its_children_have_no_sockets() {
     assert!(said.contains("Run the program as one process"), "{said}");
 }
 
+/// Only children wait for connections at some listeners, each by another call; at the last one the parent does, too. A child that only
+/// executes another program reports nothing.
+const PREFORKING: &str = "
+import os, select, socket, subprocess
+calls = [
+    lambda listener: listener.accept(),
+    lambda listener: select.select([listener], [], []),
+    lambda listener: (poll := select.poll(), poll.register(listener), poll.poll()),
+    lambda listener: select.epoll().register(listener),
+]
+ports = range(80, 80 + len(calls))
+listeners = [socket.create_server(('10.0.0.2', port)) for port in ports]
+attended = socket.create_server(('10.0.0.2', 90))
+attended.settimeout(20)
+copy = listeners[0].dup()
+
+def serve():
+    with socket.create_connection(('10.0.0.2', 90)) as client:
+        attended.accept()[0].send(b'x')
+        assert client.recv(1) == b'x'
+
+subprocess.run(['true'], close_fds=False, preexec_fn=lambda: None, check=True)
+early = socket.create_connection(('10.0.0.2', 80), 20)
+serve()
+child = os.fork()
+if child == 0:
+    for call, listener in zip(calls + calls[:1], listeners + [attended]):
+        try:
+            call(listener)
+            os._exit(2)
+        except OSError:
+            pass
+    os._exit(44)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 44
+try:
+    early.recv(1)
+    raise SystemExit('a client of the queue is left there')
+except ConnectionResetError:
+    pass
+for port in ports:
+    while True:
+        try:
+            client = socket.create_connection(('10.0.0.2', port), 20)
+            client.settimeout(20)
+            assert client.recv(1) == b''
+        except ConnectionRefusedError:
+            break
+        except ConnectionResetError:
+            pass
+serve()
+listeners[1].close()
+with socket.create_server(('10.0.0.2', ports[1])) as again, socket.create_connection(('10.0.0.2', ports[1])) as client:
+    again.accept()[0].send(b'y')
+    assert client.recv(1) == b'y'
+print('the parent goes on')
+";
+
+#[test]
+fn listeners_that_only_children_wait_at_are_closed() {
+    let Some(mut python) = over_the_stack("python3", "device loopback; address 10.0.0.2/24") else { return };
+    let output = python.args(["-c", PREFORKING]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the parent goes on\n");
+    assert_eq!(said.matches("was forked from").count(), 1, "{said}");
+    assert_eq!(said.matches("stopped listening at").count(), 4, "{said}");
+    for port in 80..84 {
+        assert!(
+            said.contains(&format!("stopped listening at 10.0.0.2:{port}: only processes forked")),
+            "{said}"
+        );
+    }
+}
+
 const STACK: &str = "device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24";
 
 /// A folder of this process with one file in it, `page`, which is given, too.
