@@ -29,9 +29,9 @@ use wire::Flags;
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Who opened it.
+    /// The end that opened the connection.
     Client,
-    /// Who was called.
+    /// The end that accepted the connection, or was asked to.
     Server,
 }
 
@@ -54,7 +54,7 @@ impl Side {
 /// Nobody answers a SYN so late: the first three retransmissions of a SYN-ACK come sooner.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// What there is at each end.
+/// Address and port of one end.
 pub type Endpoint = SocketAddr;
 
 /// One connection.
@@ -186,7 +186,7 @@ impl Connection {
         self.is_last_copy
     }
 
-    /// Who reset it.
+    /// Returns the side that reset the connection.
     pub fn reset_by(&self) -> Option<Side> {
         self.reset_by
     }
@@ -196,12 +196,12 @@ impl Connection {
         self.tunnels
     }
 
-    /// How it was opened.
+    /// Returns the handshake.
     pub fn handshake(&self) -> &Handshake {
         &self.handshake
     }
 
-    /// What a side sent.
+    /// Returns one side's direction: all that it sent.
     pub fn half(&self, side: Side) -> &Half {
         &self.halves[side as usize]
     }
@@ -227,7 +227,7 @@ impl Connection {
         first_byte.checked_sub(self.handshake.first_syn_at()?)
     }
 
-    /// Who sent the packet.
+    /// Returns the side that sent the packet.
     pub(crate) fn side_of(&self, packet: &Packet<'_>) -> Side {
         if packet.src == self.client { Side::Client } else { Side::Server }
     }

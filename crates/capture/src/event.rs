@@ -105,7 +105,7 @@ impl Events {
         self.bits & Events::bit(event) != 0
     }
 
-    /// Whether it is a retransmission of any kind.
+    /// Tells whether the packet was a retransmission of any kind.
     pub fn is_retransmission(self) -> bool {
         [Event::Retransmission, Event::FastRetransmission, Event::SpuriousRetransmission]
             .into_iter()

@@ -1,10 +1,10 @@
-//! What a handshake says about Fast Open (RFC 7413), and what that saved or cost.
+//! Fast Open (RFC 7413) as a handshake shows it, and the time that it saved or cost.
 
 use crate::connection::{Connection, CookieOption, Side};
 use core::fmt;
 use core::time::Duration;
 
-/// What Fast Open did.
+/// The outcome of Fast Open in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastOpen {
     /// The SYN had neither the option nor text.
@@ -38,7 +38,7 @@ pub enum FastOpen {
     NotSeen,
 }
 
-/// What came with a SYN-ACK that did not acknowledge the text.
+/// The Fast Open option of a SYN-ACK that did not acknowledge the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
     /// No option: the server does not do Fast Open, its queue of pending requests is full, or somebody on the way strips the option.
@@ -50,7 +50,7 @@ pub enum Answer {
 }
 
 impl Connection {
-    /// What its handshake says about Fast Open.
+    /// Returns the outcome of Fast Open in the handshake.
     pub fn fast_open(&self) -> FastOpen {
         FastOpen::of(self)
     }
@@ -119,7 +119,7 @@ impl FastOpen {
         }
     }
 
-    /// What to do about it; `None` where all is well or nothing is known.
+    /// Returns advice; `None` where all is well or nothing is known.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             FastOpen::CookieRequested { granted: false } => {
@@ -161,7 +161,7 @@ impl FastOpen {
     }
 }
 
-/// What Fast Open won or lost a connection.
+/// Time that Fast Open saved or cost a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// This much earlier: one round trip.
@@ -171,7 +171,8 @@ pub enum Effect {
 }
 
 impl Connection {
-    /// What Fast Open won or lost this connection; `None`: nothing, or the round trip is not known.
+    /// Returns the time that Fast Open saved or cost; `None`: nothing, or the round trip is not
+    /// known.
     pub fn fast_open_effect(&self) -> Option<Effect> {
         match self.fast_open() {
             FastOpen::Accepted { .. } if self.handshake().syn_text_len() > 0 => self.rtt().map(Effect::Saved),

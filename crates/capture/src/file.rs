@@ -79,14 +79,14 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How a file ended.
+/// The end of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// Behind a whole packet.
     Whole,
     /// In the middle of one: whoever wrote it was interrupted, or is still writing.
     Truncated,
-    /// What follows is no packet, or the reader failed.
+    /// The next bytes are not a packet, or the reader failed.
     Damaged(String),
 }
 
@@ -169,7 +169,7 @@ impl<'a> CaptureFile<'a> {
         self.oddities.iter()
     }
 
-    /// How the file ended; while there is more to read, as if it ended here.
+    /// Returns how the file ended; [`End::Whole`] while there is more to read.
     pub fn end(&self) -> End {
         self.end.clone().unwrap_or(End::Whole)
     }

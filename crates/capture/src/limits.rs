@@ -1,4 +1,4 @@
-//! What a sender waited for: each interval between two of its segments is laid at somebody's door.
+//! The limits that a sender waited for: each interval between two of its segments gets one cause.
 //!
 //! The sender reacts to an acknowledgement one round trip after it passed the place of capture: half of it to the sender, half back. So
 //! [`Sender`] keeps acknowledgements until then, and judges a segment by those that had arrived when it was sent:
@@ -12,7 +12,8 @@
 //! | text after the other side's text | [`Limit::Peer`], until that arrived |
 //! | text that nothing released | [`Limit::Application`] |
 //!
-//! What is shorter than a quarter of the round trip and released by nothing is the pace of sending, and no limit.
+//! An interval shorter than a quarter of the round trip that nothing released is the pace of
+//! sending. It counts for no limit.
 
 use crate::packet::Packet;
 use core::fmt;
@@ -20,7 +21,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use wire::SeqNum;
 
-/// What a sender waited for.
+/// The cause of a sender's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// Its own application: nothing kept it from sending.
@@ -80,7 +81,8 @@ impl Paths {
         Some(self.own?.saturating_add(self.other?))
     }
 
-    /// How far from the expected time an acknowledgement may seem to have released text: queues and clocks are not exact.
+    /// Returns how far from the expected time an acknowledgement can seem to have released text:
+    /// queues and clocks are not exact.
     fn tolerance(&self) -> Duration {
         self.rtt().unwrap_or(Duration::ZERO) / 8 + Duration::from_micros(200)
     }
@@ -126,7 +128,7 @@ struct Ack {
     is_advancing: bool,
 }
 
-/// What the sender knows.
+/// The sender's knowledge of the other side.
 #[derive(Clone, Debug, Default)]
 struct Arrived {
     una: Option<SeqNum>,
@@ -145,7 +147,7 @@ struct Last {
     text_len: u32,
     /// In flight after it.
     flight: u32,
-    /// What the window had left after it.
+    /// Bytes that the window still had room for after this segment.
     room: Option<u32>,
 }
 
@@ -170,12 +172,12 @@ const RTO_MIN: Duration = Duration::from_millis(200);
 const INITIAL_WINDOW_SEGS: u32 = 10;
 
 impl Sender {
-    /// How long it waited for this.
+    /// Returns how long the sender waited because of this limit.
     pub fn waited(&self, limit: Limit) -> Duration {
         self.waited[limit as usize]
     }
 
-    /// What it waited for longest; `None`: for nothing.
+    /// Returns the limit that the sender waited for longest; `None`: it never waited.
     pub fn longest(&self) -> Option<Limit> {
         let longest = Limit::ALL.into_iter().max_by_key(|limit| self.waited(*limit))?;
         (self.waited(longest) > Duration::ZERO).then_some(longest)

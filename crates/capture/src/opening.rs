@@ -1,4 +1,4 @@
-//! How the attempt to open a connection ended.
+//! The end of an attempt to open a connection.
 
 use crate::connection::{Connection, Side};
 use crate::icmp::Unreachable;
@@ -29,7 +29,7 @@ pub enum Opening {
     },
     /// An ICMP error answered the SYN, and nothing else did.
     Unreachable {
-        /// What it says.
+        /// The reason in the ICMP error.
         reason: Unreachable,
         /// The router or host that sent it.
         from: IpAddr,
@@ -51,7 +51,7 @@ pub enum Opening {
 }
 
 impl Connection {
-    /// How the attempt to open it ended.
+    /// Returns how the attempt to open the connection ended.
     pub fn opening(&self) -> Opening {
         let handshake = self.handshake();
         let has_packets = |side: Side| self.half(side).has_packets_after_syn();

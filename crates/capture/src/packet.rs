@@ -33,7 +33,7 @@ pub struct Packet<'a> {
     pub wire_len: u32,
     /// IPv4's identification; 0 in IPv6.
     pub ident: u16,
-    /// What the capture has of the text.
+    /// The part of the text that the capture has.
     pub text: &'a [u8],
     /// Tunnels that the segment was found in.
     pub tunnels: Tunnels,

@@ -265,7 +265,8 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
     }
 }
 
-/// How much of a file lies behind what was read of it, where that is known: the length of a compressed one says nothing of that.
+/// Returns how many bytes of a file were not read. `None` where that is unknown, as in a compressed
+/// file.
 fn unread(args: &PcapArgs, file: &CaptureFile<'_>) -> Option<u64> {
     if file.is_compressed() || args.is_stdin() {
         return None;

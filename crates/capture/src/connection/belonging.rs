@@ -73,7 +73,8 @@ impl Connection {
         }
     }
 
-    /// Whether it knows enough of its handshake to claim this packet while another connection has the ports.
+    /// Tells whether the connection knows enough of its handshake to claim this packet while
+    /// another connection has the ports.
     pub(crate) fn claims(&self, packet: &Packet<'_>) -> bool {
         let side = self.side_of(packet);
         let is_known = |side: Side| self.half(side).isn().is_some();
@@ -186,7 +187,7 @@ fn is_behind(half: &Half, next: SeqNum, number: SeqNum) -> bool {
     }
 }
 
-/// How far beyond `next` the windows of `receiver` reach.
+/// Returns how far beyond `next` the windows of `receiver` reach.
 fn reach(receiver: &Half, next: SeqNum) -> u32 {
     match receiver.told().edge() {
         Some(edge) => SLACK + if edge.after(next) { edge.since(next) } else { 0 },

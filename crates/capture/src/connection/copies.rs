@@ -15,7 +15,7 @@ const DUPLICATE_WITHIN: Duration = Duration::from_millis(150);
 /// Packets that may lie between one and its copy: Linux passes packets on in batches of 8 (`gro_normal_batch`).
 const BETWEEN: usize = 16;
 
-/// What one side sent last.
+/// The last packets of one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     seen: VecDeque<Seen>,
@@ -46,7 +46,8 @@ struct Seen {
 }
 
 impl Recent {
-    /// Whether it is one of them once more. `None`: it is new. `next`: the number behind the last one that was seen.
+    /// Returns how the packet repeats one of them. `None`: the packet is new. `next`: the sequence
+    /// number behind the last captured one.
     pub(super) fn again(&mut self, packet: &Packet<'_>, next: Option<SeqNum>) -> Option<Again> {
         let seen = Seen::of(packet);
         while self.seen.front().is_some_and(|first| seen.at.abs_diff(first.at) > DUPLICATE_WITHIN) {
@@ -120,7 +121,7 @@ impl Seen {
         }
     }
 
-    /// Whether it is one of the segments that were merged into `whole`.
+    /// Tells whether this segment is one of those that were merged into `whole`.
     fn is_part_of(&self, whole: &Seen) -> bool {
         let (offset, before) = (self.seq.since(whole.seq), self.ident.wrapping_sub(whole.ident));
         self.text_len > 0

@@ -1,4 +1,5 @@
-//! What one side of a connection sent, and what the other acknowledged of it.
+//! One direction of a connection: all that one side sent, and the acknowledgements of the other
+//! side.
 
 use super::copies::{Again, Recent};
 use super::holes::{Filled, Holes};
@@ -17,9 +18,9 @@ pub struct Half {
     isn: Option<SeqNum>,
     /// Behind the last number that was seen.
     next: Option<SeqNum>,
-    /// What the other side has acknowledged.
+    /// The highest acknowledgement of the other side.
     una: Option<SeqNum>,
-    /// What that was at first.
+    /// The other side's first acknowledgement.
     first_una: Option<SeqNum>,
     /// The lowest number that was seen, and since when numbers are seen: the capture may begin later than the connection.
     floor: Option<(SeqNum, Duration)>,
@@ -51,7 +52,7 @@ pub struct Half {
     sender: Sender,
 }
 
-/// What a SYN offered.
+/// The options that a SYN offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The MSS option.
@@ -77,7 +78,7 @@ impl Offer {
     }
 }
 
-/// What is known where a packet is judged.
+/// Facts from outside the direction that a packet is judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'c> {
     /// The most text of a segment.
@@ -85,7 +86,7 @@ pub(super) struct Context<'c> {
     pub(super) paths: &'c Paths,
     /// The last acknowledgement of the other side.
     pub(super) told: Option<Last>,
-    /// How often the other side repeated it.
+    /// Times that the other side repeated its last acknowledgement.
     pub(super) repeated: u32,
 }
 
@@ -93,7 +94,8 @@ pub(super) struct Context<'c> {
 const LATE_UNKNOWN: Duration = Duration::from_millis(3);
 /// A gap that is filled within this time is the network's on any path.
 const LATE_LEAST: Duration = Duration::from_millis(1);
-/// What is recorded this long after its acknowledgement was sent again: Linux's least time-out of retransmission.
+/// Text that is recorded later than this after its acknowledgement was sent again: Linux's least
+/// time-out of retransmission.
 const RECORDED_WITHIN: Duration = Duration::from_millis(200);
 /// Duplicate acknowledgements cause a fast retransmission within this time and that of the path, as in Wireshark.
 const FAST_WITHIN: Duration = Duration::from_millis(20);
@@ -317,7 +319,7 @@ impl Half {
         }
     }
 
-    /// What was missing between these numbers: a hole, or what lies below all that was seen.
+    /// Closes what was missing between these numbers: a hole, or numbers below all captured ones.
     fn fill(&mut self, start: SeqNum, end: SeqNum) -> Option<Filled> {
         let filled = self.holes.fill(start, end, self.una);
         let Some((floor, since)) = self.floor.filter(|(floor, _)| start.before(*floor)) else {
@@ -331,8 +333,9 @@ impl Half {
         }))
     }
 
-    /// How a segment comes again that fills this, or nothing; `end`: the number behind what it repeats; `is_first`: only the acknowledgement of it
-    /// was seen before.
+    /// Judges a segment that repeats numbers. `filled`: the missing part that it fills. `end`: the
+    /// number behind the repeated ones. `is_first`: only the acknowledgement of the segment was
+    /// captured before.
     fn judge(
         &self,
         packet: &Packet<'_>,
@@ -438,12 +441,13 @@ impl Half {
         self.una.is_some()
     }
 
-    /// Whether it sent anything but SYNs and resets.
+    /// Tells whether the side sent anything but SYNs and resets.
     pub fn has_packets_after_syn(&self) -> bool {
         self.later_segments > 0
     }
 
-    /// How far beyond its SYN it may have sent while the capture has no other packet of it.
+    /// Returns how far beyond its SYN the side can have sent while the capture has no other packet
+    /// of it.
     pub(super) fn first_flight(&self) -> u32 {
         if self.is_only_syn() { FIRST_FLIGHT } else { u32::MAX }
     }
@@ -453,7 +457,7 @@ impl Half {
         self.isn.is_some() && self.later_segments == 0
     }
 
-    /// What it told of acknowledgements and windows.
+    /// Returns the acknowledgements and windows that the side told.
     pub(super) fn told(&self) -> &Told {
         &self.told
     }
@@ -479,7 +483,8 @@ impl Half {
         self.holes.footprint() + self.recent.footprint() + self.sender.footprint()
     }
 
-    /// What its SYN offered; `None`: the SYN was not seen, or the capture cut its options.
+    /// Returns the offer of its SYN; `None`: the SYN was not captured, or the capture cut its
+    /// options.
     pub fn offer(&self) -> Option<Offer> {
         self.offer
     }
@@ -562,7 +567,7 @@ impl Half {
         }
     }
 
-    /// What its text waited for.
+    /// Returns the side as a sender: the causes that its text waited for.
     pub fn sender(&self) -> &Sender {
         &self.sender
     }

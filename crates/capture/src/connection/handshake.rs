@@ -1,4 +1,4 @@
-//! How a connection was opened: the SYNs, the SYN-ACK, and the Fast Open options on them.
+//! The opening of a connection: the SYNs, the SYN-ACK, and the Fast Open options on them.
 
 use super::Side;
 use crate::icmp::{IcmpError, Unreachable};
@@ -137,7 +137,7 @@ impl Handshake {
         }
     }
 
-    /// What an answer says, as things are when it is seen.
+    /// Returns the record of a SYN-ACK that is seen now.
     pub(super) fn answer(&self, packet: &Packet<'_>) -> SynAck {
         SynAck {
             at: packet.at,
@@ -220,8 +220,8 @@ impl Handshake {
         self.syn.as_ref().map_or(CookieOption::Absent, |syn| syn.option)
     }
 
-    /// Of the text on the first SYN, how much the first SYN-ACK acknowledged; `None` while there is no SYN-ACK, or its number fits no
-    /// SYN that was seen.
+    /// Returns the bytes of text on the first SYN that the first SYN-ACK acknowledged. `None`:
+    /// there is no SYN-ACK, or its number fits no captured SYN.
     pub fn syn_text_acked(&self) -> Option<u32> {
         let (syn, syn_ack) = (self.syn.as_ref()?, self.syn_ack.as_ref()?);
         let acked = syn_ack.ack.since(syn.isn + 1);

@@ -35,7 +35,7 @@ pub(super) struct Filled {
 }
 
 impl Hole {
-    /// How much of it lies before `una`.
+    /// Returns the bytes of the hole before `una`.
     fn acknowledged(&self, una: SeqNum) -> u64 {
         if self.start.before(una) { self.end.earliest(una).since(self.start).into() } else { 0 }
     }
@@ -82,7 +82,7 @@ impl Holes {
         self.forgotten += una.map_or(0, |una| hole.acknowledged(una));
     }
 
-    /// Remembers the sum alone.
+    /// Replaces the holes by their sum.
     pub(super) fn sum_up(&mut self, una: Option<SeqNum>) {
         *self = Holes { open: Vec::new(), forgotten: self.acknowledged(una) };
     }

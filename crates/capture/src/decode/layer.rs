@@ -46,9 +46,9 @@ pub(super) struct Dot11<'a> {
 /// Bytes of a layer and of all above it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
-    /// As many of them as were captured.
+    /// The captured ones.
     pub(crate) data: &'a [u8],
-    /// As many as there were on the network.
+    /// Their number on the network.
     pub(crate) len: usize,
 }
 

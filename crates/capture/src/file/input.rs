@@ -53,7 +53,7 @@ fn header_error(error: io::Error) -> OpenError {
     }
 }
 
-/// What a read error says about the end of the file.
+/// Returns the end of the file that a read error stands for.
 pub(super) fn end_of(error: &io::Error) -> End {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => End::Truncated,

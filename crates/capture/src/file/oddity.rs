@@ -70,7 +70,7 @@ impl Oddity {
     }
 }
 
-/// How often each oddity was met.
+/// Counts of the oddities that were met.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Oddities([u64; Oddity::ALL.len()]);
 

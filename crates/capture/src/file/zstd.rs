@@ -80,7 +80,8 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// What a decoder's error comes to. The end of the source, however deep in it, stays what it is.
+/// Turns a decoder's error into one of reading. An error of the source, however deep inside, is
+/// returned as it was.
 fn undecoded(error: FrameDecoderError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(one) = cause {

@@ -1,4 +1,5 @@
-//! What a capture comes to: handshakes by what Fast Open did, and the connections that were slowed down most.
+//! Sums of a capture: handshakes by the outcome of Fast Open, and the connections that were slowed
+//! down most.
 use capture::{Connection, Effect, FastOpen, Limit, NotTcp, Packet, Side, Tunnels};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -33,10 +34,10 @@ struct Kept {
     connection: Box<Connection>,
 }
 
-/// What was acknowledged and is not in the capture.
+/// Acknowledged data that the capture does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unseen {
-    /// Of so many connections.
+    /// Connections that such data belongs to.
     pub(crate) connections: u64,
     pub(crate) bytes: u64,
     /// Connections of which only one direction was captured.
@@ -221,7 +222,7 @@ impl Account {
     }
 }
 
-/// How long the network, rather than an application, kept a connection waiting.
+/// Returns how long the network, rather than an application, kept a connection waiting.
 fn slowed(connection: &Connection) -> Duration {
     let by_network = [Limit::ReceiveWindow, Limit::Congestion, Limit::Nagle, Limit::Loss];
     let waits = Side::BOTH

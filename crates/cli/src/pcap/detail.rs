@@ -120,7 +120,8 @@ impl Detail {
         self.render_words(page)
     }
 
-    /// How it opened, and what each side sent and waited for. False: there was none of this number.
+    /// Writes how the connection opened, and what each side sent and waited for. Returns false if
+    /// no connection has this number.
     pub(super) fn render_words(&self, page: &mut Page) -> bool {
         let Some(connection) = &self.over else { return false };
         opening(page, connection);
@@ -149,7 +150,7 @@ fn opening(page: &mut Page, connection: &Connection) {
     }
 }
 
-/// What is unusual about the handshake.
+/// Writes what is unusual about the handshake.
 fn opened(page: &mut Page, connection: &Connection) {
     let opening = connection.opening();
     if opening != Opening::Open {
@@ -180,7 +181,7 @@ fn opened(page: &mut Page, connection: &Connection) {
     }
 }
 
-/// How the windows of the ladder are to be read.
+/// Writes how the windows in the ladder are scaled.
 fn scales(page: &mut Page, connection: &Connection) {
     let scale = |side: Side| match connection.window_scale(side) {
         Some(0) => format!("{} not scaled", side_name(side)),

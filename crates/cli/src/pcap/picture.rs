@@ -30,7 +30,7 @@ struct Picture {
     directions: [Direction; 2],
 }
 
-/// What one side sent, and what the other said to it.
+/// The points of one direction: what one side sent, and what the other side answered.
 #[derive(Default)]
 struct Direction {
     /// The number of the first byte.
@@ -70,7 +70,7 @@ impl Pictures {
         }
     }
 
-    /// What was gathered of a connection.
+    /// Returns the details of a connection.
     pub(super) fn detail(&self, number: u64) -> Option<&Detail> {
         Some(&self.wanted.get(&number)?.detail)
     }
@@ -155,7 +155,7 @@ impl Direction {
         self.note_flight(at);
     }
 
-    /// What the other side acknowledges.
+    /// Notes an acknowledgement of the other side.
     fn answer(&mut self, at: f64, packet: &Packet<'_>, scale: u8) {
         let base = *self.base.get_or_insert(packet.ack);
         let acked = packet.ack.since(base);

@@ -1,4 +1,4 @@
-//! What was read, passed over and ignored of a capture, for people.
+//! The paragraphs about what was read, passed over and ignored in a capture.
 use super::account::Account;
 use crate::values::counted;
 use ::lab::report::Page;

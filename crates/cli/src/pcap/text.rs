@@ -7,7 +7,8 @@ use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Opening, Side};
 use std::time::Duration;
 
-/// Who does not answer within this time retransmits (the first time-out, RFC 6298 section 2): before, nothing has failed yet.
+/// The first retransmission time-out (RFC 6298 section 2): an attempt that is younger has not
+/// failed yet.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections. `command` numbers them as here.
@@ -48,7 +49,8 @@ pub(super) fn render(
     }
 }
 
-/// What the capture lacks. Why is not in it: only the program that wrote it knows what it dropped.
+/// Writes what the capture lacks. The reason is unknown: only the program that wrote the capture
+/// knows what it dropped.
 fn completeness(page: &mut Page, unseen: Unseen) {
     let Unseen { connections: affected, bytes, one_way } = unseen;
     if affected > 0 {
@@ -209,7 +211,7 @@ fn listed(page: &mut Page, kept: &[&Connection]) {
     page.table(&table);
 }
 
-/// How the attempt failed, and whether the capture ends too early to be sure.
+/// Describes how the attempt failed, and says if the capture ends too early to be sure.
 fn what_happened(connection: &Connection, account: &Account) -> String {
     let opening = connection.opening();
     let after = account
@@ -231,7 +233,8 @@ fn may_go_on(opening: Opening) -> bool {
     )
 }
 
-/// What either side waited for longest, and how sure that is. That a side waited for the other's data is said only where nothing else kept
+/// Names the longest wait of either side, and says how sure it is. A wait for the other side's data
+/// is named only if nothing else kept
 /// the connection waiting: the other side has the reason.
 fn longest(connection: &Connection) -> String {
     let waits = Side::BOTH.into_iter().flat_map(|side| Limit::ALL.map(|limit| (side, limit)));
