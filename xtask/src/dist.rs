@@ -1,11 +1,12 @@
-//! What is shipped: the command without debug information, and that information in a file of its own.
+//! Builds the release: the command without debug information, and the debug information in its own
+//! file.
 
 use crate::{cargo, packages};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The folder of what is shipped.
+/// The folder of the release.
 const FOLDER: &str = "target/dist";
 
 /// The built command, before it is taken apart.
@@ -21,7 +22,7 @@ pub(crate) fn run() -> Result<(), String> {
     cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli", "--config", whole], &[])?;
     let (command, debug) = (format!("{FOLDER}/firstbyte"), format!("{FOLDER}/firstbyte.debug"));
     fs::create_dir_all(FOLDER).map_err(|error| format!("cannot make {FOLDER}: {error}"))?;
-    // The command must not be changed in place: what is built on it would be linked anew.
+    // The command must not be changed in place: later builds on it would link again.
     objcopy(&["--only-keep-debug", BUILT, &debug])?;
     objcopy(&["--strip-all", &format!("--add-gnu-debuglink={debug}"), BUILT, &command])?;
     for path in [&command, &debug] {

@@ -105,13 +105,13 @@ fn doctor_fixes() -> Result<(), String> {
     cargo(&test, &[("FIRSTBYTE_FIXES", "1")])
 }
 
-/// Of those in which everything is drawn; `cargo xtask simulate` plays as many as one likes.
+/// Simulated runs in which everything is drawn; `cargo xtask simulate` plays any number of them.
 const WORLDS: &str = "20000";
 
-/// Of those that stacks with and without fast paths play alike.
+/// Simulated runs that stacks with and without fast paths play alike.
 const COMPARED: &str = "10000";
 
-/// Of those with greedy peers.
+/// Simulated runs with greedy peers.
 const GREEDY: &str = "300";
 
 /// Nothing is built twice: tests start and load what lies in `target/debug`, and so do the steps after them. Naming a single package instead

@@ -1,4 +1,4 @@
-//! Work for a thread that may block: a queue with a bound, so that nobody who puts something into it ever waits.
+//! Work for a thread that may block: a bounded queue whose producers never wait.
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// A queue and the thread that empties it.
 ///
-/// An item that finds no room is dropped and counted, as is each one behind it, until the thread has been told of their number: in the
-/// order of items, the number stands where they would.
+/// An item that finds no room is dropped and counted. So is each item behind it, until the thread
+/// has taken the count. The count takes the place of the dropped items.
 pub(crate) struct Backlog<T> {
     shared: Arc<Shared<T>>,
     len_max: usize,
@@ -21,20 +21,21 @@ struct Shared<T> {
 
 struct Waiting<T> {
     items: VecDeque<T>,
-    /// The length of all items.
+    /// The length of all queued items.
     len: usize,
-    /// Items that were dropped, and that the thread has not been told of.
+    /// Dropped items that the thread has not counted yet.
     unreported: u64,
-    /// All items that were dropped.
+    /// All dropped items.
     dropped: u64,
-    /// The thread works on items that are not in the queue any more.
+    /// True while the thread works on items that have left the queue.
     is_busy: bool,
-    /// No more items come.
+    /// True once no more items come.
     is_closed: bool,
 }
 
 impl<T: Send + 'static> Backlog<T> {
-    /// Starts the thread, which gives `work` items in their order, and the number of those that were dropped behind them.
+    /// Starts the thread. It gives `work` the items in order, and the number of items dropped
+    /// behind them.
     pub(crate) fn start(
         name: &str,
         len_max: usize,
@@ -72,12 +73,12 @@ impl<T: Send + 'static> Backlog<T> {
         self.shared.filled.notify_one();
     }
 
-    /// The number of items that found no room.
+    /// Returns the number of items that found no room.
     pub(crate) fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
 
-    /// Waits until everything is done, but no longer than `at_most`; false if it is not.
+    /// Waits until everything is done, at most `at_most`. Returns false if something is left.
     pub(crate) fn finish(&self, at_most: Duration) -> bool {
         let is_pending = |waiting: &mut Waiting<T>| waiting.is_busy || !waiting.items.is_empty();
         let waited = self.shared.done.wait_timeout_while(self.shared.lock(), at_most, is_pending);
@@ -85,7 +86,7 @@ impl<T: Send + 'static> Backlog<T> {
     }
 }
 
-/// The thread ends once it has done what waits.
+/// Ends the thread once the queue is empty.
 impl<T> Drop for Backlog<T> {
     fn drop(&mut self) {
         self.shared.lock().is_closed = true;
@@ -98,7 +99,7 @@ impl<T> Shared<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for items, and takes them all; `None` at the end.
+    /// Waits for items, and takes them all. Returns `None` at the end.
     fn take(&self) -> Option<(VecDeque<T>, u64)> {
         let mut waiting = self.lock();
         waiting.is_busy = false;

@@ -61,7 +61,7 @@ pub(crate) fn warn(message: impl Display) {
     say(&warning(&message.to_string()));
 }
 
-/// The line that [`warn`] writes, for those who write it themselves.
+/// Returns the line that [`warn`] writes, for callers that write it themselves.
 pub(crate) fn warning(message: &str) -> String {
     labelled("warning:", "33", message)
 }

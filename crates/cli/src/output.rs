@@ -2,7 +2,7 @@
 //!
 //! - [`write_whole`] and [`write_with`] write a finished document;
 //! - [`write_secret`] writes one that only its owner can read;
-//! - [`check_writable`] asks first;
+//! - [`check_writable`] checks a path before the work begins;
 //! - [`OutputFile`] is a file that grows while the command runs.
 //!
 //! Everything is first written to a temporary file in the same folder, then renamed. A command
@@ -24,8 +24,8 @@ const SECRET_MODE: u32 = 0o600;
 
 /// A file that appears under its name when [`place`](OutputFile::place) is called.
 ///
-/// What is written before goes to a temporary file; what is written after goes to the placed file.
-/// Dropping it before it is placed removes the temporary file.
+/// Earlier writes go to a temporary file, later writes to the placed file. Dropping it before it is
+/// placed removes the temporary file.
 pub(crate) struct OutputFile {
     path: PathBuf,
     state: State,
@@ -77,7 +77,7 @@ impl OutputFile {
         }
     }
 
-    /// True if the file has its name already, as what is written in place has.
+    /// Returns whether the file has its name already, like a file that is written in place.
     pub(crate) fn is_placed(&self) -> bool {
         matches!(self.state, State::Placed(_))
     }
@@ -115,7 +115,7 @@ pub(crate) fn write_whole(path: &Path, contents: impl AsRef<[u8]>) -> Result<(),
     write_with(path, |out| out.write_all(contents.as_ref()))
 }
 
-/// Writes to `path` what `write` puts out. If `write` fails, the old file stays.
+/// Writes the output of `write` to `path`. If `write` fails, the old file stays.
 pub(crate) fn write_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<OutputFile>) -> io::Result<()>,
@@ -146,8 +146,8 @@ fn finish(
     out.get_mut().place()
 }
 
-/// Returns whether nothing can be renamed to `path`: a device, a pipe, or an entry of /dev or /proc
-/// such as /dev/stdout, which leads to whatever file the standard output is.
+/// Returns whether a file cannot be renamed to `path`. This is so for a device, a pipe, or an entry
+/// of /dev or /proc such as /dev/stdout, which leads to whatever file the standard output is.
 fn is_written_in_place(path: &Path) -> bool {
     let is_special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
     let folder = fs::canonicalize(folder_of(path)).unwrap_or_default();
@@ -170,7 +170,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::symlink;
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
             .unwrap()

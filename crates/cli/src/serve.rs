@@ -227,9 +227,9 @@ impl ServeArgs {
     }
 }
 
-/// One address has this part of all places, if nothing else is said, ...
+/// Divisor of all places that gives the default limit of one address.
 const SHARE: u32 = 4;
-/// ... but at least so many, as many people may be behind one address.
+/// Smallest default limit of one address. Many people may be behind one address.
 const SHARE_MIN: u32 = 256;
 
 /// Bit of `net.ipv4.tcp_fastopen`: servers may use Fast Open.
@@ -312,7 +312,7 @@ impl Task {
 /// Limits on the connections of a listener.
 struct Limits {
     connections: u32,
-    /// Of all listeners.
+    /// Connections by address, of all listeners together.
     addresses: Crowd,
 }
 

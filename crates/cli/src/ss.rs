@@ -65,7 +65,8 @@ pub(crate) struct SsArgs {
     /// How many sockets are in which state, and how much memory they take.
     #[arg(short, long)]
     summary: bool,
-    /// What limits each connection, and the rate that each limit would allow: what most of many looks within --interval see.
+    /// Show the limit of each connection, and the rate that each limit would allow. Many looks
+    /// within --interval decide.
     #[arg(long, conflicts_with = "summary")]
     limits: bool,
     /// With --limits: look for so long, and measure the rate in that time.
@@ -234,10 +235,10 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
     Ok(format!("{text}\n{}", sockets::explained(&view, &now, &findings)))
 }
 
-/// Looks that a steady transfer needs to be told from chance.
+/// Looks needed to tell a steady transfer from chance.
 const LOOKS: u32 = 20;
 
-/// Looks again and again within the interval; the last sample. Where a look takes long there are fewer.
+/// Looks again and again within the interval, and returns the last sample. Slow looks are fewer.
 fn look(args: &SsArgs, read: fn() -> Sample, looks: &mut Looks, first: &Sample) -> Result<Sample, Failure> {
     let end = Instant::now() + args.interval;
     looks.take(first);

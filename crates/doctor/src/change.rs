@@ -1,49 +1,50 @@
-//! What fixes change where several may change the same: a setting, or the metrics of a route.
+//! Changes of fixes where several findings may change the same thing: a setting, or the metrics of
+//! a route.
 use crate::sample::RouteMetrics;
 use std::fmt;
 
-/// What becomes of a setting.
+/// The change of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This value.
+    /// Sets this value.
     To(&'static str),
-    /// At least this number: a larger one stays.
+    /// Raises the value to at least this number. A larger value stays.
     AtLeast(i64),
-    /// At most this number: a smaller one stays.
+    /// Lowers the value to at most this number. A smaller value stays.
     AtMost(i64),
-    /// These bits are set, the others stay.
+    /// Sets these bits. The others stay.
     Set(i64),
-    /// These bits are cleared, the others stay.
+    /// Clears these bits. The others stay.
     Clear(i64),
 }
 
-/// What a step changes, where several findings may change the same.
+/// The effect of a step, where several findings may change the same thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Nothing that another finding changes.
+    /// A change that no other finding makes.
     #[default]
     Own,
     /// A setting, by its name.
     Set(String, Want),
-    /// Metrics of the route that this command would leave as it is.
+    /// Metrics of a route, with the command that would leave the route unchanged.
     Route(String, Box<RouteMetrics>),
 }
 
-/// What a finding asks of a setting.
+/// The value that a finding wants for a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// A change that a rule names.
     Change(Change),
     /// This value.
     Value(String),
-    /// At least this number in this place of several.
+    /// At least this number, at this position in a list.
     Nth(usize, i64),
-    /// What a file says, unless that is worse than what the kernel has.
+    /// The value in a file, unless the kernel's present value is better.
     Configured(String),
 }
 
 impl Want {
-    /// The new value.
+    /// Returns the new value.
     pub(crate) fn apply(&self, present: &str) -> String {
         let kept = || present.to_owned();
         match self {
@@ -62,7 +63,7 @@ impl Want {
 }
 
 impl Change {
-    /// The new value, unless the present one is right already.
+    /// Returns the new value, or `None` if the present one needs no change.
     pub(crate) fn apply(self, present: &str) -> Option<String> {
         let number = || present.trim().parse::<i64>().ok();
         let value = match self {

@@ -134,10 +134,10 @@ pub struct Step {
     pub undo: Option<String>,
     /// Why it cannot be done on this host.
     pub obstacle: Option<String>,
-    /// When it takes effect, where that is not at once: what has to be restarted.
+    /// The time at which the step takes effect, if not at once: what has to be restarted.
     #[serde(default)]
     pub effect: Option<String>,
-    /// The setting or route that it changes, which other findings may change too.
+    /// The setting or route that the step changes, and that other findings may change too.
     #[serde(skip)]
     pub(crate) act: Act,
 }

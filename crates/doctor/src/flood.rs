@@ -1,4 +1,4 @@
-//! A SYN flood, as rules have found it in a window.
+//! A SYN flood, found by rules in a window.
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ pub(crate) struct Flood {
     pub(crate) port: u16,
     /// SYN-RECEIVED sockets of that port.
     pub(crate) half_open: u64,
-    /// Of these, those whose SYN-ACK was retransmitted.
+    /// Half-open connections whose SYN-ACK was retransmitted.
     pub(crate) unanswered: u64,
-    /// Their peers' addresses; of IPv6, networks of 64 bits.
+    /// Addresses of the peers; for IPv6, their /64 networks.
     pub(crate) sources: BTreeSet<IpAddr>,
     /// Other ports that are flooded as well.
     pub(crate) others: Vec<u16>,

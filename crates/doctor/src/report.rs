@@ -32,9 +32,9 @@ pub struct Report {
     pub slowed: Option<Slowed>,
     /// How many rules were judged.
     pub judged: usize,
-    /// Rules that could not be judged, and why.
+    /// Rules that could not be judged, with the reasons.
     pub not_judged: Vec<NotJudged>,
-    /// Rules that fire by what was counted since boot, where the window has no warning.
+    /// Rules that fire on counters since boot, if the window has no warning.
     #[serde(default)]
     pub since_boot: Vec<Past>,
     /// What could not be read.
@@ -53,18 +53,18 @@ fn counted(count: usize, noun: &str) -> String {
 /// A rule that could not be judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotJudged {
-    /// Its id.
+    /// The id of the rule.
     pub id: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A rule that fires by what was counted since boot.
+/// A rule that fires on counters since boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Past {
-    /// Its id.
+    /// The id of the rule.
     pub id: String,
-    /// What one sees.
+    /// The symptom of the rule, in words.
     pub symptom: String,
 }
 
@@ -122,7 +122,8 @@ impl Report {
         report
     }
 
-    /// Adds what fires by counters since boot, if nothing in the window is a warning: trouble may have ended just before it.
+    /// Adds rules that fire on counters since boot, if nothing in the window is a warning. A
+    /// problem may have ended just before the window.
     #[must_use]
     pub fn look_back(mut self, now: &Sample, policy: &Policy) -> Report {
         let is_window = self.window != Window::since_boot(now).name();
@@ -136,7 +137,7 @@ impl Report {
         self
     }
 
-    /// Rules that could not be judged, by the reason.
+    /// Rules that could not be judged, grouped by the reason.
     fn reasons(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for NotJudged { id, reason } in &self.not_judged {

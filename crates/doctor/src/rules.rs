@@ -72,7 +72,7 @@ struct Found {
     formula: String,
     /// Commands that only the numbers tell.
     steps: Vec<Step>,
-    /// The rule's words, where the numbers allow better ones.
+    /// Words that replace those of the rule, if the numbers allow better ones.
     words: Words,
 }
 
@@ -104,10 +104,11 @@ impl Rule {
         RULES.iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
     }
 
-    /// What it finds.
+    /// Returns the findings of the rule.
     ///
     /// # Errors
-    /// Why it was not judged: a source could not be read, or the samples do not tell.
+    /// The reason why the rule was not judged: a source could not be read, or the samples are not
+    /// enough.
     pub fn judge(&self, window: &Window<'_>) -> Result<Vec<Finding>, String> {
         if !self.kernels.hold(window.now.version()) {
             return Err(format!("it is about Linux {}", self.kernels));
@@ -194,10 +195,10 @@ fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
     found(grown > 0, severity, vec![window.counted(name)], format!("{name} +{grown} > 0"))
 }
 
-/// Why a setting of the whole host is not judged elsewhere.
+/// The reason why a host-wide setting is not judged in another network namespace.
 const OF_HOST: &str = "a setting of the whole host, which this network namespace does not show";
 
-/// The process that holds a socket, as evidence, where this user may see it.
+/// Returns the process that holds a socket, as evidence, if this user may see it.
 fn holder(window: &Window<'_>, socket: &Socket) -> Option<Evidence> {
     let Owner { pid, name } = window.now.owners.get(&socket.inode)?;
     Some(window.shown("held by", format!("{name}, process {pid}")))

@@ -56,7 +56,7 @@ pub struct Sample {
     pub bonds: Vec<Bond>,
     /// Connection tracking, where this kernel has it loaded.
     pub conntrack: Option<Conntrack>,
-    /// Processes that hold sockets of which rules name the process, by the socket's inode.
+    /// Processes of the sockets for which rules name the process, by the socket's inode.
     pub owners: BTreeMap<u32, Owner>,
     /// What could not be read.
     pub unread: Vec<Unread>,

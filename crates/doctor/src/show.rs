@@ -2,7 +2,8 @@
 //!
 //! - [`sockets`]: connections and listeners; [`limits`]: what limits a connection, and the rate that each limit would allow;
 //! - [`counters`], [`settings`], [`queues`], [`routes`], [`paths`]: as nstat, sysctl, tc, ip route and ip tcp_metrics show them;
-//! - [`nics`]: what ip link, ethtool and /proc show of devices and of what lies between them and TCP;
+//! - [`nics`]: devices, and the layers between them and TCP, as ip link, ethtool and /proc show
+//!   them;
 //! - [`glossary`]: what each figure is, what is usual, and which rules look at it.
 //!
 //! Numbers stay numbers: [`Word`]s become text, JSON or an entry of the glossary.

@@ -37,7 +37,7 @@ pub fn sockets() -> Sample {
     sample
 }
 
-/// Reads the bytes that `getsockopt` gave for `TCP_INFO`. `None`: they are too few.
+/// Parses the bytes that `getsockopt` returned for `TCP_INFO`. Returns `None` if there are too few.
 pub fn tcp_info(bytes: &[u8]) -> Option<Info> {
     sockets::info(bytes)
 }
@@ -58,10 +58,11 @@ pub fn queues() -> io::Result<Sample> {
     Ok(Sample { queues: queues::read(&devices)?, devices, ..procfs() })
 }
 
-/// Reads what is below TCP: devices with their rings, queues and offloads, queueing disciplines, the CPUs' backlogs, bonds.
+/// Reads the state below TCP: devices with their rings, queues and offloads, queueing disciplines,
+/// the CPUs' backlogs, bonds.
 ///
 /// # Errors
-/// What netlink says of the devices.
+/// Netlink cannot list the devices.
 pub fn nics() -> io::Result<Sample> {
     let mut sample = procfs();
     sample.devices = devices::read()?;
@@ -114,7 +115,8 @@ pub fn here() -> Sample {
     sample
 }
 
-/// May a rule want to name its process? Of what its peer has closed, of a full receive queue, and of a listener whose queue fills.
+/// Returns whether a rule may name the socket's process: the peer has closed, the receive queue is
+/// full, or the accept queue fills.
 fn is_suspect(socket: &Socket) -> bool {
     match socket.state {
         state::CLOSE_WAIT => true,

@@ -19,9 +19,9 @@ pub struct Window<'a> {
     listeners: OnceCell<HashMap<Ends, usize>>,
     /// Where all its sockets do.
     earlier: OnceCell<HashMap<Ends, usize>>,
-    /// The SYN flood that goes on, if there is one: several rules ask.
+    /// The current SYN flood, if there is one. Cached, because several rules ask for it.
     flood: OnceCell<Option<Flood>>,
-    /// Why the rule that is being judged cannot be, where it has said so.
+    /// The reason why the current rule cannot be judged, if it has given one.
     lacking: Cell<Option<&'static str>>,
 }
 
@@ -88,12 +88,12 @@ impl<'a> Window<'a> {
         self.before
     }
 
-    /// The flood that `find` finds, which is looked for once.
+    /// Returns the flood that `find` finds. Calls `find` only once.
     pub(crate) fn flood(&self, find: fn(&Window<'_>) -> Option<Flood>) -> Option<&Flood> {
         self.flood.get_or_init(|| find(self)).as_ref()
     }
 
-    /// The earlier sample, for a rule that cannot be judged without one.
+    /// Returns the earlier sample. Without one, notes that the current rule cannot be judged.
     pub(crate) fn needs_before(&self) -> Option<&'a Sample> {
         if self.before.is_none() {
             self.lacks("it takes two samples, with a time between");
@@ -101,12 +101,13 @@ impl<'a> Window<'a> {
         self.before
     }
 
-    /// Notes why the rule that is being judged cannot be. If it finds nothing, it is not judged for that reason.
+    /// Notes the reason why the current rule cannot be judged. The reason counts only if the rule
+    /// finds nothing.
     pub(crate) fn lacks(&self, reason: &'static str) {
         self.lacking.set(Some(reason));
     }
 
-    /// What a rule has noted since this was last asked.
+    /// Takes the reason that a rule has noted since the last call.
     pub(crate) fn take_lacking(&self) -> Option<&'static str> {
         self.lacking.take()
     }

@@ -28,7 +28,7 @@ pub(crate) struct Control {
     give_up_at: Mutex<Option<Instant>>,
     /// Tells that no connection can be opened any more.
     closing: Arc<Notify>,
-    /// What the device failed with. It is known before sockets fail.
+    /// The error of the device, if it failed. Set before any socket fails.
     failure: OnceLock<Arc<io::Error>>,
     ended: watch::Sender<Option<Ended>>,
 }
@@ -56,7 +56,7 @@ impl Control {
         }
     }
 
-    /// What the device failed with, if that has ended the stack.
+    /// Returns the error of the device, if the device ended the stack.
     pub(crate) fn failure(&self) -> Option<Arc<io::Error>> {
         self.failure.get().cloned()
     }

@@ -105,17 +105,17 @@ pub(crate) fn stopped() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: None })
 }
 
-/// It is gone because its device failed.
+/// Returns the error of a call on a stack whose device failed.
 pub(crate) fn device_failed(error: Arc<io::Error>) -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: Some(error) })
 }
 
-/// Is this what [`stopped`] gives?
+/// Returns whether `error` reports the end of a stack.
 pub(crate) fn is_stopped(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-/// The end of a stack, and what ended it unless that was a shutdown.
+/// The end of a stack, with the error of the device if the device ended it.
 #[derive(Debug)]
 struct Stopped {
     device: Option<Arc<io::Error>>,

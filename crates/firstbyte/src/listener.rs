@@ -47,8 +47,9 @@ impl TcpListener {
     /// Safe: a connection is handed out or stays in the queue.
     ///
     /// # Errors
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack has ended, and at each call from then on: a loop that accepts
-    /// ends there. One that goes on does not spin: each failure after the first takes 100 ms. Nothing that a peer does makes this fail.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) from every call once the stack has
+    /// ended. An accept loop should then stop. A loop that continues does not spin: each failure
+    /// after the first takes 100 ms. A peer cannot make this call fail.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match poll_fn(|cx| self.poll_accept(cx)).await {
             Ok(accepted) => Ok(accepted),
@@ -56,7 +57,8 @@ impl TcpListener {
         }
     }
 
-    /// As [`accept`](Self::accept), for hand-written futures; failures take no time here.
+    /// Polls for the next connection, for hand-written futures. Unlike in [`accept`](Self::accept),
+    /// every failure returns at once.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).

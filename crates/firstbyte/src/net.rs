@@ -20,7 +20,7 @@ pub use builder::NetBuilder;
 /// How long a shutdown waits for peers when nobody says otherwise.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a call on a stack that has ended waits before it fails, but for the first one.
+/// Delay before a call on an ended stack fails. The first failing call does not wait.
 const ENDED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A handle to a running stack: one host with addresses of its own, on a device of its own.
@@ -55,7 +55,7 @@ struct Handle {
     control: Arc<Control>,
     /// Largest IP packet of the device, bytes.
     mtu: usize,
-    /// Some call has been told that the stack has ended.
+    /// True once a call has reported the end of the stack.
     has_told_end: AtomicBool,
 }
 
@@ -264,7 +264,8 @@ impl Net {
         self.handle.control.closing()
     }
 
-    /// Adds why the stack has ended, where that is what `error` says.
+    /// Adds the error of the device, if `error` reports the end of the stack and the device ended
+    /// it.
     pub(crate) fn explain_end(&self, error: io::Error) -> io::Error {
         match self.handle.control.failure() {
             Some(failure) if error::is_stopped(&error) => error::device_failed(failure),
@@ -272,8 +273,9 @@ impl Net {
         }
     }
 
-    /// As [`explain_end`](Self::explain_end), for a call that a loop may make again whatever it gave: of calls on a stack that has ended the
-    /// first fails at once, and each later one after [`ENDED_PAUSE`].
+    /// Explains an error like [`explain_end`](Self::explain_end), and slows down a loop that
+    /// retries. On an ended stack, the first call fails at once, and each later call fails after
+    /// [`ENDED_PAUSE`].
     pub(crate) async fn pause_at_end(&self, error: io::Error) -> io::Error {
         if error::is_stopped(&error) && self.handle.has_told_end.swap(true, Ordering::Relaxed) {
             let clock = self.handle.host.clock();

@@ -10,8 +10,8 @@ use proto::fast_open::KeyRing;
 pub enum Action {
     /// See that these keys are in use; then [`Agent::holds`].
     Hold(KeyRing),
-    /// See that keys can be saved and used here: who cannot must not take part, as every rotation
-    /// would wait for it. Then [`Agent::checked`].
+    /// Check that keys can be saved and used here; then [`Agent::checked`]. A host that cannot use
+    /// keys must not take part, because every rotation would wait for it.
     Check,
     /// Claim this host's name for this agent, and enter the host in the store, unless it is there; then [`Agent::joined`].
     Join,
@@ -36,7 +36,7 @@ pub struct Agent {
     newer: Option<Plan>,
     /// Its keys are in use, as far as this process knows.
     is_held: bool,
-    /// Keys can be saved and used here.
+    /// True once it is known that keys can be saved and used here.
     is_able: bool,
     joined: bool,
     /// The store was read since the last rest.
@@ -108,18 +108,18 @@ impl Agent {
         self.turn = if self.is_fresh { Turn::Report } else { Turn::Store };
     }
 
-    /// Keys can be saved and used here.
+    /// Records that keys can be saved and used here.
     pub fn checked(&mut self) {
         self.is_able = true;
     }
 
-    /// The store has this host's entry, and this agent's claim.
+    /// Records that the store has this host's entry and this agent's claim.
     pub fn joined(&mut self) {
         self.joined = true;
     }
 
-    /// The store has this plan, and of this host that it has applied `applied`; `None` where it was
-    /// told to forget it, or where the claim of this agent has ended.
+    /// Records the plan of the store, and the version that this host has `applied` according to the
+    /// store. `None`: the store was told to forget this host, or the claim of this agent has ended.
     ///
     /// # Errors
     /// [`Behind`]: the keys that are in use stay, and nothing is confirmed.

@@ -26,7 +26,7 @@ pub struct Stored {
     pub fleet: Option<Fleet>,
     /// Who rotates.
     pub lock: Option<Lock>,
-    /// Which agent speaks for each host, by the host's name.
+    /// The agent that speaks for each host, by the host's name.
     pub claims: BTreeMap<String, Claim>,
     /// The revision at which the plan was written.
     pub plan_changed: i64,
@@ -121,7 +121,7 @@ impl Layout {
                     claims.insert(host.to_owned(), claim);
                 }
                 ("reports", host) => {
-                    // Until it reports anew, nothing is known of it.
+                    // Nothing is known of it until its next report.
                     if let Ok(report) = serde_json::from_str(value) {
                         reports.insert(host.to_owned(), report);
                     }

@@ -22,9 +22,9 @@ pub struct Member {
     pub applied: u64,
     /// What it told lately; `None` while nothing is heard of it.
     pub report: Option<Report>,
-    /// An agent speaks for it at this moment.
+    /// True if an agent speaks for the host now.
     pub is_live: bool,
-    /// Its entry in the store is not one of ours; its agent writes it anew.
+    /// True if the host's entry in the store is not one of ours. Its agent rewrites it.
     pub is_unreadable: bool,
 }
 
@@ -67,7 +67,7 @@ pub enum Why {
     Applies(u64),
     /// It has a later plan than the store, which was put back to an older state.
     Ahead(u64),
-    /// No agent runs there, so that nobody knows whether the former key is used there.
+    /// No agent runs there, so it is unknown whether the former key is used there.
     Away,
     /// Its agent runs, and has not yet reported whether the former key is used there.
     Unreported,

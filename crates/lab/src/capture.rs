@@ -219,7 +219,8 @@ impl Capture {
         self.packets
     }
 
-    /// An upper bound of what the capture takes, bytes. A packet that arrives as it was sent is stored once and counted twice.
+    /// An upper bound of the bytes that the capture takes. A packet that arrives as it was sent is
+    /// stored once and counted twice.
     pub(crate) fn memory(&self) -> u64 {
         let lists = size_of_val(&*self.observations)
             + size_of_val(&*self.traced)

@@ -15,7 +15,7 @@
 //! - `limits`: how much a file may take;
 //! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
 //! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
-//! - `unused`: what a file says that would change nothing;
+//! - `unused`: values of a file that would change nothing;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `sweep`: the same played with other values and seeds, `swept` what came of it;

@@ -341,7 +341,7 @@ impl Network {
         self.limits = Some((packets, memory));
     }
 
-    /// Has the capture more than it may?
+    /// Returns whether the capture exceeds its limits.
     pub(crate) fn is_over_limit(&self) -> bool {
         let is_over = |(packets, memory)| self.capture.packets() > packets || self.capture.memory() > memory;
         self.limits.is_some_and(is_over)

@@ -259,7 +259,7 @@ impl Sockets {
     }
 }
 
-/// What the SYN shall be.
+/// The first bytes and Fast Open use of a SYN.
 #[derive(Debug, Default)]
 struct Syn {
     fast_open: FastOpen,
@@ -268,7 +268,7 @@ struct Syn {
 }
 
 impl Syn {
-    /// As much of `data` as fits rides on it.
+    /// Creates a SYN that carries as much of `data` as fits.
     fn with(fast_open: FastOpen, data: &[u8]) -> Syn {
         let first_bytes = Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]);
         Syn { fast_open, first_bytes, held: false }

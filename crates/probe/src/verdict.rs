@@ -277,7 +277,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Of SYNs of these forms: was one answered by a SYN-ACK, was one reset, had one no answer?
+    /// Returns which fates SYNs of these forms had: answered by a SYN-ACK, reset, not answered.
     fn fates(&self, probes: &[Probe]) -> [bool; 3] {
         let mut fates = [false; 3];
         for visit in probes.iter().filter_map(|probe| self.of(*probe)) {

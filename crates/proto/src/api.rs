@@ -145,8 +145,9 @@ pub struct ConnectOptions {
     pub first_bytes: Bytes,
     /// Take no more of `first_bytes` than the SYN carries; `ConnectionInfo::send_queue` tells how much that is.
     pub syn_only: bool,
-    /// Send no SYN yet: the connection has its name, and waits for [`send_held_syn`](crate::Stack::send_held_syn) (`TCP_FASTOPEN_CONNECT`).
-    /// What else concerns the SYN is said there.
+    /// Send no SYN yet. The connection has its name, and waits for
+    /// [`send_held_syn`](crate::Stack::send_held_syn) (`TCP_FASTOPEN_CONNECT`). Pass the other
+    /// options of the SYN to that call.
     pub held: bool,
     /// Send the cookie even without data, so that a server that speaks first may do so at once.
     pub data_less: bool,
@@ -189,9 +190,10 @@ pub enum NotAcknowledged {
     Lost,
     /// The SYN with data was answered by a reset, the plain one was not.
     Reset,
-    /// ICMP reported that the SYN with data is too big for the path; the next one is smaller.
+    /// ICMP reported that the SYN with data is too big for the path. The next SYN is smaller.
     TooBig,
-    /// The peer still had an older connection between the same ports, and answered for that one: a plain SYN opened this one.
+    /// The peer answered for an older connection between the same ports. A plain SYN opened this
+    /// connection.
     OldConnection,
 }
 /// Why Fast Open was not tried.

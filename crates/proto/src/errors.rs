@@ -113,7 +113,8 @@ pub enum CloseReason {
     Prohibited,
     /// ICMP said while opening that the protocol or port is unreachable, or retransmissions gave up after it had said so.
     PortUnreachable,
-    /// The stack's memory was short, and this connection made the least progress with what it held (`firstbyte.fair_shares`).
+    /// The stack was short of memory, and this connection had made the least progress for the
+    /// memory it held (`firstbyte.fair_shares`).
     NoMemory,
 }
 

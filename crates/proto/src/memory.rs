@@ -1,9 +1,10 @@
 //! Memory of all buffers of a stack against `tcp_mem`'s three levels: below the first all is well, above the second buffers stop
 //! growing and windows shrink until it is below the first again, above the third nothing is taken in that is not needed to go on.
 //!
-//! With `firstbyte.fair_shares`, a send buffer under pressure gets a fixed part of what is left (dynamic thresholds, as in switches
-//! whose queues share memory: Choudhury and Hahn, 1998), so that however many connections there are, the next one finds room. On the way
-//! from the second level to the third there are two more:
+//! With `firstbyte.fair_shares`, a send buffer under pressure gets a fixed fraction of the memory
+//! that is left (dynamic thresholds, as in switches with shared memory: Choudhury and Hahn, 1998).
+//! The next connection therefore finds room, however many connections there are. Two more levels
+//! lie between the second and the third:
 //!
 //! ```text
 //!  tcp_mem[1]          half-way            three quarters        tcp_mem[2]
@@ -13,8 +14,8 @@
 //!                      the worst are reset (stack::timers::reclaim)
 //! ```
 //!
-//! So the last quarter is kept for new connections of networks that hold little. Without that setting exhausted and full are both above the
-//! third level, and memory is never scarce.
+//! The last quarter is kept for new connections of networks that hold little. Without that setting,
+//! exhausted and full both mean above the third level, and memory is never scarce.
 //!
 //! A connection is charged what its buffers really hold after every change (`stack::settle`).
 
@@ -22,10 +23,11 @@ use crate::{Config, Counters, Instant};
 
 /// `tcp_mem` counts pages of this size, bytes.
 const PAGE: u64 = 4096;
-/// Under pressure a send buffer holds this part of the memory that is left. With the default sizes that begins with 256 KiB, the size
-/// of a new send buffer: 192 MiB are left from where pressure begins to where memory is exhausted.
+/// Divisor of the memory left that gives the share of a send buffer under pressure. With the
+/// default sizes the first share is 256 KiB, the size of a new send buffer: 192 MiB are left
+/// between pressure and exhaustion.
 const SHARE: u64 = 768;
-/// No share is smaller: RFC 6928's initial window of ten segments of 1460 bytes fits. Bytes.
+/// The smallest share, bytes. It holds RFC 6928's initial window of ten segments of 1460 bytes.
 pub(crate) const FIRST_WINDOW: u32 = 16 * 1024;
 
 /// What is held, and what that means.
@@ -34,7 +36,7 @@ pub(crate) struct Memory {
     held: u64,
     /// Bytes: all is well below the first, pressure above the second, refusal above the third.
     levels: [u64; 3],
-    /// Bytes.
+    /// Memory is scarce above this, bytes.
     scarce_above: u64,
     exhausted_above: u64,
     /// Since when there is pressure.
@@ -49,7 +51,8 @@ impl Memory {
         memory
     }
 
-    /// `tcp_mem` or `firstbyte.fair_shares` has changed; felt with the next charge.
+    /// Recomputes the levels after `tcp_mem` or `firstbyte.fair_shares` has changed. The next
+    /// charge applies them.
     pub(crate) fn set_levels(&mut self, config: &Config) {
         self.levels = config.tcp_mem.map(|pages| u64::from(pages) * PAGE);
         let [_, pressure, most] = self.levels;
@@ -83,18 +86,18 @@ impl Memory {
         self.held > self.exhausted_above
     }
 
-    /// There is no place for another connection.
+    /// Returns whether there is no memory for another connection.
     pub(crate) fn is_full(&self) -> bool {
         self.held > self.levels[2]
     }
 
-    /// Somebody must give way.
+    /// Returns whether connections must be reset to free memory.
     #[inline(always)]
     pub(crate) fn is_scarce(&self) -> bool {
         self.held > self.scarce_above
     }
 
-    /// While memory is scarce: how much of `whole` is left on the way to where it is exhausted.
+    /// Scales `whole` by the memory left between the scarce and the exhausted level.
     pub(crate) fn part_left(&self, whole: u64) -> u64 {
         let way = self.exhausted_above.saturating_sub(self.scarce_above).max(1);
         (u128::from(whole) * u128::from(self.left()) / u128::from(way)).min(whole.into()) as u64
@@ -104,8 +107,8 @@ impl Memory {
         self.exhausted_above.saturating_sub(self.held)
     }
 
-    /// All that a send buffer may hold now, whatever its own limit; `None`: as much as that. `least`: all it may hold when memory is
-    /// exhausted.
+    /// Returns the most that a send buffer may hold now; `None` leaves only its own limit. `least`
+    /// is its share when memory is exhausted.
     pub(crate) fn send_share(&self, least: u32) -> Option<u32> {
         if self.is_exhausted() {
             return Some(least.max(1));

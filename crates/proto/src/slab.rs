@@ -43,7 +43,7 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Every index is below this.
+    /// Returns an exclusive upper bound of all indices.
     pub(crate) fn reach(&self) -> u32 {
         let full = self.others.len().saturating_sub(1) * PAGE;
         (self.first.len() + full + self.others.last().map_or(0, Vec::len)) as u32

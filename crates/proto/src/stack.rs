@@ -141,7 +141,7 @@ impl Stack {
 }
 
 impl Shared {
-    /// All that a send buffer may hold, if the stack has little memory.
+    /// Returns the most that a send buffer may hold while the stack is short of memory.
     pub(crate) fn send_share(&self) -> Option<u32> {
         self.memory.send_share(self.config.tcp_wmem[0])
     }

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 /// A greedy connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
-    /// Asks for much, and reads so many bytes every so many milliseconds.
+    /// Asks for much, and reads `bytes` every `every_ms`.
     ReadsSlowly {
         /** bytes */
         bytes: u32,
@@ -27,49 +27,50 @@ pub enum Habit {
     },
     /// Asks for much and never reads.
     NeverReads,
-    /// As that, and writes whatever is taken.
+    /// Asks for much, never reads, and writes as much as is accepted.
     WritesOn,
-    /// Its first segment with data never arrives, all that follow do.
+    /// Loses its first segment with data. All later segments arrive.
     LeavesHole,
-    /// Nothing.
+    /// Does nothing.
     Idles,
-    /// Its SYN arrives, and nothing after it.
+    /// Sends a SYN that arrives. Nothing after it arrives.
     HalfOpens,
-    /// As that, with Fast Open and data.
+    /// Sends a Fast Open SYN with data that arrives. Nothing after it arrives.
     HalfOpensFast,
-    /// Asks for much, and opens another connection after so many milliseconds, without closing the first.
+    /// Asks for much, and opens another connection after this many milliseconds without closing the
+    /// first.
     OpensMore(u64),
 }
 
-/// A world with greedy peers.
+/// A simulated run with greedy peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Greed {
-    /// Decides the rest.
+    /// The seed of all later random choices.
     pub seed: u64,
-    /// Addresses of the greedy.
+    /// Number of addresses of the greedy peers.
     pub hosts: u8,
-    /// Connections that they hold at a time, each with a habit; in turn.
+    /// Connections that the greedy peers hold at a time. Their habits take turns.
     pub connections: u32,
-    /// Their habits.
+    /// The habits of the greedy peers.
     pub habits: Vec<Habit>,
     /// The server's settings.
     pub settings: Vec<(String, String)>,
-    /// Its accept queue.
+    /// The length of the server's accept queue.
     pub backlog: u32,
-    /// Its Fast Open queue.
+    /// The length of the server's Fast Open queue.
     pub fast_open: u32,
-    /// One way, ms.
+    /// One-way delay, ms.
     pub delay_ms: u64,
-    /// The honest peer opens a connection so often, ms.
+    /// Mean time between connections of the honest peer, ms.
     pub every_ms: u64,
-    /// What it asks for, bytes.
+    /// Bytes that the honest peer asks for.
     pub wants: u32,
-    /// With Fast Open.
+    /// True if the honest peer uses Fast Open.
     pub honest_fast_open: bool,
 }
 
 impl Greed {
-    /// The world of a seed.
+    /// Draws the simulated run of a seed.
     pub fn draw(seed: u64) -> Greed {
         let mut random = Random(seed ^ 0x6772_6565_6479);
         let pages = 256 << random.below(4);
@@ -123,22 +124,22 @@ impl Habit {
     }
 }
 
-/// What a world that held came to.
+/// Results of a simulated run that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Answers that the honest peer had.
+    /// Answers that the honest peer received.
     pub served: u64,
-    /// The longest it waited for one, ms of virtual time.
+    /// The longest wait of the honest peer for an answer, ms of virtual time.
     pub longest_ms: u64,
-    /// Connections that were reset for their memory.
+    /// Connections that were reset to free memory.
     pub gave_way: u64,
-    /// SYNs that found no place, or no memory.
+    /// SYNs refused for lack of a place or of memory.
     pub refused: u64,
     /// Packets.
     pub packets: u64,
 }
 
-/// Plays a world. A panic of the engine is a failure too.
+/// Plays a simulated run. A panic of the engine is a failure too.
 ///
 /// # Errors
 /// The honest peer was not served, or the server held too much memory.
@@ -146,7 +147,8 @@ pub fn play(greed: &Greed) -> Result<Held, Failure> {
     guarded(|| world::World::new(greed).run())
 }
 
-/// Plays the worlds of these seeds on so many threads: what all that held came to (the longest wait is that of one), and those that did not.
+/// Plays the runs of these seeds on this many threads. Returns the sum of all results (the longest
+/// wait is that of one run), and the failed runs.
 pub fn play_all(seeds: Range<u64>, threads: usize) -> (Held, Vec<(u64, Failure)>) {
     let next = AtomicU64::new(seeds.start);
     let sum = Mutex::new((Held::default(), Vec::new()));
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(play(&Greed::draw(7)), play(&Greed::draw(7)), "the same twice");
     }
 
-    /// Else the worlds ask for nothing.
+    /// Some runs must fail without fair shares. Otherwise the runs would test nothing.
     #[test]
     fn without_fair_shares_it_is_not() {
         let fails = |seed: &u64| {

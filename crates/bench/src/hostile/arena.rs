@@ -1,5 +1,5 @@
-//! Who attacks: packets go to a victim, what they take is written down. Between its packets ordinary data goes to another stack, so that both
-//! meet the same disturbances by other programs.
+//! Sends packets to a victim, and records their cost. Ordinary data goes to another stack in
+//! between, so that other programs disturb both alike.
 
 use super::measured::Measured;
 use super::victim::{Ours, Taken, Victim};
@@ -20,7 +20,7 @@ pub struct Arena {
     came: u64,
     went: u64,
     ordinary: Option<Ordinary>,
-    /// Of ordinary data in between.
+    /// Samples of the ordinary data in between.
     ordinary_samples: Vec<f64>,
 }
 
@@ -28,12 +28,12 @@ pub struct Arena {
 pub type Ordinary = Box<dyn FnMut() -> Result<f64, Failure>>;
 
 impl Arena {
-    /// Nothing has happened yet.
+    /// Creates an arena without samples.
     pub fn new(victim: Box<dyn Victim>) -> Arena {
         Arena { victim, samples: Vec::new(), came: 0, went: 0, ordinary: None, ordinary_samples: Vec::new() }
     }
 
-    /// As [`new`](Arena::new), with ordinary data to another stack after each batch.
+    /// Creates an arena that sends ordinary data to another stack after each batch.
     pub fn beside(ordinary: Ordinary, victim: Box<dyn Victim>) -> Arena {
         let ordinary_samples = Vec::with_capacity(BATCHES_MAX);
         Arena { ordinary: Some(ordinary), ordinary_samples, ..Arena::new(victim) }

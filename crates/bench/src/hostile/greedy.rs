@@ -14,7 +14,7 @@ const GREEDY: u32 = 4000;
 /// Honest clients; each is served a page while the greedy ones wait.
 const HONEST: u32 = 1000;
 const PAGE: usize = 16_384;
-/// What each of the greedy ones asks for.
+/// Bytes that each greedy client asks for.
 const MUCH: usize = 256 * 1024;
 
 pub(super) const CASES: &[Case] = &[Case {

@@ -105,7 +105,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
     Ok(visit)
 }
 
-/// No SYN-ACK came: what came instead.
+/// Records the event that came instead of a SYN-ACK.
 fn unanswered(mut visit: Visit, server: SocketAddr, error: std::io::Error) -> Result<Visit, Failure> {
     visit.answer = match error.kind() {
         ErrorKind::ConnectionRefused => Answer::Reset,
@@ -116,7 +116,7 @@ fn unanswered(mut visit: Visit, server: SocketAddr, error: std::io::Error) -> Re
     Ok(visit)
 }
 
-/// Sends what the SYN did not carry, and reads the beginning of the reply.
+/// Sends the bytes that the SYN did not carry, and reads the beginning of the reply.
 fn converse(stream: &mut TcpStream, rest: &[u8], begun: Instant, visit: &mut Visit) -> std::io::Result<()> {
     let written = stream.write_all(rest);
     let mut buffer = [0; 4096];
@@ -129,12 +129,13 @@ fn converse(stream: &mut TcpStream, rest: &[u8], begun: Instant, visit: &mut Vis
     written.and(read.map(|_| ()))
 }
 
-/// A reset, however late the program hears of it.
+/// Returns whether the error is a reset, which the program may notice late.
 fn is_reset(error: std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// What the kernel says became of the SYN. It is asked of the socket itself: one that was reset is in no list any more.
+/// Records what the kernel reports about the SYN. Asks the socket itself, because a socket that was
+/// reset is not listed any more.
 fn note_info(visit: &mut Visit, info: &Info, server: SocketAddr, begun: Instant) {
     let probe = visit.probe;
     visit.fell_back = match probe {
@@ -162,10 +163,12 @@ fn note_info(visit: &mut Visit, info: &Info, server: SocketAddr, begun: Instant)
     }
 }
 
-/// A socket on its way to the server, and how much of the request its SYN has taken. It does not wait: a call that waits for the handshake
-/// forgets what became of the SYN where a reset follows at once (Linux's `__inet_stream_connect`).
+/// Opens a socket and starts to connect it. Returns the number of request bytes that its SYN has
+/// accepted. Does not wait: a call that waits for the handshake forgets the fate of the SYN if a
+/// reset follows at once (Linux's `__inet_stream_connect`).
 ///
-/// The data goes with the SYN where the kernel has a cookie, or is to need none; else it asks for one.
+/// The data goes with the SYN if the kernel has a cookie or needs none. Otherwise the SYN asks for
+/// a cookie.
 fn begin(probe: Probe, server: SocketAddr, request: &[u8]) -> std::io::Result<(TcpStream, usize)> {
     let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -185,7 +188,7 @@ fn begin(probe: Probe, server: SocketAddr, request: &[u8]) -> std::io::Result<(T
     }
 }
 
-/// Waits for the end of the handshake: the error that ended it, if one did.
+/// Waits for the end of the handshake. Returns the error that ended it, if one did.
 fn handshake(stream: &TcpStream) -> std::io::Result<Option<std::io::Error>> {
     let deadline = Instant::now() + TIMEOUT;
     loop {

@@ -98,7 +98,7 @@ fn row(visit: &Visit) -> String {
     line.trim_end().to_owned() + "\n"
 }
 
-/// When the reply began, or what came in its place.
+/// Formats the time at which the reply began, or the event that came in its place.
 pub(super) fn first_byte(visit: &Visit) -> String {
     match visit.first_byte_ms {
         Some(time) => format!("{time:.1} ms"),

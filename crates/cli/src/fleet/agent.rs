@@ -54,10 +54,10 @@ pub(crate) struct AgentArgs {
 
 const FOLDER: &str = "/var/lib/firstbyte";
 
-/// The time that a store may need to end a lease that has expired, at most.
+/// Most time that a store may need to end an expired lease.
 const FREED_AFTER: Duration = Duration::from_secs(3);
 
-/// More than a plan of two keys takes.
+/// Limit on the size of a saved plan: more than two keys take.
 const STATE_MAX: u64 = 4096;
 
 /// Runs the verb until a signal comes.
@@ -103,9 +103,9 @@ struct Part<'a> {
     layout: Layout,
     store: Store,
     host: String,
-    /// Identifies this machine, and the stack on it.
+    /// The identity of this machine and of the stack on it.
     instance: String,
-    /// The last claim failed: another machine has the name.
+    /// True if the last claim failed because another machine has the name.
     is_taken: bool,
     state: PathBuf,
     quiet: Quiet,
@@ -204,7 +204,7 @@ impl Part<'_> {
         Ok(lease)
     }
 
-    /// Makes this agent the one that speaks for the host, unless that of another machine does.
+    /// Claims the host for this agent, unless the agent of another machine has claimed it.
     async fn claim(&mut self) -> Result<(), Failure> {
         let lease = self.alive().await?;
         let (_, stored) = self.store.fleet(&self.layout, &self.args.fleet).await?;
@@ -235,7 +235,7 @@ impl Part<'_> {
         claim.instance == self.instance && Some(claim.lease) == self.lease
     }
 
-    /// With --once, a claim of this host from before it started anew may end in a moment.
+    /// Returns whether an older claim of this host may soon end, for --once.
     fn may_be_freed(&self) -> bool {
         self.is_taken && self.begun.elapsed() < lease_of(self.args.interval) + FREED_AFTER
     }
@@ -291,7 +291,7 @@ impl Part<'_> {
     }
 }
 
-/// The lifetime of a lease without a sign of life: three turns that fail make a host that is away.
+/// Returns the lifetime of a lease that is not renewed. A host is away after three failed turns.
 fn lease_of(interval: Duration) -> Duration {
     Duration::from_secs((interval * 3).as_secs().max(5))
 }
@@ -303,7 +303,7 @@ fn saved(state: &Path) -> Result<Option<Plan>, Failure> {
     }
     let text = secret::read(state, STATE_MAX, "the keys")?;
     let plan = Plan::read(&text)
-        .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display())))?;
+        .map_err(|why| Failure::failed(format!("{}: {why}; delete it to start again", state.display())))?;
     warn_if_shared(state, "the keys");
     Ok(Some(plan))
 }

@@ -11,8 +11,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The network namespace of the calling thread.
 const NAMESPACE: &str = "/proc/thread-self/ns/net";
 
-/// Identifies the stack whose keys an agent sets: the same after the agent has started anew, and
-/// another on another machine, in another network namespace, or for another `firstbyte serve`.
+/// Identifies the stack whose keys an agent sets. The identity survives a restart of the agent. It
+/// differs for another machine, network namespace or `firstbyte serve`.
 pub(super) fn instance(whom: &WhomArgs) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", Path::new(BOOT_ID), &error);
     let boot = fs::read_to_string(BOOT_ID).map_err(failure)?;

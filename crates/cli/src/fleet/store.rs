@@ -59,7 +59,7 @@ struct Endpoint {
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than the hosts of the largest fleet take.
 const ANSWER_MAX: usize = 16 << 20;
-/// Far more than any password has.
+/// Largest password file, bytes: far more than any password has.
 const PASSWORD_MAX: u64 = 4096;
 const PASSWORD: &str = "the password";
 /// etcd's own.
@@ -110,7 +110,7 @@ impl StoreArgs {
         let any_tls = self.endpoints.iter().any(|endpoint| endpoint.is_tls);
         let login = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
-                // Each login reads it anew; a file that cannot be used is an error at once.
+                // Each login reads the file again. A file that cannot be used is an error at once.
                 password(file)?;
                 warn_if_shared(file, PASSWORD);
                 Some((user.clone(), file.clone()))

@@ -56,7 +56,7 @@ impl Tls {
         Ok(Tls { config: Arc::new(config), asked: None })
     }
 
-    /// Says why a call failed, in the same words as long as the reason is the same.
+    /// Says why a call failed. The words stay the same while the reason does.
     pub(super) fn why(&self, error: &io::Error) -> String {
         if let Some(Error::InvalidCertificate(why)) = cause(error) {
             return match why {
@@ -80,7 +80,7 @@ impl Tls {
     }
 }
 
-/// The error of rustls within one of the operating system's kind.
+/// Returns the rustls error inside an I/O error.
 fn cause(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref()
 }

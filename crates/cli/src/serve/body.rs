@@ -15,21 +15,22 @@ use std::task::{Context, Poll, ready};
 /// The body of a reply: pieces, one after the other.
 pub(crate) struct Body {
     pieces: VecDeque<Piece>,
-    /// The chunk that a helper thread reads, of the first piece.
+    /// The read of the next chunk of the first piece, on a helper thread.
     reading: Option<Reading>,
 }
 
 /// A part of a body.
 pub(crate) enum Piece {
-    /// In memory.
+    /// Bytes in memory.
     Memory(Bytes),
-    /// In a file. Each chunk is read by a helper thread once somebody asks for it, so that a client that takes nothing holds none.
+    /// Part of a file. A helper thread reads each chunk on demand, so that a client that accepts
+    /// nothing holds no chunk.
     File(Arc<OpenFile>, Range<u64>),
 }
 
 type Reading = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
-/// The most that is read from a file at a time, bytes.
+/// Most bytes read from a file at a time.
 const CHUNK: u64 = 64 * 1024;
 
 impl Body {
@@ -85,7 +86,8 @@ fn begin_reading(file: &Arc<OpenFile>, part: &Range<u64>) -> Reading {
     Box::pin(async move { lane.run(move || read(file.file()?, &part)).await? })
 }
 
-/// All bytes of `part`. A file that ends before is an error: the reply has said how long it would be.
+/// Reads all bytes of `part`. A file that ends early is an error: the reply has announced its
+/// length.
 pub(crate) fn read(file: &File, part: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut chunk = vec![0; (part.end - part.start) as usize];
     file.read_exact_at(&mut chunk, part.start)?;

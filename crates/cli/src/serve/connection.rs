@@ -2,8 +2,8 @@
 //!
 //! - `connection/exchange.rs`: requests and answers, by hyper; `connection/stream.rs`: the stream that hyper reads and writes.
 //!
-//! A client that asks for nothing takes no more than this file's future: hyper, whose buffers have 16 KiB, begins with the first byte of
-//! a request and ends with the last byte of an answer.
+//! A client that asks for nothing takes no more than this file's future. hyper, whose buffers have
+//! 16 KiB, begins with the first byte of a request and ends with the last byte of an answer.
 mod exchange;
 mod stream;
 
@@ -23,12 +23,12 @@ use tokio::io::AsyncWriteExt;
 pub(crate) struct HttpServer {
     pub(crate) site: Site,
     pub(crate) keep_alive: bool,
-    /// How long a client may take to begin a request, and again for its head.
+    /// Time that a client has to begin a request, and again to complete its head.
     pub(crate) timeout: Duration,
     pub(crate) least_rate: LeastRate,
 }
 
-/// How long a client that has the last reply may take to close, after the server's FIN.
+/// Time that a client has to close after the last reply and the server's FIN.
 const LINGER: Duration = Duration::from_secs(10);
 
 impl HttpServer {
@@ -75,17 +75,18 @@ impl HttpServer {
     }
 }
 
-/// The first thing that a client says.
+/// The first event of a client.
 enum Begun {
     Request,
-    /// It has closed.
+    /// The client has closed the connection.
     End,
 }
 
 /// Waits for the first byte of a request.
 ///
 /// # Errors
-/// The connection has ended, no request comes in time, or the client takes the replies before too slowly.
+/// The connection has ended, no request comes in time, or the client accepts earlier replies too
+/// slowly.
 async fn begins_request(stream: &TcpStream, timeout: Duration, least_rate: LeastRate) -> io::Result<Begun> {
     let mut first = [0];
     tokio::select! {
@@ -103,7 +104,7 @@ async fn begins_request(stream: &TcpStream, timeout: Duration, least_rate: Least
 /// not close keeps its place only as long as not all are taken.
 ///
 /// # Errors
-/// The peer takes the reply too slowly.
+/// The peer accepts the reply too slowly.
 async fn finish(stream: &mut TcpStream, least_rate: LeastRate, mut task: Task) -> io::Result<()> {
     if stream.shutdown().await.is_err() {
         return Ok(());

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One IPv4 address, or one IPv6 network of 64 bits, which a single host may have for itself.
+/// One IPv4 address, or one IPv6 /64 network, which a single host may have for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Neighbourhood {
     V4(Ipv4Addr),
@@ -41,7 +41,7 @@ pub(crate) struct Crowd {
 #[derive(Default)]
 struct Count {
     admitted: u32,
-    /// One was turned away since the first of these was admitted.
+    /// True if a connection was turned away since the first of these was admitted.
     is_full: bool,
 }
 
@@ -49,7 +49,7 @@ struct Count {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TurnedAway {
     pub(crate) from: Neighbourhood,
-    /// The first one since this neighbourhood had no connections.
+    /// True for the first one since this neighbourhood had no connections.
     pub(crate) is_first: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Work that may wait for a disk, or for a file system that does not answer: done by helper threads, never by the stack's own.
+//! Runs work that may wait for a disk, or for an unresponsive file system, on helper threads and
+//! never on the stack's own.
 //!
-//! Each lane has few threads, so that one file system that hangs leaves threads for all others. Closing a file may hang as reading
-//! does: [`OpenFile`] sees to it.
+//! Each lane has few threads, so that a file system that hangs leaves threads for the others.
+//! Closing a file may hang too: [`OpenFile`] closes it on a helper thread.
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,9 +26,9 @@ pub(crate) struct Lane {
     timeout: Duration,
 }
 
-/// Helper threads of one lane; tokio has 512 for all.
+/// Helper threads of one lane. tokio has 512 for all lanes.
 const LANE_MAX: usize = 64;
-/// Lanes beyond this number are looked through for those that nobody uses.
+/// Number of lanes above which unused ones are removed.
 const LANES_KEPT: usize = 256;
 
 thread_local! {
@@ -35,12 +36,12 @@ thread_local! {
 }
 
 impl Disk {
-    /// No work takes longer than `timeout`, as far as its caller is concerned.
+    /// Creates the lanes. A caller waits at most `timeout` for its work.
     pub(crate) fn new(timeout: Duration) -> Disk {
         Disk { lanes: Mutex::default(), timeout }
     }
 
-    /// The lane of this name.
+    /// Returns the lane of this name.
     pub(crate) fn lane(&self, name: &[u8]) -> Lane {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lanes.get(name).and_then(Weak::upgrade);
@@ -57,10 +58,11 @@ impl Disk {
 }
 
 impl Lane {
-    /// Does `work` on a helper thread, once the lane has one.
+    /// Runs `work` on a helper thread, once the lane has a free one.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut): it is not done in time. The thread goes on, and what it brings is dropped.
+    /// [`TimedOut`](io::ErrorKind::TimedOut): it is not done in time. The thread continues, and its
+    /// result is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -83,7 +85,7 @@ impl Lane {
 
 /// A file that is closed by a helper thread.
 pub(crate) struct OpenFile {
-    /// Taken when it is closed.
+    /// The open file; `None` once it is being closed.
     file: Option<File>,
     lane: Lane,
 }
@@ -97,7 +99,7 @@ impl OpenFile {
         &self.lane
     }
 
-    /// The file, for a helper thread.
+    /// Returns the file, for a helper thread.
     pub(crate) fn file(&self) -> io::Result<&File> {
         self.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -120,7 +122,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// One lane's threads all hang; another lane's do not, and the caller of the first is told after its time.
+    /// All threads of one lane hang. Another lane still works, and the caller of the first one gets
+    /// an error in time.
     #[test]
     fn a_lane_that_hangs_leaves_the_others_alone() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// What handles echo connections.
+/// The handler of echo connections.
 #[derive(Clone)]
 pub(crate) struct EchoServer {
-    /// How long a client may send nothing, and how long it may take to accept a chunk of at most [`CHUNK_MAX`].
+    /// Time for which a client may send nothing, and time that it has to accept a chunk of at most
+    /// [`CHUNK_MAX`].
     pub(crate) timeout: Duration,
     pub(crate) least_rate: LeastRate,
 }
@@ -35,7 +36,7 @@ impl EchoServer {
         }
     }
 
-    /// Chunks go back as they came, without a copy.
+    /// Sends chunks back as they came, without a copy.
     async fn echo(&self, stream: &mut TcpStream) -> io::Result<u64> {
         let mut bytes = 0;
         while let Some(chunk) = self.next_chunk(stream).await? {

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// How long connections get to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is over within this time is not worth a word: peers may delay an acknowledgement so long.
+/// Time within which the end is not worth a message: peers may delay an acknowledgement that long.
 const AT_ONCE: Duration = Duration::from_millis(200);
-/// How often the capture is looked at for faults.
+/// Time between checks of the capture for faults.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Even when that time is over, packets on their way out leave.
 const LAST_PACKETS: Duration = Duration::from_millis(50);

@@ -3,8 +3,9 @@
 //! - `files/beneath.rs`: opens files under the folder, and nothing outside;
 //! - `files/conditions.rs`: ETag and conditions (RFC 9110 §13); `files/ranges.rs`: ranges (§14).
 //!
-//! Only regular files are served, after symbolic links have been followed; no listings. A small file that the kernel has in memory is read at
-//! once, so that it can ride on the SYN-ACK; a helper thread does all else (`serve/disk.rs`).
+//! Only regular files are served, after symbolic links have been followed. There are no listings. A
+//! small file in the kernel's memory is read at once, so that it can ride on the SYN-ACK. A helper
+//! thread does all other work (`serve/disk.rs`).
 mod beneath;
 mod conditions;
 mod ranges;
@@ -44,7 +45,7 @@ pub(crate) struct Root {
 const SMALL: u64 = 64 * 1024;
 
 impl Root {
-    /// Opens the folder. No file is waited for longer than `timeout`.
+    /// Opens the folder. Waits at most `timeout` for any file.
     pub(crate) fn open(path: &Path, timeout: Duration) -> Result<Root, Failure> {
         let folder = Folder::open(path)
             .map_err(|error| Failure::failed(format!("cannot serve --root {}: {error}", path.display())))?;
@@ -122,7 +123,8 @@ impl Root {
         Ok(Found::File(Box::new(found)))
     }
 
-    /// File systems are mounted somewhere below; what lies under one name of the folder is taken for one.
+    /// Returns the lane of a path. File systems may be mounted anywhere below, so each name in the
+    /// folder counts as one.
     fn lane(&self, uri_path: &str) -> Lane {
         let first = uri_path.split('/').find(|part| !part.is_empty()).unwrap_or_default();
         self.disk.lane(first.as_bytes())
@@ -173,7 +175,7 @@ impl Root {
         Ok(reply)
     }
 
-    /// Reads what is small; leaves the rest in the file.
+    /// Reads a small body now. Leaves a larger one in the file.
     fn body(&self, found: FoundFile, sections: Vec<Section>, patience: Patience) -> io::Result<Body> {
         let FoundFile { file, lane, .. } = found;
         if sections.iter().map(Section::len).sum::<u64>() <= SMALL {
@@ -224,7 +226,7 @@ impl Section {
     }
 }
 
-/// Several parts with what stands between them.
+/// Returns several parts, with the text between them.
 fn sections(frame: &Multipart, parts: &[Range<u64>], content_type: &str, len: u64) -> Vec<Section> {
     let mut sections = Vec::with_capacity(2 * parts.len() + 1);
     for part in parts {
@@ -249,7 +251,8 @@ fn moved(what: &'static str, to: &str) -> Response<Body> {
     reply
 }
 
-/// The path that is asked for. `GET name`, which is no form of a target (RFC 9112 §3.2), asks for `/name`.
+/// Returns the requested path. `GET name`, which is not a form of a target (RFC 9112 §3.2), asks
+/// for `/name`.
 fn path_of(uri: &Uri) -> Cow<'_, str> {
     match (uri.path(), uri.authority()) {
         ("", Some(authority)) => format!("/{authority}").into(),
@@ -257,7 +260,8 @@ fn path_of(uri: &Uri) -> Cow<'_, str> {
     }
 }
 
-/// A reference that stays on this host: one that begins with `//` names another (RFC 3986 §4.2), and browsers read `\` as `/`.
+/// Returns a reference that stays on this host. A reference that begins with `//` names another
+/// host (RFC 3986 §4.2), and browsers read `\` as `/`.
 fn on_this_host(path: &str) -> String {
     format!("/{}", path.trim_start_matches('/').replace('\\', "%5C"))
 }

@@ -15,7 +15,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Writes to standard output, and warnings to standard error. A reader that has gone is no reason to stop serving.
+/// Writes to standard output, and warnings to standard error. The server continues if the reader
+/// has gone.
 pub(crate) struct Log {
     outlet: Outlet,
     json: bool,
@@ -51,12 +52,12 @@ impl Log {
         })
     }
 
-    /// Says on standard error what is odd but no reason to stop.
+    /// Warns on standard error about a problem that does not stop the server.
     pub(crate) fn warn(&self, message: &str) {
         self.outlet.put(To::Error, warning(message));
     }
 
-    /// Gives the last lines time to be written.
+    /// Waits a limited time until the last lines are written.
     pub(crate) fn finish(&self) {
         self.outlet.finish(LAST_LINES);
     }
@@ -139,7 +140,8 @@ impl Log {
         }
     }
 
-    /// A connection beyond the limit of its address. One line stands for all until the address has no more connections.
+    /// Logs a connection beyond the limit of its address. One line stands for all until the address
+    /// has no more connections.
     pub(crate) fn turned_away(&self, peer: SocketAddr, turned_away: &TurnedAway) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
         if self.quiet || !turned_away.is_first {
@@ -224,7 +226,7 @@ impl Log {
     }
 }
 
-/// How long the last lines may take to be written.
+/// Most time to write the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn dropped_words(lines: u64) -> String {

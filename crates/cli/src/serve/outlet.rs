@@ -1,16 +1,17 @@
 //! Lines on their way to standard output and standard error.
 //!
-//! A terminal that was stopped, or a pipe that nobody reads, blocks a thread of their own alone. Lines that find no room are dropped, and
-//! their number takes their place once there is room again.
+//! A terminal that was stopped, or a pipe that nobody reads, blocks only the writing thread. Lines
+//! that find no room are dropped. A line with their number takes their place once there is room
+//! again.
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// The most text that waits to be written, bytes.
+/// Most bytes of text that wait to be written.
 const WAITING_MAX: usize = 1 << 20;
 
-/// Where a line goes.
+/// The stream that a line goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// Standard output.
@@ -19,13 +20,13 @@ pub(crate) enum To {
     Error,
 }
 
-/// Writes lines in their order, without ever waiting for a reader.
+/// Writes lines in order, and never waits for a reader.
 pub(crate) struct Outlet {
     backlog: Backlog<(To, String)>,
 }
 
 impl Outlet {
-    /// Starts the thread. `notice` is the line that tells of so many lost lines.
+    /// Starts the thread. `notice` makes the line that reports a number of dropped lines.
     pub(crate) fn start(notice: fn(u64) -> String) -> io::Result<Outlet> {
         let backlog = Backlog::start("log", WAITING_MAX, move |lines: VecDeque<(To, String)>, dropped| {
             lines.iter().for_each(|(to, line)| write_line(*to, line));
@@ -42,18 +43,18 @@ impl Outlet {
         self.backlog.put((to, line), len);
     }
 
-    /// The number of lines that found no room.
+    /// Returns the number of lines that found no room.
     pub(crate) fn dropped(&self) -> u64 {
         self.backlog.dropped()
     }
 
-    /// Gives the last lines so much time to be written.
+    /// Waits at most `at_most` until the last lines are written.
     pub(crate) fn finish(&self, at_most: Duration) {
         self.backlog.finish(at_most);
     }
 }
 
-/// A reader that has gone is no reason to stop.
+/// Writes a line. Ignores errors, because the server continues if the reader has gone.
 fn write_line(to: To, line: &str) {
     let _ = match to {
         To::Output => writeln!(io::stdout(), "{line}"),

@@ -1,4 +1,5 @@
-//! The least rate at which a client must take what it asked for: many slow readers must not hold the server's memory and places.
+//! The least rate at which a client must accept a reply. Without it, many slow readers could hold
+//! the server's memory and places.
 use firstbyte::TcpStream;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -7,15 +8,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// So many bytes a second, over so long a time.
+/// A rate in bytes per second, measured over a window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastRate {
-    /// Zero: any rate will do.
+    /// The least rate; zero allows any rate.
     pub(crate) bytes_per_second: u64,
     pub(crate) window: Duration,
 }
 
-/// How fast one client takes bytes while the server waits for it. Time in which the server itself has nothing to send does not count.
+/// Measures how fast one client accepts bytes while the server waits for it. Time in which the
+/// server has nothing to send does not count.
 pub(crate) struct Pace {
     least: LeastRate,
     /// Bytes that the client had acknowledged when the window began.
@@ -31,7 +33,8 @@ impl Pace {
         Pace { least, acked_before: 0, waited: Duration::ZERO, waiting_since: None, timer: None }
     }
 
-    /// Counts time in which the client keeps the server waiting. Ready with an error once the client is too slow.
+    /// Counts time in which the client keeps the server waiting. Ready with an error once the
+    /// client is too slow.
     pub(crate) fn poll_waiting(&mut self, cx: &mut Context<'_>, stream: &TcpStream) -> Poll<io::Error> {
         if self.least.bytes_per_second == 0 {
             return Poll::Pending;
@@ -63,10 +66,10 @@ impl Pace {
         Poll::Pending
     }
 
-    /// The client does not keep the server waiting any more.
+    /// Stops counting, because the client does not keep the server waiting any more.
     pub(crate) fn stop_waiting(&mut self) {
         if let Some(since) = self.waiting_since.take() {
-            // At least something, so that the next wait does not begin the window anew.
+            // More than zero, so that the next wait does not start a new window.
             self.waited += since.elapsed().max(Duration::from_nanos(1));
         }
     }
@@ -79,7 +82,7 @@ impl Pace {
     }
 }
 
-/// Waits until the client is too slow to take what was written; forever, once it has taken all.
+/// Waits until the client accepts written bytes too slowly. Waits forever once it has accepted all.
 pub(crate) async fn too_slow(stream: &TcpStream, least: LeastRate) -> io::Error {
     let mut pace = Pace::new(least);
     tokio::select! {
@@ -89,13 +92,14 @@ pub(crate) async fn too_slow(stream: &TcpStream, least: LeastRate) -> io::Error 
     }
 }
 
-/// Ends the connection at once, and frees what it holds.
+/// Resets the connection, and frees its memory.
 pub(crate) fn reset(stream: TcpStream) {
     // Refused only where the stack is gone, and the connection with it.
     let _ = stream.set_linger(Some(Duration::ZERO));
 }
 
-/// A connection that has ended takes nothing more, which its next read or write reports.
+/// Returns the bytes that the client has acknowledged. Returns 0 if the connection has ended, which
+/// its next read or write reports.
 fn acked(stream: &TcpStream) -> u64 {
     stream.info().map_or(0, |info| info.bytes_acked)
 }

@@ -23,12 +23,12 @@ pub(crate) struct Site {
     bodies: Bodies,
 }
 
-/// How long the body of a request may take.
+/// Time limits for the body of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Bodies {
-    /// Until the next bytes.
+    /// The limit until the next bytes come.
     pub(crate) pause: Duration,
-    /// Until the last one.
+    /// The limit until the last byte comes.
     pub(crate) total: Duration,
 }
 
@@ -95,12 +95,13 @@ fn has_other_coding(headers: &HeaderMap) -> bool {
     codings.next().is_some_and(|first| !is_chunked(first) || codings.next().is_some())
 }
 
-/// False for `*`, and for a name without a slash, which are for other methods (RFC 9112 §3.2).
+/// Returns false for `*`, and for a name without a slash, which other methods use (RFC 9112 §3.2).
 fn names_path(uri: &Uri) -> bool {
     uri.path().starts_with('/')
 }
 
-/// Methods of RFC 9110 §9.3, and PATCH (RFC 5789). Another one is not implemented, rather than not allowed (§15.6.2).
+/// Returns whether the method is one of RFC 9110 §9.3, or PATCH (RFC 5789). Another one is not
+/// implemented, rather than not allowed (§15.6.2).
 fn is_known(method: &Method) -> bool {
     [
         Method::GET,

@@ -1,17 +1,19 @@
-//! A pcapng file that a thread of its own writes: a slow disk, or a pipe that nobody reads, holds up no packet.
+//! A pcapng file that its own thread writes. A slow disk, or a pipe that nobody reads, does not
+//! hold up packets.
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The most that waits to be written, bytes.
+/// Most bytes that wait to be written.
 const WAITING_MAX: usize = 16 << 20;
 
-/// How long the last blocks may take to be written.
+/// Most time to write the last blocks.
 const LAST_BLOCKS: Duration = Duration::from_secs(10);
 
-/// Takes a pcapng file as it is made, and queues its blocks. A block that finds no room is left out whole, so that the file can be read.
+/// Accepts a pcapng file as it is made, and queues its blocks. A block that finds no room is
+/// dropped whole, so that the file can still be read.
 pub(crate) struct Spool {
     /// The beginning of a block.
     begun: Vec<u8>,
@@ -25,7 +27,7 @@ struct ByteOrder {
     is_big_endian: bool,
 }
 
-/// The blocks of a [`Spool`], and what became of them.
+/// The blocks of a [`Spool`], and the error of the thread that writes them.
 pub(crate) struct Queue {
     backlog: Backlog<Vec<u8>>,
     error: Arc<Mutex<Option<io::Error>>>,
@@ -62,7 +64,7 @@ impl Spool {
 }
 
 impl Queue {
-    /// Says why the file is not complete, if it is not.
+    /// Returns why the file is not complete, if it is not.
     pub(crate) fn fault(&self) -> Option<String> {
         let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*error, self.backlog.dropped()) {
@@ -72,7 +74,8 @@ impl Queue {
         }
     }
 
-    /// Waits until all is written, for a while; says why the file is not complete, if it is not.
+    /// Waits a limited time until everything is written. Returns why the file is not complete, if
+    /// it is not.
     pub(crate) fn finish(&self) -> Option<String> {
         match self.backlog.finish(LAST_BLOCKS) {
             true => self.fault(),
@@ -92,7 +95,7 @@ impl Write for Spool {
         Ok(bytes.len())
     }
 
-    /// The thread flushes what it writes.
+    /// Does nothing: the thread flushes what it writes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -103,7 +106,7 @@ const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const BIG_ENDIAN_MAGIC: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 
 impl ByteOrder {
-    /// The length of the block that begins here, once it is known (§3.1).
+    /// Returns the length of the block that begins here, once it is known (§3.1).
     fn block_len(&mut self, begun: &[u8]) -> Option<usize> {
         let word = |at: usize| begun.get(at..at + 4)?.first_chunk::<4>().copied();
         if word(0)? == SECTION_HEADER {

@@ -1,4 +1,4 @@
-//! The ways out that no key opens: a signal, or a terminal that was closed.
+//! Ends of the command without a key: a signal, or a terminal that was closed.
 use crate::signals::is_hangup_ignored;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The longest wait before a signal is looked for.
+/// Longest wait between checks for a signal.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Watches for what ends the command from outside.
+/// Watches for signals and for the end of the terminal.
 pub(super) struct Ending {
     /// The signal that came, 0 for none.
     caught: Arc<AtomicUsize>,
-    /// The terminal that keys come from, where that is not the standard input.
+    /// The terminal that keys come from, if that is not the standard input.
     terminal: Option<File>,
 }
 
 impl Ending {
-    /// Begins to watch. A hangup stays ignored where it was, as under nohup(1).
+    /// Starts to watch. A hangup stays ignored if it was ignored before, as under nohup(1).
     pub(super) fn install() -> io::Result<Ending> {
         let caught = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
@@ -39,10 +39,10 @@ impl Ending {
         self.caught.load(Relaxed) != 0
     }
 
-    /// Waits for a key for at most `wait`, and for at most as long as a signal may go unseen.
+    /// Waits for a key, at most for `wait` and at most for [`SLICE`].
     ///
     /// # Errors
-    /// The terminal was closed. Reading it then would never end.
+    /// The terminal was closed. Reading it would never end.
     pub(super) fn wait(&self, wait: Duration) -> io::Result<()> {
         let stdin = io::stdin();
         let fd: BorrowedFd<'_> = self.terminal.as_ref().map_or(stdin.as_fd(), AsFd::as_fd);
@@ -59,7 +59,7 @@ impl Ending {
         }
     }
 
-    /// Ends this process by the signal that came, if one did, as its parent expects.
+    /// Ends this process by the signal that came, if any, as its parent expects.
     pub(super) fn follow(&self) {
         if let Ok(signal @ 1..) = i32::try_from(self.caught.load(Relaxed)) {
             // Where it cannot be, the exit code must do.

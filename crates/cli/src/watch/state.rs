@@ -101,7 +101,7 @@ pub(super) struct State {
 const HISTORY: usize = 120;
 /// Connections of which moments are kept.
 const HISTORY_OF: usize = 2000;
-/// Looks by which a connection's limit is told.
+/// Looks that decide on a connection's limit.
 const LOOKS: u16 = 8;
 /// Windows in which a finding that is gone is still named.
 const GONE_FOR: u8 = 5;

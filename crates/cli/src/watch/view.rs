@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, has_unicode: bool) {
     }
 }
 
-/// The character that stands for one that the terminal's locale lacks.
+/// Returns the ASCII character for one that the terminal's locale lacks.
 fn in_ascii(symbol: &str) -> &'static str {
     match symbol {
         "↑" => "^",

@@ -11,9 +11,10 @@ use std::net::Shutdown;
 struct Case {
     section: &'static str,
     request: &'static str,
-    /// The statuses of all answers in order, one row for each way that is allowed. An empty row: closed without an answer.
+    /// Allowed statuses of all answers in order, one row for each allowed result. An empty row:
+    /// closed without an answer.
     allowed: &'static [&'static [u16]],
-    /// What the answers contain.
+    /// Strings that the answers must contain.
     says: &'static [&'static str],
 }
 
@@ -406,7 +407,7 @@ fn requests_for_files_are_answered_as_the_rfcs_say() {
 }
 
 impl Case {
-    /// What is wrong with the answers, if anything is.
+    /// Returns the fault of the answers, if there is one.
     fn fault(&self) -> Option<String> {
         let said = exchange(self.request);
         let statuses = statuses(&said);

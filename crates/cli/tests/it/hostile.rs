@@ -311,7 +311,7 @@ fn one_address_does_not_take_all_places() {
     });
 }
 
-/// Neither silence nor a body that comes byte by byte holds a place for ever.
+/// Neither an idle client nor a body that comes byte by byte holds a place indefinitely.
 #[test]
 fn echo_clients_and_bodies_have_a_time() {
     testnet::in_namespace(|| {

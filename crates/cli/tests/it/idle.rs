@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// As many clients as this process may have descriptors for, at most.
+/// Most clients, within the descriptors that this process may have.
 const CLIENTS: u64 = 6000;
 /// The most that an idle connection may take, bytes: of the engine, of the library, and of the server.
 const EACH_MAX: u64 = 6 * 1024;

@@ -181,7 +181,8 @@ fn clamped(window: &Window<'_>) -> Vec<Found> {
         .collect()
 }
 
-/// Is its accept queue full, or did it overflow in the window? `sk_drops` alone says less: it counts SYNs that clients repeat as well.
+/// Returns whether the socket's accept queue is full, or overflowed in the window. `sk_drops` alone
+/// says less: it also counts SYNs that clients retransmit.
 fn is_too_short(window: &Window<'_>, listener: &Socket) -> bool {
     listener.recv_queue > listener.send_queue
         || (window.grown("TcpExtListenOverflows") > 0 && window.drops_grown(listener) > 0)

@@ -1,7 +1,9 @@
-//! Fixes that agree: one value for each setting and one line for each route, right for every finding.
+//! Makes fixes agree: one value for each setting and one line for each route, right for every
+//! finding.
 //!
-//! A rule knows only its own condition. Its command alone could undo another finding's, leave a file that says the old value, or make another
-//! rule fire. So the values are chosen for all findings together, and tried on a copy of the sample before they are printed.
+//! A rule knows only its own condition. Its command alone could undo the fix of another finding,
+//! leave a file that has the old value, or make another rule fire. The values are therefore chosen
+//! for all findings together, and tried on a copy of the sample before they are printed.
 use super::cwnd::change;
 use super::settings::set_to;
 use super::trial::Trial;
@@ -13,17 +15,18 @@ use crate::show::routes::changed;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// Rules that ask for a default of the kernel: where their value is the one that is chosen, lines of files are taken out instead of rewritten.
+/// Rules that ask for a default of the kernel. If their value is chosen, lines of files are removed
+/// instead of rewritten.
 const DEFAULTS: [&str; 5] = ["ACC-11", "CC-08", "ST-10", "WIN-13", "WIN-15"];
 
-/// Fixes may make other rules fire, whose fixes may make others fire: so often at most.
+/// Most rounds of choosing values: a fix may make another rule fire, and its fix may do so again.
 const ROUNDS: usize = 4;
 
-/// What findings ask of each setting: the rule, and the change.
+/// The values that findings want for each setting, with the id of the rule.
 type Wants = BTreeMap<String, Vec<(String, Want)>>;
 type Values = BTreeMap<String, String>;
 
-/// Rewrites the steps of all findings, so that they can be run alone or together, in any order.
+/// Rewrites the steps of all findings so that they can be run alone or together, in any order.
 pub(crate) fn agree(findings: &mut [Finding], window: &Window<'_>) {
     let acts = |findings: &[Finding]| {
         findings.iter().flat_map(|finding| &finding.fix.steps).any(|step| step.act != Act::Own)
@@ -61,7 +64,7 @@ pub(crate) fn agree(findings: &mut [Finding], window: &Window<'_>) {
     }
 }
 
-/// Takes down what a finding asks of settings that this host has.
+/// Collects the values that a finding wants for settings that this host has.
 fn note(wants: &mut Wants, finding: &Finding, now: &Sample) {
     let declared = Rule::by_id(&finding.id).map(|rule| rule.settings).unwrap_or_default();
     let declared = declared.iter().map(|(name, change)| ((*name).to_owned(), Want::Change(*change)));
@@ -78,7 +81,7 @@ fn note(wants: &mut Wants, finding: &Finding, now: &Sample) {
     }
 }
 
-/// The value of each setting that findings ask something of.
+/// Chooses the value of each setting that findings want to change.
 fn chosen(wants: &mut Wants, trial: &Trial<'_>, now: &Sample) -> Values {
     let mut values: Values = wants
         .iter()
@@ -117,13 +120,14 @@ fn chosen(wants: &mut Wants, trial: &Trial<'_>, now: &Sample) -> Values {
     values
 }
 
-/// A value after every change that is asked of it.
+/// Returns the value after all requested changes.
 fn folded(base: &str, asked: &[(String, Want)]) -> String {
     let changes = asked.iter().map(|(_, want)| want).filter(|want| !matches!(want, Want::Configured(_)));
     changes.fold(base.to_owned(), |value, want| want.apply(&value))
 }
 
-/// The settings that a finding's fix changes, with those that must follow so that no other rule fires by it.
+/// Returns the settings that a finding's fix changes, and those that must follow so that no other
+/// rule fires.
 fn needed(
     finding: &Finding,
     wants: &mut Wants,
@@ -162,7 +166,7 @@ fn needed(
     names
 }
 
-/// The steps that give a setting a value, now and at the next boot.
+/// Returns the steps that give a setting a value, now and at the next boot.
 fn setting(name: &str, value: &str, wants: &Wants, now: &Sample) -> Vec<Step> {
     let is_named = lines::named(name, now).next().is_some();
     let present = now.setting(name).unwrap_or_default();
@@ -180,7 +184,7 @@ fn setting(name: &str, value: &str, wants: &Wants, now: &Sample) -> Vec<Step> {
     steps
 }
 
-/// Is the value just what is asked for, and no more?
+/// Returns whether the value is exactly the one that is wanted.
 fn is_just(want: &Want, value: &str) -> bool {
     match want {
         Want::Change(Change::To(wanted)) => wanted.split_whitespace().eq(value.split_whitespace()),
@@ -192,7 +196,8 @@ fn is_just(want: &Want, value: &str) -> bool {
     }
 }
 
-/// For each route that findings change, by the command that leaves it as it is, the step with what all of them ask.
+/// Returns one step for each route that findings change, with all requested metrics. The key is the
+/// command that leaves the route unchanged.
 fn routes(findings: &[Finding], now: &Sample) -> BTreeMap<String, Step> {
     let mut steps: BTreeMap<String, Step> = BTreeMap::new();
     for route in &now.routes {
@@ -211,7 +216,7 @@ fn routes(findings: &[Finding], now: &Sample) -> BTreeMap<String, Step> {
     steps
 }
 
-/// The metrics, with those that are asked to be other than they are.
+/// Returns the metrics, with the requested ones where they differ from the present ones.
 fn merged(metrics: RouteMetrics, present: &RouteMetrics, asked: &RouteMetrics) -> RouteMetrics {
     fn one<T: PartialEq>(value: T, present: T, asked: T) -> T {
         if asked == present { value } else { asked }

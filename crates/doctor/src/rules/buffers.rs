@@ -99,7 +99,7 @@ fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> 
     Some(found)
 }
 
-/// The step that raises the third value of a setting.
+/// Returns the step that raises the third value of a setting.
 fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
     let step = wanted(name, Want::Nth(2, i64::try_from(bytes).unwrap_or(i64::MAX)), now);
     // The kernel takes no more than an int, and half of it keeps sums in range.

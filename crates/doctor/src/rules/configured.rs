@@ -60,7 +60,8 @@ const GROWN: [(&str, usize, (u32, u32), i64); 5] = [
     ("net.ipv4.tcp_wmem", 2, (2, 6), 4 << 20),
 ];
 
-/// Notes that nothing is known of the next boot, where that is so.
+/// Notes that the settings of the next boot are unknown, if this is not the host's first network
+/// namespace.
 fn ask_files(window: &Window<'_>) {
     if window.now.configured.is_empty() && !window.now.is_first_namespace() {
         window.lacks("files in sysctl.d are for the host's first network namespace, and this is another");

@@ -117,15 +117,15 @@ fn options(bits: u8) -> String {
     format!("{bits:#x}: {}", if names.is_empty() { "none of the usual".to_owned() } else { names.join(", ") })
 }
 
-/// Why a connection has no window scaling, as far as other connections tell.
+/// The cause of missing window scaling, as far as other connections show it.
 enum Unscaled {
-    /// It began by SYN cookie, which keeps options only in timestamps.
+    /// The connection began by SYN cookie, which keeps options only in timestamps.
     Cookie,
-    /// Another connection with this peer has it: the peer can.
+    /// Another connection with this peer has window scaling, so the peer supports it.
     PeerCan,
-    /// No connection with another peer has it either: the reason is near this host.
+    /// No connection with another peer has window scaling: the cause is near this host.
     Nobody(usize),
-    /// Peers and boxes fit alike.
+    /// Undecided between the peer and a box on the path.
     Open,
 }
 
@@ -152,7 +152,7 @@ impl Unscaled {
         }
     }
 
-    /// What they say, and what the other connections show.
+    /// Returns the words for the cause, and the evidence from other connections.
     fn words(&self) -> (Words, String) {
         let said = |why: &str, advice: &str| Words {
             why: Some(format!("{why} It carries at most 65535 bytes a round trip.")),
@@ -189,9 +189,9 @@ impl Unscaled {
     }
 }
 
-/// Other peers that must show the same before a box near this host is likely.
+/// Fewest other peers without window scaling before a box near this host is likely.
 const MANY: usize = 2;
-/// Connections that are named: more would say the same again.
+/// Most connections named by a finding: more would say the same again.
 const SHOWN: usize = 10;
 
 const TAKEN: Limit = Limit { rule: "WIN-07", name: "share", value: 60.0, unit: "%" };

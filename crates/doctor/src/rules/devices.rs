@@ -123,7 +123,8 @@ fn depth(queue: &Queue, device: &Device) -> (f64, String) {
     }
 }
 
-/// The steps that put another discipline in the place of this one, and make it what later devices begin with.
+/// Returns the steps that replace this discipline, and make the new one the default for later
+/// devices.
 pub(super) fn other_discipline(sample: &Sample, queue: &Queue) -> Vec<Step> {
     let has = |kind: &&str| sample.queue_kinds.iter().any(|other| other == kind);
     let kind = KEEP_SHORT.into_iter().find(has);
@@ -250,10 +251,10 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Packets that each driver's ring may be as small as, and that interrupts still keep filled.
+/// The size of a small ring, packets. Any driver allows it, and interrupts still keep it filled.
 const SMALL_RING: u32 = 64;
 
-/// When a change of rings or channels takes effect.
+/// The time at which a change of rings or channels takes effect.
 pub(super) const LINK_RESET: &str = "at once; most drivers take the link down for a moment";
 
 fn by_hand(window: &Window<'_>) -> Vec<Found> {

@@ -1,4 +1,4 @@
-//! What is dropped although no queue is full: ACC-02, RX-11, RX-12.
+//! Drops although no queue is full: ACC-02, RX-11, RX-12.
 use super::flood::flood;
 use super::{Found, Kernels, Rule, Words, found, percent, syn_queue};
 use crate::finding::{Confidence, Scope, Severity};
@@ -80,11 +80,11 @@ fn unexplained(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// The reason of drops that no full queue explains.
+/// The cause of drops that no full queue explains.
 enum Cause {
-    /// No route to the client: nothing can be answered (counted as `IpOutNoRoutes`).
+    /// No route to the client, so that nothing can be answered (counted as `IpOutNoRoutes`).
     NoRoute,
-    /// Above the last value of tcp_mem.
+    /// Memory above the last value of `tcp_mem`.
     Memory,
     Unknown,
 }

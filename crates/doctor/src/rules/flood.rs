@@ -1,5 +1,6 @@
-//! A SYN flood, as the kernel's numbers show it. Rules about half-open connections, retransmissions and drops ask for it first: in a flood
-//! all of their counters move, and each would name another cause.
+//! A SYN flood, as the kernel's numbers show it. Rules about half-open connections, retransmissions
+//! and drops check for a flood first. A flood moves all of their counters, and each rule would name
+//! another cause.
 use crate::flood::Flood;
 use crate::limit::Limit;
 use crate::sample::Address;
@@ -8,7 +9,7 @@ use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Fewer sources are clients whose answers are lost as well.
+/// Fewest addresses of a flood. Fewer may be clients whose answers are lost.
 pub(super) const SOURCES: Limit = Limit { rule: "ACC-07", name: "sources", value: 16.0, unit: "addresses" };
 
 /// The half-open connections of a port.
@@ -19,8 +20,9 @@ struct Port {
     sources: BTreeSet<IpAddr>,
 }
 
-/// The flood that goes on, if there is one: half-open connections from many addresses, more of them unanswered than connections are
-/// completed, and a SYN queue that overflows or is more than half full of them.
+/// Returns the current flood, if there is one: half-open connections from many addresses, more of
+/// them unanswered than connections are completed, and a SYN queue that overflows or is more than
+/// half full of them.
 pub(super) fn flood<'w>(window: &'w Window<'_>) -> Option<&'w Flood> {
     window.flood(of)
 }
@@ -59,7 +61,8 @@ fn of(window: &Window<'_>) -> Option<Flood> {
     })
 }
 
-/// More half-open connections than this fill more than half of a port's SYN queue, above which Linux gives them less time.
+/// Returns half of a port's SYN queue. Linux gives half-open connections less time when more than
+/// this wait.
 pub(super) fn least(window: &Window<'_>, port: u16) -> u64 {
     let backlog = window.listeners().find(|listener| listener.local_port == port);
     u64::from(backlog.map_or(0, |listener| listener.send_queue)).max(8) / 2
@@ -76,7 +79,8 @@ fn ports(window: &Window<'_>) -> BTreeMap<u16, Port> {
     ports
 }
 
-/// A host of IPv6 may use every address of its network.
+/// Returns the address of a peer, or its /64 network for IPv6: a host may use every address of the
+/// network.
 fn source(peer: Address) -> IpAddr {
     match peer.0 {
         IpAddr::V4(address) => address.into(),

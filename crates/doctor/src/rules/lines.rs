@@ -1,13 +1,14 @@
 //! Steps that edit the files which sysctl reads at boot.
 //!
-//! A file below /etc is edited in place, one of a package in a copy that hides it (sysctl.d(5)). A line is only touched while it still names
-//! the setting.
+//! A file below /etc is edited in place. A file of a package is edited in a copy that hides it
+//! (sysctl.d(5)). A line is only changed while it still names the setting.
 use crate::escape;
 use crate::finding::Step;
 use crate::sample::{Configured, Sample};
 use std::path::Path;
 
-/// The steps after which the line that holds for a setting says this value. Where no line names it there are none.
+/// Returns the steps that give the effective line for a setting this value. Returns none if no line
+/// names the setting.
 pub(super) fn say(name: &str, value: &str, now: &Sample) -> Vec<Step> {
     let Some(line) = named(name, now).last() else { return Vec::new() };
     if line.value.split_whitespace().eq(value.split_whitespace()) {
@@ -20,17 +21,17 @@ pub(super) fn say(name: &str, value: &str, now: &Sample) -> Vec<Step> {
     edit(line, &says(value), &says(&line.value))
 }
 
-/// The steps that take every line out that names a setting.
+/// Returns the steps that disable every line that names a setting.
 pub(super) fn take_out(name: &str, now: &Sample) -> Vec<Step> {
     named(name, now).flat_map(take_out_line).collect()
 }
 
-/// The steps that take one line out.
+/// Returns the steps that disable one line.
 pub(super) fn take_out_line(line: &Configured) -> Vec<Step> {
     edit(line, "s/^[^#]/# &/", "s/^# //")
 }
 
-/// Every line that names a setting, the one that holds last.
+/// Returns every line that names a setting, the effective one last.
 pub(super) fn named<'a>(name: &str, now: &'a Sample) -> impl DoubleEndedIterator<Item = &'a Configured> {
     now.configured.iter().filter(move |line| line.name == name)
 }
@@ -53,7 +54,8 @@ fn edit(line: &Configured, edit: &str, undo: &str) -> Vec<Step> {
     copy.into_iter().chain([Step { command: sed(edit), undo: Some(sed(undo)), ..Step::default() }]).collect()
 }
 
-/// The file below /etc that holds instead of a package's, and whether it is a copy that may have to be made.
+/// Returns the file below /etc that overrides a package's file, and whether it is a copy that may
+/// have to be made.
 fn in_etc(file: &str) -> (String, bool) {
     let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
     match name {
@@ -62,7 +64,7 @@ fn in_etc(file: &str) -> (String, bool) {
     }
 }
 
-/// The last word of a setting's name, where sed takes it as it is.
+/// Returns the last word of a setting's name, if sed takes it literally.
 fn guard(name: &str) -> Option<&str> {
     let last = name.rsplit('.').next().unwrap_or(name);
     let is_plain =

@@ -95,7 +95,7 @@ fn lost(window: &Window<'_>) -> Vec<Found> {
     found(sent >= 1000 && share > limit, severity, evidence, formula)
 }
 
-/// Retransmitted segments of data: `TcpRetransSegs` counts SYNs and SYN-ACKs as well.
+/// Returns the retransmitted data segments. `TcpRetransSegs` also counts SYNs and SYN-ACKs.
 pub(super) fn data_again(window: &Window<'_>) -> u64 {
     window.grown("TcpRetransSegs").saturating_sub(window.grown("TcpExtTCPSynRetrans"))
 }
@@ -125,7 +125,8 @@ fn unanswered(window: &Window<'_>) -> Vec<Found> {
     found(again >= 10 && share > limit, Severity::Warning, evidence, formula)
 }
 
-/// `TcpExtTCPSynRetrans` counts SYN-ACKs as well: is every SYN of it one of this host's connects?
+/// Returns whether all SYNs in `TcpExtTCPSynRetrans` are this host's connects. The counter also
+/// includes SYN-ACKs.
 fn is_client_only(window: &Window<'_>) -> bool {
     let serves = [
         "TcpPassiveOpens",
@@ -139,7 +140,7 @@ fn is_client_only(window: &Window<'_>) -> bool {
     !answers && serves.iter().all(|counter| window.grown(counter) == 0)
 }
 
-/// SYNs that it has sent again within the window.
+/// Returns how many SYNs a socket has retransmitted within the window.
 fn tries(window: &Window<'_>, socket: &Socket) -> u8 {
     let before = window.earlier(socket).filter(|then| then.state == SYN_SENT);
     socket.retransmits.saturating_sub(before.map_or(0, |then| then.retransmits))

@@ -1,4 +1,4 @@
-//! WIN: programs that do not read, at this end and at the other.
+//! WIN: programs that do not read, at either end.
 use super::windows::{Judged, connections};
 use super::{Found, Kernels, Rule, Words, holder};
 use crate::finding::{Confidence, Scope, Severity};
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Connections that a process holds and may read from.
+/// Returns the connections that a process holds and may read from.
 fn readable<'a>(window: &Window<'a>) -> impl Iterator<Item = &'a Socket> {
     let states = [ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, CLOSE_WAIT];
     states.into_iter().flat_map(|state| window.in_state(state)).filter(|socket| socket.inode != 0)
@@ -116,7 +116,7 @@ fn stopped(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Connections of which nothing was read for too long, and for how many seconds.
+/// Returns the connections from which nothing was read for too long, and the number of seconds.
 fn unread<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Socket, f64)> {
     let limit = window.limit(&AGE);
     let unread = readable(window).filter_map(|socket| Some((socket, unread_for(window, socket)?)));
@@ -125,15 +125,16 @@ fn unread<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Socket, f64)> {
 
 type Ends = (Address, u16, Address, u16);
 
-/// Its peer's ends, as the peer names them.
+/// Returns the connection's ends, as the peer names them.
 fn peer_ends(socket: &Socket) -> Ends {
     (socket.peer, socket.peer_port, socket.local, socket.local_port)
 }
 
-/// Connections that are named: more would say the same again.
+/// Most connections named by a finding: more would say the same again.
 const SHOWN: usize = 10;
 
-/// Seconds in which nothing was read, if its receive buffer is at least half full and nothing was read in the window.
+/// Returns the seconds without a read, if the receive buffer is at least half full and nothing was
+/// read in the window.
 fn unread_for(window: &Window<'_>, socket: &Socket) -> Option<f64> {
     let info = socket.info.filter(|_| socket.is_half_full())?;
     // Data that came last so long ago lies there since then, unless some of it was read.

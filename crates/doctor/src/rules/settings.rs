@@ -22,7 +22,7 @@ impl Change {
     }
 }
 
-/// The step that does what a finding asks of a setting.
+/// Returns the step that gives a setting the value that a finding wants.
 pub(super) fn wanted(name: &str, want: Want, now: &Sample) -> Step {
     let value = want.apply(now.setting(name).unwrap_or_default());
     Step { act: Act::Set(name.to_owned(), want), ..set_to(name, &value, now) }
@@ -40,7 +40,7 @@ pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
     }
 }
 
-/// Settings that do not change what is open already, and what has to be done for it.
+/// Settings that do not change sockets or devices in use, and when they take effect.
 const EFFECTS: [(&str, &str); 6] = [
     ("net.core.default_qdisc", "for devices that come up later"),
     ("net.core.somaxconn", "when the program calls listen() again: restart it"),

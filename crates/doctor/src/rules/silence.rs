@@ -1,4 +1,4 @@
-//! CC: connections whose peers do not answer any more.
+//! CC: connections whose peers no longer answer.
 use super::{Found, Kernels, Rule};
 use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 const BACKED_OFF: Limit = Limit { rule: "CC-14", name: "backoff", value: 3.0, unit: "time-outs" };
 
-/// Peers beyond which it is this host's own link, or what is behind it.
+/// Number of silent peers that points at this host's own link, or at the network behind it.
 const PEERS: usize = 3;
 
 fn silent(window: &Window<'_>) -> Vec<Found> {
@@ -47,7 +47,8 @@ fn silent(window: &Window<'_>) -> Vec<Found> {
         .collect()
 }
 
-/// Of one that was answered before: a connection that never carried a full segment may have met a smaller MTU.
+/// Returns whether a peer that answered before no longer does. A connection that never carried a
+/// full segment is left out: it may have met a smaller MTU.
 fn is_silent(socket: &Socket, limit: f64) -> bool {
     socket.info.is_some_and(|info| {
         let small = info.snd_mss <= 1200 || info.bytes_acked >= 4 * u64::from(info.snd_mss);

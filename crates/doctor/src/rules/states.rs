@@ -275,7 +275,7 @@ fn orphans(window: &Window<'_>) -> Vec<Found> {
     found
 }
 
-/// Ports of a range.
+/// Counts the ports of a range.
 fn width(low: i64, high: i64) -> u64 {
     u64::try_from(high.saturating_sub(low)).map_or(0, |width| width.saturating_add(1))
 }

@@ -148,8 +148,8 @@ fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
     found(holds, Severity::Critical, evidence, formula)
 }
 
-/// Are SYNs dropped because the last quarter of the SYN queue is kept for peers that are known? Without cookies Linux does so, and counts
-/// no reason (`tcp_conn_request`).
+/// Returns whether SYNs are dropped because the last quarter of the SYN queue is kept for known
+/// peers. Linux does so without SYN cookies, and counts no reason (`tcp_conn_request`).
 pub(super) fn is_without_room(window: &Window<'_>) -> bool {
     let Some(most) = window.now.number(MAX_SYN_BACKLOG).and_then(|most| u64::try_from(most).ok()) else {
         return false;
@@ -166,7 +166,7 @@ fn most_half_open(window: &Window<'_>) -> u64 {
 
 const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.0, unit: "%" };
 
-/// Unanswered handshakes below which it may be a few clients that left, or a scan.
+/// Fewest unanswered handshakes of a problem: fewer may be a few clients that left, or a scan.
 const FAILING: u64 = 16;
 
 fn half_open(window: &Window<'_>) -> Vec<Found> {

@@ -1,18 +1,19 @@
-//! What the rules would say of the same host if some of its settings had other values.
+//! Judges the rules on the same host with other values of some settings.
 //!
-//! Sockets other than listeners are left out: there may be hundreds of thousands, and no setting changes those that are open.
+//! Sockets other than listeners are left out. There may be hundreds of thousands, and no setting
+//! changes open sockets.
 use super::RULES;
 use crate::finding::Finding;
 use crate::sample::{Sample, state};
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// A host whose settings can be changed without changing them.
+/// A copy of a host whose settings can be changed.
 pub(super) struct Trial<'a> {
     of: &'a Window<'a>,
     before: Option<Sample>,
     now: Sample,
-    /// What is found with the settings as they are.
+    /// The findings with the present settings.
     present: Vec<Finding>,
 }
 
@@ -24,7 +25,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// What is found with these values that is not found without them.
+    /// Returns the findings that only these values cause.
     pub(super) fn provoked(&self, values: &BTreeMap<String, String>) -> Vec<Finding> {
         let mut now = self.now.clone();
         now.settings.extend(values.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -45,7 +46,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Lines of files are left out too: what a file says of a setting is known without a trial.
+/// Copies a sample without connections. Lines of files are left out too: the value in a file is
+/// known without a trial.
 fn without_connections(sample: &Sample) -> Sample {
     let sockets = sample.in_state(state::LISTEN).cloned().collect();
     let unread = sample.unread.clone();

@@ -131,7 +131,7 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
 /// Connections named by one rule: more would say the same again.
 const SHOWN: usize = 10;
 
-/// Percent of segments sent again from which losses, and not the reader, fill the window.
+/// Percent of retransmitted segments above which losses, not the reader, fill the window.
 const LOSSY: f64 = 1.0;
 /// The part of a window in which a connection must have had data to send.
 const BUSY: f64 = 0.1;

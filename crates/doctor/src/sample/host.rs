@@ -251,17 +251,18 @@ pub struct Configured {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conntrack {
-    /// Connections that it tracks (`nf_conntrack_count`).
+    /// Tracked connections (`nf_conntrack_count`).
     pub count: u64,
-    /// As many as it may track (`nf_conntrack_max`, one for the whole host).
+    /// Most connections that may be tracked (`nf_conntrack_max`, one for the whole host).
     pub max: u64,
     /// Packets of new connections dropped because there was no room or no memory.
     pub drop: u64,
-    /// Tracked connections given up to make room.
+    /// Tracked connections dropped to make room.
     pub early_drop: u64,
-    /// Connections that could not be entered: another had the same addresses and ports first.
+    /// Connections that could not be entered, because another one had the same addresses and ports
+    /// first.
     pub insert_failed: u64,
-    /// Packets that belong to no connection it could be.
+    /// Packets that belong to no valid connection.
     pub invalid: u64,
 }
 

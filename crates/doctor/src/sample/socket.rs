@@ -233,7 +233,8 @@ impl Socket {
         self.memory.map_or(0, |memory| memory.drops)
     }
 
-    /// Does what nobody has read yet take at least half of the receive buffer? Its window is about to close, or closed.
+    /// Returns whether unread data takes at least half of the receive buffer. The window is then
+    /// about to close, or closed.
     pub fn is_half_full(&self) -> bool {
         let half = |memory: Memory| u64::from(memory.rmem_alloc) * 2 >= u64::from(memory.rcvbuf);
         self.state != state::LISTEN && self.recv_queue > 0 && self.memory.is_some_and(half)

@@ -36,16 +36,17 @@ impl fmt::Display for By {
     }
 }
 
-/// Every limit. Where two were seen about as often, the first of them is named.
+/// All limits. If two were seen about equally often, the first of them is named.
 const ALL: [By; 6] = [By::ReceiveWindow, By::Loss, By::Cwnd, By::Pacing, By::SendBuffer, By::Application];
 
-/// Several looks at the same connections. One look falls between two packets: it sees a queue that is empty for a microsecond, or a window
-/// that is full for one, and names another limit than the next look of a transfer that is as steady as can be.
+/// Several looks at the same connections. One look falls between two packets: it may see a queue
+/// that is empty, or a window that is full, for a microsecond. Two looks at a steady transfer may
+/// therefore name different limits.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// How often each limit was seen, in the order of `ALL`.
+    /// Number of looks that saw each limit, in the order of `ALL`, by connection.
     seen: HashMap<(Address, u16, Address, u16), [u16; ALL.len()]>,
-    /// Looks that count; of more, the earlier ones count half.
+    /// Most looks that count. After that, earlier looks count half.
     most: u16,
 }
 
@@ -56,12 +57,12 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// None yet. Of more than so many, the earlier ones count half.
+    /// Creates an empty series. After `most` looks, earlier ones count half.
     pub fn of_the_last(most: u16) -> Looks {
         Looks { seen: HashMap::new(), most }
     }
 
-    /// Takes a look.
+    /// Adds one look at every connection of a sample.
     pub fn take(&mut self, sample: &Sample) {
         let mut seen = HashMap::with_capacity(sample.sockets.len().min(self.seen.len()));
         for socket in sample.sockets.iter().filter(|socket| sends(socket)) {
@@ -89,13 +90,14 @@ impl Looks {
 /// The limits of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionLimits {
-    /// What limits it: what most looks have seen.
+    /// The limit that most looks have seen.
     pub by: By,
     /// Why this is so, with the numbers.
     pub because: String,
-    /// Bytes a second that each would allow by itself, where that is known; none of a connection that delivers nothing.
+    /// Bytes per second that each limit would allow by itself, if known. Empty for a connection
+    /// that delivers nothing.
     pub rates: Vec<(By, f64)>,
-    /// Bytes a second that were acknowledged between two samples; `None`: there is only one.
+    /// Bytes per second acknowledged between two samples; `None` if there is only one sample.
     pub now: Option<f64>,
 }
 
@@ -115,7 +117,7 @@ fn sends(socket: &Socket) -> bool {
     [state::ESTABLISHED, state::CLOSE_WAIT, state::FIN_WAIT_1].contains(&socket.state)
 }
 
-/// What most looks have seen.
+/// Returns the limit that most looks have seen, and why.
 fn over(socket: &Socket, info: &Info, looks: &[(By, u16)]) -> (By, String) {
     let (last, because) = judge(socket, info);
     let all: u16 = looks.iter().map(|(_, count)| count).sum();
@@ -300,7 +302,7 @@ mod tests {
         assert_eq!(limits(in_flight), By::SendBuffer);
     }
 
-    /// A transfer whose looks fall now here and now there.
+    /// A steady transfer whose looks show different limits by chance.
     fn steady(n: u64) -> Socket {
         let mut info = Info {
             snd_mss: 1000,
@@ -345,7 +347,7 @@ mod tests {
         }
     }
 
-    /// The rate that the kernel measured last may be of minutes ago.
+    /// The rate that the kernel measured last may be minutes old.
     #[test]
     fn no_rate_is_shown_of_a_connection_that_delivers_nothing() {
         let at = |uptime| Sample { uptime, sockets: vec![steady(1)], ..Sample::default() };

@@ -1,10 +1,10 @@
-//! Devices and what lies between them and TCP: rings, queues, offloads, queueing disciplines, backlogs of the CPUs, bonds, connection
-//! tracking. Findings show them only where something is wrong.
+//! Devices and the layers between them and TCP: rings, queues, offloads, queueing disciplines,
+//! backlogs of the CPUs, bonds, connection tracking. Findings show them only if something is wrong.
 use crate::sample::{Bond, Conntrack, Device, Pool, Sample};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A paragraph for each device, or for one; then what all devices share.
+/// Formats a paragraph for each device, or for one, and then the state that all devices share.
 pub fn text(device: Option<&str>, sample: &Sample) -> String {
     let mut text = String::new();
     for one in shown(device, sample) {
@@ -23,7 +23,7 @@ fn shown<'a>(device: Option<&'a str>, sample: &'a Sample) -> impl Iterator<Item 
     sample.devices.iter().filter(move |one| device.is_none_or(|name| one.name == name))
 }
 
-/// A line: what it is about, in a column, and the words.
+/// Writes a line: the topic in a column, and the words.
 fn line(text: &mut String, name: &str, words: &str) {
     let _ = writeln!(text, "    {name:<11}{words}");
 }
@@ -113,7 +113,7 @@ fn shared(sample: &Sample, text: &mut String) {
     }
 }
 
-/// As JSON, by the names of the doctor's records.
+/// Returns the devices as JSON, under the names of the doctor's records.
 pub fn json(device: Option<&str>, sample: &Sample) -> Value {
     let devices: Vec<&Device> = shown(device, sample).collect();
     let queues: Vec<_> =

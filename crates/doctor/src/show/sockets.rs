@@ -27,7 +27,7 @@ pub struct View {
     pub timers: bool,
     /// Inode and user of each.
     pub extended: bool,
-    /// What limits each, by these looks; `None`: not shown.
+    /// Looks that tell the limit of each connection; `None`: limits are not shown.
     pub limits: Option<Looks>,
     /// Who holds each socket, by its inode; `None`: not shown.
     pub holders: Option<BTreeMap<u32, Vec<Holder>>>,

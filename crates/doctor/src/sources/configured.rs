@@ -35,12 +35,14 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
     lines
 }
 
-/// Is there any file or folder of sysctl's? A copy of /proc alone says nothing of the next boot.
+/// Returns whether there is a file or folder of sysctl. A copy of /proc alone says nothing about
+/// the next boot.
 pub(super) fn is_there(root: &Path) -> bool {
     FOLDERS.iter().chain(&["etc/sysctl.conf"]).any(|name| root.join(name).exists())
 }
 
-/// The file that a symbolic link leads to, below the same root: Debian's 99-sysctl.conf is /etc/sysctl.conf, and a fix is for the file.
+/// Returns the file that a symbolic link leads to, below the same root. Debian's 99-sysctl.conf
+/// links to /etc/sysctl.conf, and a fix must edit that file.
 fn target(root: &Path, mut file: PathBuf) -> PathBuf {
     for _ in 0..LINKS {
         let Ok(link) = fs::read_link(root.join(&file)) else { break };
@@ -60,7 +62,7 @@ fn target(root: &Path, mut file: PathBuf) -> PathBuf {
     file
 }
 
-/// As many as the kernel follows (MAXSYMLINKS in include/linux/namei.h).
+/// Most symbolic links that are followed, as in the kernel (MAXSYMLINKS in include/linux/namei.h).
 const LINKS: usize = 40;
 
 fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {

@@ -104,7 +104,8 @@ fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// How full the table is, and its counters: a row for each CPU, hexadecimal, below their names (`ct_cpu_seq_show`).
+/// Reads the size of the connection tracking table and its counters. Each CPU has a row of
+/// hexadecimal counters below their names (`ct_cpu_seq_show`).
 fn conntrack(root: &Path, network: &Path) -> io::Result<Conntrack> {
     let gauge = |name: &str| {
         let text = fs::read_to_string(root.join("proc/sys/net/netfilter").join(name))?;

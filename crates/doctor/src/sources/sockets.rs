@@ -27,7 +27,8 @@ pub(super) fn read() -> io::Result<Vec<Socket>> {
     Ok(sockets)
 }
 
-/// Reads what `TCP_INFO` gave. `None`: a kernel whose structure is shorter than it has been for years.
+/// Parses the value of `TCP_INFO`. Returns `None` if the kernel's structure is shorter than it has
+/// been for years.
 pub(super) fn info(bytes: &[u8]) -> Option<Info> {
     TcpInfo::parse(bytes).ok().map(|info| used(&info))
 }

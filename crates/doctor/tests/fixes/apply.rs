@@ -1,11 +1,11 @@
-//! What the commands of fixes do to a host, done to a sample.
+//! Applies the commands of fixes to a sample, as a host would.
 use doctor::Sample;
 use doctor::sample::{Pool, Queue, RouteMetrics, state};
 
-/// Does what a command does.
+/// Applies a command to the sample.
 ///
 /// # Panics
-/// If nothing here is known of it: whoever adds a command to a rule says here what it does.
+/// On an unknown command: add each new command of a rule here.
 #[track_caller]
 pub(crate) fn apply(command: &str, sample: &mut Sample) {
     let words = words(command);

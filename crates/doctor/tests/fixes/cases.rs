@@ -6,7 +6,7 @@ use doctor::sample::{
 };
 use std::net::Ipv4Addr;
 
-/// What is wrong with the host: in the later sample, or in both.
+/// A fault of the host: in the later sample, or in both.
 pub(crate) struct Case {
     pub(crate) rule: &'static str,
     pub(crate) spoil: fn(&mut Sample, &mut Sample),

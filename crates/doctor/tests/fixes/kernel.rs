@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is wrong, by settings. Those of a file stand below.
+/// Wrong values of settings. Those of a file are below.
 const SETTINGS: [(&str, &str); 15] = [
     ("net.core.somaxconn", "100"),
     ("net.ipv4.conf.all.rp_filter", "1"),
@@ -42,7 +42,7 @@ net.ipv4.tcp_max_syn_backlog = 65536
 /// A file that comes before it, with a line that the other's hides.
 const TUNING: &str = "net.core.somaxconn = 512\nnet.ipv4.tcp_fack = 1\n";
 
-/// What a package brings.
+/// Settings that a package installs.
 const PACKAGED: &str = "net.ipv4.tcp_sack = 0\n";
 
 /// A namespace with its own /etc, gone with the thread.
@@ -114,7 +114,7 @@ impl Drop for Root {
     }
 }
 
-/// What is found within a moment.
+/// Returns the findings of a short window.
 fn found() -> Vec<Finding> {
     let before = read();
     std::thread::sleep(Duration::from_millis(20));
@@ -173,7 +173,7 @@ fn fix(before: &[Finding], fixes: &[&Finding], program: &mut Program) -> Vec<Str
     wrong.map(|finding| format!("{} [{}] {}", finding.id, finding.scope, finding.formula)).collect()
 }
 
-/// What the host is made for.
+/// Rules that the faults of the host must make fire.
 const EXPECTED: [&str; 24] = [
     "ACC-04", "ACC-06", "ACC-09", "CC-02", "CC-04", "CC-05", "CC-08", "RX-08", "RX-09", "ST-10", "ST-11",
     "ST-12", "TFO-01", "TFO-10", "TFO-11", "TFO-12", "TX-06", "TX-09", "WIN-01", "WIN-08", "WIN-12",

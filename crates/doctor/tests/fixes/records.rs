@@ -56,7 +56,7 @@ fn with_lines(before: &mut Sample, now: &mut Sample) {
     }
 }
 
-/// What of these fixes is left, or new, after them.
+/// Lists the findings that remain after these fixes, or that are new.
 fn wrong(before: &[Finding], now: &Sample, fixes: &[&Finding]) -> Vec<String> {
     let (fixed, later) = after(now, fixes);
     let found = judged(&fixed, &later);
@@ -166,7 +166,7 @@ fn every_rule_with_a_command_has_a_case() {
     assert_eq!(ids.into_iter().filter(|id| !has_case(id)).collect::<Vec<_>>(), [""; 0]);
 }
 
-/// What each rule's fix was, for `cargo xtask doctor-fixes`.
+/// Prints the fixes of each rule, for `cargo xtask doctor-fixes`.
 fn show(table: &BTreeMap<&str, BTreeSet<String>>) {
     if std::env::var_os("FIRSTBYTE_FIXES").is_none() {
         return;

@@ -133,7 +133,7 @@ pub(crate) fn signatures_that_do_not_match_are_named(show: &Show) {
     });
 }
 
-/// What is more than information.
+/// Returns the ids of the findings that are more severe than information.
 fn named(found: &[Finding]) -> Vec<&str> {
     let bad = found.iter().filter(|finding| finding.severity > Severity::Info);
     bad.map(|finding| finding.id.as_str()).collect()
@@ -162,7 +162,8 @@ fn a_way_back_that_is_broken_is_found_in_a_long_queue() {
     assert_eq!(named(&found), ["ACC-12"]);
 }
 
-/// What the kernel counted of a flood in four seconds, with a queue of 500 (read from Linux 6.18).
+/// Counters of the kernel after four seconds of a flood, with a queue of 500 (read from Linux
+/// 6.18).
 fn recorded(cookies: &str) -> Record {
     let listener =
         Socket { state: state::LISTEN, local_port: 90, send_queue: 500, inode: 7, ..Socket::default() };
@@ -218,7 +219,8 @@ fn a_recorded_flood_is_one_finding_with_and_without_cookies() {
     assert_eq!(found[0].fix.steps[0].command, "sysctl -w net.ipv4.tcp_syncookies=\"1\"");
 }
 
-/// Many clients at once, all of whom answer, most by cookie: a short queue, and no flood.
+/// Many clients at once complete their handshakes, most by cookie. The queue stays short, so this
+/// is not a flood.
 #[test]
 fn a_crowd_that_completes_its_handshakes_is_no_flood() {
     let mut crowd = recorded("1");

@@ -126,7 +126,8 @@ pub(crate) const BY_RECORD: &[(&str, &str)] = &[
     ("WIN-14", "TCP's memory is one for the whole machine"),
 ];
 
-/// What a rule's fix brings about, and says so: a key that servers share can come from no command.
+/// Rules that the fix of another rule makes fire, as that fix says. No command can set a key that
+/// servers share.
 const FOLLOWS: &[(&str, &str)] = &[("TFO-02", "TFO-08")];
 
 /// Does a rule look at how a host is set up, and not at the traffic, which goes on while a fix is made?
@@ -148,7 +149,7 @@ enum Part {
 /// What a test has shown of rules so far.
 pub(crate) struct Show {
     rules: Mutex<BTreeMap<String, Part>>,
-    /// Rules that fired before anything was mended.
+    /// Rules that fired before anything was fixed.
     known: Mutex<BTreeSet<String>>,
     /// Lacks it a program?
     skipped: Mutex<bool>,
@@ -247,7 +248,7 @@ impl Show {
             let is_new = |finding: &&Finding| !known.contains(&finding.id) && is_of_host(&finding.id);
             let new: Vec<&Finding> =
                 found.iter().filter(is_new).filter(|new| !FOLLOWS.contains(&(id, &new.id))).collect();
-            assert!(mended != Mended::Command || new.is_empty(), "what mends {id} brings {new:#?}");
+            assert!(mended != Mended::Command || new.is_empty(), "the fix of {id} brings {new:#?}");
             Part::Gone(mended)
         });
     }

@@ -40,7 +40,7 @@ impl Connection {
         Connection { net: net.clone(), peer, id: OnceLock::new(), deferred }
     }
 
-    /// Says why the stack has ended, where that is the error.
+    /// Adds the error of the device, if the device ended the stack.
     fn failed(&self, error: io::Error) -> io::Error {
         self.net.explain_end(error)
     }

@@ -384,7 +384,7 @@ async fn a_panic_while_looking_into_the_stack_is_of_no_concern_to_others() {
     assert_eq!(net.table_sizes().connections, 0);
 }
 
-/// How many times a call fails within 450 ms.
+/// Counts how often a call fails within 450 ms.
 async fn failures<T>(mut call: impl AsyncFnMut() -> std::io::Result<T>) -> u32 {
     let mut failures = 0;
     let endless = async {

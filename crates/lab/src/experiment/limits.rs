@@ -1,4 +1,4 @@
-//! The most that an experiment may take: packets, hosts and memory. A file may come from a stranger.
+//! Limits of an experiment: packets, hosts and memory. The file may come from a stranger.
 
 use super::event::Act;
 use super::file::{EndPart, EventPart, PathPart};
@@ -108,7 +108,7 @@ impl Limits {
         Ok(())
     }
 
-    /// What is left for further runs; or what a run took too much of.
+    /// Returns the limits left for further runs. Fails if a run exceeded a limit.
     pub(super) fn without(self, packets: u64, memory: u64) -> Result<Limits, Mistake> {
         if packets > self.packets {
             return Err(over("it is not over", "packets", self.packets).into());

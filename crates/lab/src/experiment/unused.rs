@@ -1,4 +1,5 @@
-//! Values of a file that would change nothing: routes to where no host is, and keys that need others beside them.
+//! Finds values of a file that would change nothing: routes to addresses without a host, and keys
+//! that need other keys.
 
 use super::event::Act;
 use super::file::BoxName;
@@ -88,7 +89,7 @@ pub(super) fn check_keys(variant: &Variant<'_>, all: &[Variant<'_>]) -> Result<(
     }
 }
 
-/// Checks that each route of a variant is for somebody to whom its end sends packets.
+/// Checks that each route of a variant covers an address to which its end sends packets.
 pub(super) fn check_routes(variant: &Variant<'_>) -> Result<(), Mistake> {
     for (end, name) in ["client", "server"].into_iter().enumerate() {
         let Some(routes) = &variant.ends[end].route else { continue };

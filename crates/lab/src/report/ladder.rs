@@ -66,7 +66,7 @@ impl<'a> LadderLines<'a> {
         }
     }
 
-    /// What the packet is, cut to the lane: options go first, from the last, then remarks.
+    /// Describes the packet, cut to the lane. Drops options first, from the last, then remarks.
     fn label(&self, rung: &Rung) -> String {
         let lost = rung.lost_by.as_ref().map_or(0, |by| by.chars().count() + 2);
         let room = self.lane.saturating_sub(8 + lost);

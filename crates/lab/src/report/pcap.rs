@@ -18,7 +18,7 @@ pub struct Recording<'a> {
     pub capture: &'a Capture,
     /// At whose interface the packets are shown.
     pub host: HostId,
-    /// Who opened the connections, in ascending order.
+    /// The hosts that opened the connections, in ascending order.
     pub clients: &'a [HostId],
 }
 
@@ -57,8 +57,9 @@ impl Recording<'_> {
     }
 }
 
-/// Before each recording in a file, so that they do not overlap. The first one begins later than 1970-01-01 too: Wireshark takes a SYN at time
-/// zero for one without a time, and then does not know the round trip by which it tells reordering from retransmission.
+/// Gap before each recording in a file, so that recordings do not overlap. The first recording also
+/// begins after 1970-01-01. Wireshark takes a SYN at time zero for one without a time, and then
+/// cannot tell reordering from retransmission by the round trip.
 const PAUSE_NANOS: u64 = 1_000_000_000;
 
 /// Writes recordings one after the other, each client as an interface of its own. The first begins one second after 1970-01-01. The

@@ -18,7 +18,7 @@ fn row(probe: Probe, change: impl FnOnce(&mut Visit)) -> Option<Visit> {
     Some(visit)
 }
 
-/// What may become of any SYN.
+/// Lists the possible results of any SYN.
 fn answers(probe: Probe) -> Vec<Option<Visit>> {
     let mut rows = vec![None, row(probe, |_| {})];
     rows.push(row(probe, |visit| visit.answer = Answer::Reset));
@@ -26,7 +26,7 @@ fn answers(probe: Probe) -> Vec<Option<Visit>> {
     rows
 }
 
-/// What may become of one with data.
+/// Lists the possible results of a SYN with data.
 fn data(probe: Probe) -> Vec<Option<Visit>> {
     let mut rows = answers(probe);
     rows.push(row(probe, |visit| visit.fell_back = true));
@@ -34,7 +34,7 @@ fn data(probe: Probe) -> Vec<Option<Visit>> {
     rows
 }
 
-/// What may become of one with data and the cookie.
+/// Lists the possible results of a SYN with data and the cookie.
 fn cookie(probe: Probe) -> Vec<Option<Visit>> {
     let mut rows = data(probe);
     rows.push(row(probe, |visit| (visit.acknowledged, visit.reply) = (SENT, 0)));
@@ -116,7 +116,7 @@ impl Table<'_> {
         self.rows(&[Probe::Plain]).any(holds)
     }
 
-    /// What the sentence of this cause says is in the rows.
+    /// Returns whether the rows show what the sentence of this cause says.
     fn shows(&self, cause: Cause) -> bool {
         let answers_plain = self.plain_is(|visit| visit.answer == Answer::SynAck);
         let all_taken =

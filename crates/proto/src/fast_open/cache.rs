@@ -260,8 +260,9 @@ impl PathCache {
         self.verdicts.record(now, key, reason)
     }
 
-    /// Notes a failure that may be an accident, such as a lost packet or a full queue. True if it is the first against this key since
-    /// Fast Open last worked; a second one in a row deserves a verdict.
+    /// Records a failure that may be an accident, such as a lost packet or a full queue. Returns
+    /// true for the first failure since Fast Open last worked with this key. A second failure in a
+    /// row deserves a verdict.
     pub(crate) fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> bool {
         self.verdicts.doubt(now, key, reason)
     }

@@ -5,8 +5,9 @@
 //! a request whose connection the application has already accepted therefore stays counted for 60 s after a reset.
 //! A reset before `accept` frees the slot at once: the accept queue has borne it.
 //!
-//! With `firstbyte.fair_shares` a queue of 64 or more counts its slots by network too, and the last quarter is for others than the one that
-//! holds all the rest: else one address that opens and never completes would switch Fast Open off for all.
+//! With `firstbyte.fair_shares`, a queue of 64 or more also counts its slots by network. A network
+//! that holds three quarters of the queue gets no more slots. Without this limit, one address that
+//! never completes a handshake could switch Fast Open off for everyone.
 
 use crate::Instant;
 use crate::keyed_hash::HashKey;
@@ -19,7 +20,7 @@ use wire::Addr;
 
 /// How long a reset request stays counted.
 const RESET_HOLD: Duration = Duration::from_secs(60);
-/// Networks are told apart by so many counts; two that share one share a part of the queue.
+/// Number of counters for networks. Networks with the same counter share one part of the queue.
 const NETWORKS: usize = 256;
 
 /// The Fast Open queue of one listener: only its length matters.
@@ -27,16 +28,18 @@ pub(crate) struct PendingQueue {
     max_qlen: u32,
     /// In SYN-RECEIVED now.
     pending: u32,
-    /// Ends of the 60 s of reset ones, oldest first; at most `max_qlen`. With the place of their network.
+    /// Ends of the 60 s of reset requests, oldest first, with the counter of their network. At most
+    /// `max_qlen` entries.
     reset_expiries: VecDeque<(Instant, u8)>,
-    /// If networks have shares.
+    /// The hash key that maps a network to its counter; `None` if networks have no shares.
     key: Option<HashKey>,
-    /// By network, all that count; allocated with the first.
+    /// Counted requests by network; allocated with the first request.
     shares: Box<[u32]>,
 }
 
 impl PendingQueue {
-    /// A queue of at most `max_qlen` (the value of `TCP_FASTOPEN`); 0 = Fast Open is off. `key`: networks have shares.
+    /// Creates a queue of at most `max_qlen` requests (the value of `TCP_FASTOPEN`); 0 turns Fast
+    /// Open off. With a `key`, networks have shares.
     pub(crate) fn new(max_qlen: u32, key: Option<HashKey>) -> PendingQueue {
         PendingQueue { max_qlen, pending: 0, reset_expiries: VecDeque::new(), key, shares: Box::default() }
     }
@@ -119,7 +122,7 @@ impl PendingQueue {
         self.pending = self.pending.saturating_sub(1);
     }
 
-    /// The peer's network alone holds all but the last quarter.
+    /// Returns whether the peer's network alone holds three quarters of the queue.
     fn has_its_share(&self, peer: Addr) -> bool {
         if !is_last_quarter(self.qlen() as usize, self.max_qlen as usize) {
             return false;
@@ -133,7 +136,8 @@ impl PendingQueue {
         self.key.map_or(0, |key| key.mix(high, low)) as u8
     }
 
-    /// One that was counted for a network is not any more. (Those from before the first count were not counted.)
+    /// Removes a request from the counter of its network. Requests admitted before the counters
+    /// were allocated were not counted.
     fn leave(&mut self, place: u8) {
         if let Some(share) = self.shares.get_mut(usize::from(place)) {
             *share = share.saturating_sub(1);
@@ -162,7 +166,8 @@ mod tests {
         queue
     }
 
-    /// One address takes three quarters, and no more until one of its own has ended; another finds the rest.
+    /// One address gets three quarters of the queue, and more only after one of its requests ends.
+    /// Another address still finds room.
     #[test]
     fn one_network_cannot_fill_the_queue() {
         let mut queue = PendingQueue::new(64, Some(HashKey::new((1, 2))));

@@ -27,7 +27,8 @@ fn slow_reader(p: &mut Peer, listener: ListenerId, host: u8, port: u16) -> (Conn
     (id, written)
 }
 
-/// As long as memory is not short, a new send buffer has its full size; then each is smaller than the one before, but holds a first window.
+/// New send buffers have their full size while memory is not short. Then each is smaller than the
+/// one before, but holds a first window.
 #[test]
 fn under_pressure_new_send_buffers_begin_small() {
     let mut p = Peer::new(little_memory());
@@ -131,7 +132,8 @@ fn scarce_memory_is_for_others() {
     }
 }
 
-/// Of 64 places one address gets 48, by whatever way it comes; others get the rest, and then nobody gets one.
+/// One address gets 48 of 64 places, with or without SYN cookies. Each further address gets fewer
+/// than the one before.
 #[test]
 fn the_last_quarter_of_places_is_for_others() {
     for cookies in ["1", "2"] {
@@ -185,7 +187,8 @@ fn the_last_quarter_of_an_accept_queue_is_for_others() {
     assert!(p.stack.drops().get(DropReason::AcceptQueueFull) > 0);
 }
 
-/// What a slow reader's send buffer pins is counted, although the peer has acknowledged all but the end of a block.
+/// Memory pinned by a slow reader's send buffer is counted, even if only the end of a block is
+/// unacknowledged.
 #[test]
 fn a_block_in_use_in_part_is_charged() {
     let mut p = Peer::ours();

@@ -118,7 +118,7 @@ fn closed_by_peer(p: &mut Peer) -> u16 {
     p.local.port()
 }
 
-/// Of four ports those that wait at the peer are taken last.
+/// The ports in TIME-WAIT at the peer are chosen last of four.
 #[test]
 fn ports_in_time_wait_at_the_peer_are_taken_last() {
     let mut p = Peer::new(Config::default().port_low(40_000).port_high(40_003));

@@ -8,11 +8,11 @@ use proto::{ConnId, ConnectOptions, FastOpen, Instant, ReadError, SocketOptions,
 use std::net::SocketAddr;
 use wire::{Flags, TcpHeader};
 
-/// What a greedy connection asks for, bytes.
+/// Bytes that a greedy connection asks for.
 const MUCH: u32 = 1 << 28;
-/// A connection that has ended, or could not be opened, is followed by another after this.
+/// Delay before another connection follows one that has ended or could not be opened.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A half-open one is given up on this side after this.
+/// Time after which this side gives up a half-open connection.
 const HALF_OPEN: Duration = Duration::from_secs(3);
 
 /// A greedy connection, or its successor.
@@ -28,7 +28,7 @@ impl Taker {
         Taker { host, habit, due_at, id: None }
     }
 
-    /// Its next step; returns the local port, if it has opened a connection.
+    /// Takes the next step. Returns the local port if it has opened a connection.
     pub(super) fn act(&mut self, now: Instant, stack: &mut Stack, server: SocketAddr) -> Option<u16> {
         let Some(id) = self.id.filter(|id| stack.close_reason(*id).is_none() && stack.state(*id).is_some())
         else {
@@ -78,7 +78,7 @@ impl Taker {
 }
 
 impl Habit {
-    /// Does the wire let this packet of such a connection through?
+    /// Returns whether the wire delivers this packet of a connection with this habit.
     pub(super) fn lets_through(
         self,
         to_server: bool,
@@ -116,7 +116,7 @@ impl Honest {
         Honest { random: Random(greed.seed), due_at, open: Vec::new(), served: 0, longest: Duration::ZERO }
     }
 
-    /// Opens the next connection, if it is time.
+    /// Opens the next connection if it is due.
     pub(super) fn act(
         &mut self,
         now: Instant,
@@ -135,7 +135,7 @@ impl Honest {
         self.read(now, stack)
     }
 
-    /// Reads what there is, and closes what is complete.
+    /// Reads all available data, and closes connections whose answer is complete.
     fn read(&mut self, now: Instant, stack: &mut Stack) -> Result<(), String> {
         let mut buffer = [0; 4096];
         for exchange in &mut self.open {
@@ -157,7 +157,7 @@ impl Honest {
         Ok(())
     }
 
-    /// When the oldest that is not served began.
+    /// Returns when the oldest unserved connection was opened.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.open.iter().map(|exchange| exchange.opened_at).min()
     }

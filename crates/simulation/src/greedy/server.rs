@@ -1,4 +1,5 @@
-//! The server's application: reads four bytes, answers by as many bytes as they say, and reads on when that is written.
+//! The server's application: reads four bytes, and answers with as many bytes as they say. Reads
+//! again after the answer is written.
 
 use core::mem::take;
 use proto::{ConnId, Events, Instant, ListenerId, ReadError, SocketId, Stack, WriteError};

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::{Flags, parse_tcp_packet};
 
-/// Virtual time of a world.
+/// Virtual duration of a run.
 const TIME: Duration = Duration::from_secs(60);
-/// The honest peer is served within this.
+/// Time within which the honest peer must be served.
 const BOUND: Duration = Duration::from_secs(15);
-/// Greedy connections begin within this.
+/// Time within which greedy connections begin.
 const BEGIN: Duration = Duration::from_secs(5);
-/// What a connection may hold beyond the third size of `tcp_mem`: the least of both buffers, and packets with their places. Bytes.
+/// Most bytes that a connection may hold beyond the third value of `tcp_mem`: the minimum of both
+/// buffers, and packets with their entries.
 const LEAST: u64 = 16_384;
 
 const SERVER: usize = 0;
@@ -36,7 +37,7 @@ pub(super) struct World<'a> {
     name: SocketAddr,
     honest: Honest,
     takers: Vec<Taker>,
-    /// By host and port of a greedy connection: its habit, and its first number.
+    /// Habit and initial sequence number, by host and port of a greedy connection.
     habits: BTreeMap<(usize, u16), (Habit, Option<u32>)>,
 }
 
@@ -105,7 +106,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// The next moment at which something happens.
+    /// Returns the next time at which something happens.
     fn next(&mut self) -> Instant {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         let timers = self.stacks.iter_mut().filter_map(Stack::poll_timeout).min();
@@ -114,7 +115,7 @@ impl<'a> World<'a> {
         next.map_or(self.honest.due_at, |next| next.min(self.honest.due_at)).max(self.now)
     }
 
-    /// Everything that is due now.
+    /// Handles everything that is due now.
     fn step(&mut self) -> Result<(), Failure> {
         while let Some(first) = self.flying.first_entry()
             && first.key().0 <= self.now
@@ -142,7 +143,7 @@ impl<'a> World<'a> {
         self.drain(HONEST)
     }
 
-    /// Lets out what a stack has to send, and its application act.
+    /// Sends what a stack has to send, and lets its application act.
     fn drain(&mut self, host: usize) -> Result<(), Failure> {
         match host {
             SERVER => self.server.act(self.now, &mut self.stacks[SERVER]),

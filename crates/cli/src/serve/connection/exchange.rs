@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use tokio::io::AsyncWriteExt;
 
-/// The longest head of a request, and what is kept of a reply beside the send buffer, bytes.
+/// Most bytes of a request's head, and of a reply outside the send buffer.
 const BUFFER_MAX: usize = 64 * 1024;
-/// The most header fields; a request with more is answered with 431, as one with a longer head is.
+/// Most header fields. A request with more gets a 431, like one with a longer head.
 const HEADERS_MAX: usize = 100;
 
 /// A client with its connection.
@@ -34,17 +34,17 @@ pub(super) struct Client {
     pub(super) before: Bytes,
 }
 
-/// What follows after requests were answered.
+/// The next step after requests were answered.
 pub(super) enum Next {
-    /// The client may ask for more, and has not done so.
+    /// The client may send another request, and has not done so yet.
     Idle(Client),
     /// The server closes the connection; this request, if any, was the last one.
     Finish(TcpStream, Option<RequestLine>),
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Gone,
 }
 
-/// Answers requests as long as they come.
+/// Answers requests until no more come.
 pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -> Next {
     let Client { stream, peer, before } = client;
     let stream = HttpStream::new(stream, before, server.least_rate);
@@ -109,7 +109,7 @@ pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -
     Next::Finish(stream, last)
 }
 
-/// RFC 9110 §15.6.6: an answer in a version that the server speaks.
+/// A reply in a version that the server speaks (RFC 9110 §15.6.6).
 const VERSION_NOT_SUPPORTED: &[u8] =
     b"HTTP/1.1 505 HTTP Version Not Supported\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -117,9 +117,9 @@ const VERSION_NOT_SUPPORTED: &[u8] =
 struct Answer {
     site: Site,
     seen: Arc<Seen>,
-    /// The last request, for the line at the connection's end.
+    /// The last request, logged at the end of the connection.
     answered: Arc<Mutex<Option<RequestLine>>>,
-    /// Where several requests share a connection, each has its line at once.
+    /// Where each request is logged at once, because several may share the connection.
     on_keep_alive: Option<(Task, SocketAddr)>,
 }
 
@@ -154,7 +154,7 @@ impl Service<Request<Incoming>> for Answer {
     }
 }
 
-/// Bytes of the reply's body as they go over the wire.
+/// Returns the bytes of the reply's body on the wire.
 fn content_length(method: &hyper::Method, reply: &Response<Body>) -> u64 {
     use hyper::body::Body as _;
     match *method {

@@ -1,4 +1,4 @@
-//! The stream that hyper reads and writes, and what it shows of a connection's state.
+//! The stream that hyper reads and writes, and the state of the connection that it shows.
 use super::super::pace::{LeastRate, Pace};
 use bytes::{Buf, Bytes};
 use firstbyte::TcpStream;
@@ -10,26 +10,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream with bytes that were read before, and with a least rate for the client.
+/// A stream with bytes that were read earlier, and with a least rate for the client.
 pub(super) struct HttpStream {
     stream: TcpStream,
-    /// Read before, and not used yet.
+    /// Bytes that were read earlier and not used yet.
     before: Bytes,
     pace: Pace,
     seen: Arc<Seen>,
 }
 
-/// What hyper has done with a stream. Everything happens on one thread; atomics make it `Send`.
+/// Progress of hyper on a stream. Everything happens on one thread; atomics make it `Send`.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// What was read last may be a replay.
+    /// True if the bytes that were read last may be a replay.
     is_early: AtomicBool,
     asked: AtomicU32,
     answered: AtomicU32,
     has_written: AtomicBool,
-    /// Everything that hyper wrote has gone into the stream.
+    /// True once everything that hyper wrote has gone into the stream.
     is_flushed: AtomicBool,
-    /// Nothing is there to be read.
+    /// True if there is nothing to read.
     is_read: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
         self.is_early.load(Relaxed)
     }
 
-    /// A request has come.
+    /// Returns whether a request has come.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Relaxed) > 0
     }
@@ -47,7 +47,7 @@ impl Seen {
         self.has_written.load(Relaxed)
     }
 
-    /// A request has come, all that came are answered, and the client has said nothing more.
+    /// Returns whether the client is idle: all requests are answered, and it has sent nothing more.
     pub(super) fn is_idle(&self) -> bool {
         self.is_asked()
             && self.asked.load(Relaxed) == self.answered.load(Relaxed)
@@ -63,7 +63,7 @@ impl Seen {
     }
 }
 
-/// An answer under way.
+/// An answer in progress.
 pub(super) struct Answering(Arc<Seen>);
 
 impl Drop for Answering {
@@ -72,7 +72,7 @@ impl Drop for Answering {
     }
 }
 
-/// A body whose end is seen.
+/// A body that reports its end.
 pub(super) struct SeenBody<B> {
     pub(super) body: B,
     pub(super) _answering: Answering,
@@ -111,7 +111,7 @@ impl HttpStream {
         self.stream
     }
 
-    /// Notes a write that was tried, and whether the client takes too little of what was written before.
+    /// Records a write. Fails if the client accepts earlier bytes too slowly.
     fn pass<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.seen.is_flushed.store(false, Relaxed);
         if written.is_pending() {

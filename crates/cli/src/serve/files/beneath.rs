@@ -1,5 +1,5 @@
-//! Opening files beneath a folder, and nothing outside: the kernel resolves the path (openat2(2), `RESOLVE_BENEATH`), so that a link
-//! that is put in place meanwhile leads nowhere.
+//! Opens files beneath a folder, and nothing outside. The kernel resolves the path (openat2(2),
+//! `RESOLVE_BENEATH`), so a link that somebody creates in between leads nowhere.
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::fs::File;
@@ -18,20 +18,22 @@ pub(crate) struct Folder {
 /// Whether a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Only what the kernel has in memory: [`WouldBlock`](io::ErrorKind::WouldBlock) for all else.
+    /// Reads only what the kernel has in memory. Otherwise fails with
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock).
     None,
-    /// For a helper thread.
+    /// Waits, on a helper thread.
     Any,
 }
 
-/// What is known about the folder's file system. One that is mounted further below is always [`Other`](Self::Other).
+/// The kind of the folder's file system. A file system mounted further below always counts as
+/// [`Other`](Self::Other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileSystem {
-    /// All in memory: no read waits.
+    /// In memory: no read waits.
     Memory,
-    /// On a disk of this machine; opening what was looked up before does not wait.
+    /// On a disk of this machine. Opening a path that was looked up before does not wait.
     Disk,
-    /// Perhaps a network or another program answers for it, and everything may wait.
+    /// Perhaps answered by a network or by another program. Any call may wait.
     Other,
 }
 
@@ -39,14 +41,14 @@ enum FileSystem {
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6]; // tmpfs, ramfs
 const DISK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010]; // ext2 to ext4, XFS, Btrfs, F2FS
 
-/// Attempts while somebody moves folders about.
+/// Attempts to open a path while somebody moves folders.
 const ATTEMPTS: usize = 16;
 
 impl Folder {
-    /// Opens it, whatever links lead to it.
+    /// Opens the folder itself, through any links.
     ///
     /// # Errors
-    /// It is no folder, it cannot be read, or the kernel has no openat2(2).
+    /// The path is not a folder, it cannot be read, or the kernel has no openat2(2).
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
@@ -68,8 +70,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens `path`, which may name anything: a FIFO without a writer does not wait. Links may lead anywhere beneath the folder, by
-    /// relative paths.
+    /// Opens `path`, which may name any kind of file: a FIFO without a writer does not wait.
+    /// Relative links may lead anywhere beneath the folder.
     pub(crate) fn open_beneath(&self, path: &Path, patience: Patience) -> io::Result<File> {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
@@ -94,7 +96,7 @@ impl Folder {
         Ok(opened?.into())
     }
 
-    /// All bytes of `part`. Without patience, only if they are in memory.
+    /// Reads all bytes of `part`. Without patience, reads them only if they are in memory.
     pub(crate) fn read(&self, file: &File, part: &Range<u64>, patience: Patience) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; (part.end - part.start) as usize];
         if patience == Patience::Any || self.file_system == FileSystem::Memory {

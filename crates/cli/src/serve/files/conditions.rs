@@ -1,4 +1,4 @@
-//! Conditions of requests (RFC 9110 §13): which answer a version of a file gets.
+//! Conditions of requests (RFC 9110 §13), and the answers that they choose.
 use super::ranges::{Asked, ranges_of};
 use hyper::Method;
 use hyper::header::{
@@ -8,10 +8,10 @@ use hyper::header::{
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};
 
-/// What tells one content of a file from another.
+/// Validators that tell one version of a file from another.
 pub(crate) struct Version {
     pub(crate) etag: String,
-    /// In whole seconds, as HTTP's dates.
+    /// The time of the last change, in whole seconds like HTTP's dates.
     pub(crate) modified: SystemTime,
 }
 
@@ -29,7 +29,8 @@ impl Version {
         }
     }
 
-    /// Is it named by the ETags of these fields? Strong comparison knows no weak one (RFC 9110 §8.8.3.2).
+    /// Returns whether the ETags of these fields name this version. Strong comparison accepts no
+    /// weak ETag (RFC 9110 §8.8.3.2).
     fn is_in(&self, headers: &HeaderMap, name: HeaderName, comparison: Comparison) -> bool {
         let is_own = |etag: &[u8]| match comparison {
             Comparison::Strong => etag == self.etag.as_bytes(),
@@ -56,7 +57,7 @@ pub(crate) enum Choice {
     Send(Asked),
 }
 
-/// RFC 9110 §13.2.2, for GET and HEAD; a range is for GET alone (§14.2).
+/// Chooses the answer to GET and HEAD (RFC 9110 §13.2.2). Only GET has ranges (§14.2).
 pub(crate) fn choose(version: &Version, len: u64, method: &Method, headers: &HeaderMap) -> Choice {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let date = |name| text(name).and_then(|value| httpdate::parse_http_date(value).ok());

@@ -1,24 +1,26 @@
-//! Ranges of bytes (RFC 9110 §14): which parts of a file a request asks for, and the body that has several of them.
+//! Ranges of bytes (RFC 9110 §14): the parts of a file that a request asks for, and the body with
+//! several of them.
 use bytes::Bytes;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-/// What a request asks for.
+/// The part of a file that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Whole,
     Part(Range<u64>),
-    /// At least two, in the order of the request.
+    /// At least two ranges, in the order of the request.
     Parts(Vec<Range<u64>>),
     /// None of the ranges is in the file.
     Unsatisfiable,
 }
 
-/// The most parts of one reply.
+/// Most parts of one reply.
 const PARTS_MAX: usize = 16;
 
-/// Reads the field `Range`. A field that is no list of byte ranges, has more than 16, or asks for more bytes than the file has, is
-/// ignored, as RFC 9110 §14.2 allows: its answer is the whole file. Ranges beyond the end are left out.
+/// Parses the field `Range`, without the ranges beyond the end. Ignores a field that is not a list
+/// of byte ranges, has more than 16, or asks for more bytes than the file has. The answer is then
+/// the whole file, as RFC 9110 §14.2 allows.
 pub(crate) fn ranges_of(len: u64, field: &str) -> Asked {
     let Some(list) = unit_bytes(field) else { return Asked::Whole };
     // A list may have empty elements (RFC 9110 §5.6.1.2).
@@ -41,13 +43,14 @@ pub(crate) fn ranges_of(len: u64, field: &str) -> Asked {
     }
 }
 
-/// The list behind `bytes=`; names of units are case-insensitive (RFC 9110 §14.1).
+/// Returns the list after `bytes=`. Names of units are case-insensitive (RFC 9110 §14.1).
 fn unit_bytes(field: &str) -> Option<&str> {
     let (unit, list) = field.split_once('=')?;
     unit.eq_ignore_ascii_case("bytes").then_some(list)
 }
 
-/// One range, cut to the file; empty where it is beyond the end. `None`: it is no range.
+/// Parses one range, cut to the file; empty if it is beyond the end. Returns `None` if it is not a
+/// range.
 fn range_of(len: u64, range: &str) -> Option<Range<u64>> {
     let (first, last) = range.split_once('-')?;
     match (first.is_empty(), last.is_empty()) {
@@ -61,7 +64,7 @@ fn range_of(len: u64, range: &str) -> Option<Range<u64>> {
     }
 }
 
-/// Digits, and no sign. A number that has no room is larger than any file.
+/// Parses digits without a sign. A number that is too large counts as larger than any file.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))
@@ -73,7 +76,7 @@ pub(crate) struct Multipart {
 }
 
 impl Multipart {
-    /// A frame with a boundary that nobody can have written into the file.
+    /// Creates a frame whose boundary nobody can have written into the file.
     pub(crate) fn new() -> Multipart {
         let random = || RandomState::new().build_hasher().finish();
         Multipart { boundary: format!("{:016x}{:016x}", random(), random()) }
@@ -83,7 +86,7 @@ impl Multipart {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// What stands before a part; `is_first`: nothing stands before it.
+    /// Returns the text before a part. `is_first`: no part comes before it.
     pub(crate) fn head(&self, is_first: bool, content_type: &str, part: &Range<u64>, len: u64) -> Bytes {
         let end = if is_first { "" } else { "\r\n" };
         let Multipart { boundary } = self;
@@ -91,13 +94,13 @@ impl Multipart {
         format!("{end}--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {range}\r\n\r\n").into()
     }
 
-    /// What stands behind the last part.
+    /// Returns the text after the last part.
     pub(crate) fn tail(&self) -> Bytes {
         format!("\r\n--{}--\r\n", self.boundary).into()
     }
 }
 
-/// The field `Content-Range` of a part.
+/// Returns the field `Content-Range` of a part.
 pub(crate) fn content_range(part: &Range<u64>, len: u64) -> String {
     format!("bytes {}-{}/{len}", part.start, part.end.saturating_sub(1))
 }

@@ -210,7 +210,8 @@ async fn only_regular_files_are_served() {
     }
 }
 
-/// What somebody else does with the folder meanwhile: a file is a FIFO, or a link to the secret, from one moment to the next.
+/// Another program swaps a file with a FIFO, or with a link to the secret, again and again while
+/// the server reads it.
 #[tokio::test]
 async fn a_file_that_is_swapped_leads_nowhere_else() {
     use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
@@ -254,7 +255,7 @@ async fn a_file_that_is_swapped_leads_nowhere_else() {
     assert!(served > 100, "{served}");
 }
 
-/// `GET name` is no form of a target; the answer names the right one.
+/// `GET name` is not a form of a target. The answer names the right one.
 #[tokio::test]
 async fn a_target_without_its_slash_is_moved_there() {
     let folder = Site::new();

@@ -457,7 +457,7 @@ fn drop_replies() -> Hook {
     })
 }
 
-/// What follows the SYN-ACK becomes a reset, where the SYN carried data.
+/// Returns a hook that turns packets after the SYN-ACK into resets, if the SYN carried data.
 fn reset_replies() -> Hook {
     let mut began_with_data = BTreeSet::new();
     Box::new(move |direction, segment, packet| {

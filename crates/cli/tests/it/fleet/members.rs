@@ -1,4 +1,5 @@
-//! Who takes part in a fleet: hosts that cannot, hosts that share a name, entries that cannot be read.
+//! Members of a fleet: hosts that cannot take part, hosts that share a name, entries that cannot be
+//! read.
 use super::store::Etcd;
 use crate::link::Namespace;
 use crate::{firstbyte, run, skipped_without, stderr, stdout};
@@ -123,7 +124,7 @@ fn of_two_machines_with_one_name_the_second_is_refused() {
             said.contains("another machine has the name web1 in fleet web, and its agent runs; give one of the two a name of its own"),
             "{said}"
         );
-        // An agent that starts anew on the same machine is the same host.
+        // An agent that restarts on the same machine is the same host.
         drop(first);
         let first = fleet.agent("web1", &machines[0]);
         fleet.until("web1  version 1  the backup key was used 0 times");

@@ -208,7 +208,7 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         cookie_of("Its cookie was made with the primary key.");
 
-        // The password is read anew at each login; the file is as it was when the rotation begins.
+        // Each login reads the password again. The file is unchanged when the rotation begins.
         std::fs::write(folder.path(PASSWORD), "another word\n").unwrap();
         let mut agent = Agent(agent(&[]));
         let mut complaint = String::new();

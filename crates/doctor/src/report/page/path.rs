@@ -221,7 +221,7 @@ impl Span<'_> {
     }
 }
 
-/// The sum, as far as a number goes: a record says what it wants.
+/// Returns the sum, without overflow: a record may contain any numbers.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

@@ -14,14 +14,15 @@ pub(super) struct Apart {
     taken: BTreeSet<Addr>,
 }
 
-/// Of one run: each server's address, and the one that the file shows in its place.
+/// The servers of one run: each address, and the address that the file shows in its place.
 #[derive(Default)]
 pub(super) struct Moved {
     servers: BTreeMap<Addr, Addr>,
 }
 
 impl Apart {
-    /// Finds addresses for the servers of a run: those they have if no run before has them, otherwise the next free ones.
+    /// Chooses addresses for the servers of a run: their own if no earlier run has them, otherwise
+    /// the next free ones.
     pub(super) fn of_run<'a>(&mut self, packets: impl Iterator<Item = &'a Bytes>) -> Moved {
         let servers: BTreeSet<Addr> = packets.filter_map(|packet| called(packet)).collect();
         let is_free =
@@ -35,7 +36,7 @@ impl Apart {
 }
 
 impl Moved {
-    /// The packet as the file shows it.
+    /// Returns the packet as the file shows it.
     pub(super) fn packet(&self, packet: &Bytes) -> Bytes {
         if self.servers.iter().all(|(from, to)| from == to) {
             return packet.clone();
@@ -91,14 +92,14 @@ fn sum_of(protocol: u8) -> Option<usize> {
     }
 }
 
-/// The server that a SYN is for.
+/// Returns the server that a SYN is sent to.
 fn called(packet: &[u8]) -> Option<Addr> {
     let (ip, text) = IpHeader::parse(packet).ok()?;
     let flags = packet.get(text.start + FLAGS)?;
     (ip.protocol == protocol::TCP && flags & (SYN | ACK) == SYN).then_some(ip.dst)
 }
 
-/// The address so many steps behind another one.
+/// Returns the address this many steps after another one.
 fn after(address: Addr, steps: u32) -> Addr {
     let mut ip = address.to_ip();
     match &mut ip {

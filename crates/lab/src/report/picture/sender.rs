@@ -156,7 +156,8 @@ fn at_server<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange) -> Sender
     Sender { is_client: false, events: events(recording, exchange, belongs), exchange }
 }
 
-/// What stacks reported of a connection. `belongs`: does an event of this host, with its own and its peer's address, belong to it?
+/// Returns the events that stacks reported of a connection. `belongs` decides by the host of an
+/// event, and by its own and its peer's address.
 fn events<'a>(
     recording: &'a Recording<'_>,
     exchange: &Exchange,

@@ -84,8 +84,8 @@ impl Stack {
         self.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
-    /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare. Of free ones those come last that are in
-    /// TIME-WAIT at the peer.
+    /// Chooses a tuple towards this peer: a free one (true), or one that a TIME-WAIT can give up.
+    /// Free tuples in TIME-WAIT at the peer are chosen last.
     #[inline(always)]
     pub(in crate::stack) fn choose_port(
         &mut self,

@@ -18,13 +18,13 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use wire::Addr;
 
-/// What the SYN shall be, and the round trip remembered for the path.
+/// The plan of a SYN, and the round trip remembered for the path.
 type Planned = (ClientPlan, Option<Duration>);
 
 /// The plan of a SYN that is not to be sent yet.
 const HELD: Planned = (ClientPlan::Plain(Skipped::NotAsked), None);
 
-/// What the application writes, and whether it ends, before the SYN has left.
+/// Bytes written before the SYN has left, and whether the stream ends after them.
 struct FirstBytes {
     bytes: Bytes,
     fin: bool,
@@ -219,8 +219,9 @@ impl Stack {
         Ok(id)
     }
 
-    /// Sends the SYN of a connection that was opened [`held`](ConnectOptions::held), as [`connect`](Stack::connect) would have done with these
-    /// options; the connection keeps its name and its socket options. False: no SYN of that connection waits.
+    /// Sends the SYN of a connection that was opened [`held`](ConnectOptions::held). The SYN is the
+    /// one that [`connect`](Stack::connect) would send with these options. The connection keeps its
+    /// name and its socket options. Returns false if the connection has no held SYN.
     pub fn send_held_syn(&mut self, now: Instant, id: ConnId, options: ConnectOptions) -> bool {
         let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return false };
         let waits =
@@ -235,7 +236,7 @@ impl Stack {
         true
     }
 
-    /// The SYN is to go as planned, unless it is held.
+    /// Prepares the planned SYN, and sends it unless it is held.
     fn open_actively(
         &mut self,
         now: Instant,

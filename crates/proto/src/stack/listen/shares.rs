@@ -1,8 +1,10 @@
-//! What all peers share, and one of them could use up: places of connections, an accept queue, memory. The last quarter, and memory that is
-//! scarce, are for networks that have little (`firstbyte.fair_shares`).
+//! Fair shares of everything that all peers use: places of connections, an accept queue, memory.
+//! The last quarter of the places, and scarce memory, are for networks that hold little
+//! (`firstbyte.fair_shares`).
 //!
-//! Nothing is counted for it: when no more is left, a few connections are looked at, drawn anew for each SYN, for whose they are. Fast
-//! Open queues count theirs: see [`PendingQueue`](crate::fast_open::PendingQueue).
+//! This needs no counters. When little is left, each SYN draws a random sample of connections, and
+//! the share of its network in the sample decides. Fast Open queues do count: see
+//! [`PendingQueue`](crate::fast_open::PendingQueue).
 
 use super::listener::Listener;
 use crate::rate_limit::network;
@@ -11,20 +13,20 @@ use crate::tcp::connection::Connection;
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant};
 
-/// Of fewer places none is kept back.
+/// Fewest places of which the last quarter is reserved.
 pub(crate) const SHARED_FROM: usize = 64;
-/// Connections that are looked at.
+/// Connections drawn for one sample.
 const LOOKS: usize = 64;
-/// A network has much memory if it has one part in so many.
+/// A network holds much memory if it holds at least one part in this many.
 const PART: u64 = 8;
 
-/// Only the last quarter of `most` places is left, or less.
+/// Returns whether only the last quarter of `most` places, or less, is left.
 pub(crate) fn is_last_quarter(taken: usize, most: usize) -> bool {
     most >= SHARED_FROM && taken >= most - most / 4
 }
 
 impl Stack {
-    /// Why a peer that has completed its handshake, or is about to, finds no place.
+    /// Returns why a peer that has completed its handshake, or is about to, gets no place.
     #[inline]
     pub(in crate::stack) fn lacks_place(
         &self,
@@ -40,7 +42,7 @@ impl Stack {
         }
     }
 
-    /// Not everybody finds a place.
+    /// Returns whether so few places are left that not every peer may get one.
     pub(in crate::stack) fn few_places_left(&self, listener: &Listener) -> bool {
         let most = self.shared.config.max_connections as usize;
         is_last_quarter(listener.accept_queue.len(), listener.backlog as usize)
@@ -73,7 +75,8 @@ impl Stack {
         crowds.then_some(DropReason::TooManyConnections)
     }
 
-    /// Memory is scarce, and the SYN's network holds much of it.
+    /// Returns whether the SYN's network holds much of the memory. Asked only while memory is
+    /// scarce.
     #[cold]
     pub(in crate::stack) fn takes_memory_of_others(&self, now: Instant, tuple: &FourTuple) -> bool {
         let bytes = |connection: &Connection| connection.charged.into();
@@ -85,13 +88,15 @@ impl Stack {
         (drawn % u64::from(self.connections.reach().max(1))) as u32
     }
 
-    /// A network has at least half as many of the places that are `taken` as are `left`: each gets less of them than the one before, so that
-    /// several cannot use them up either. `all` and `same`: of a sample.
+    /// Returns whether a network holds at least half as many of the `taken` places as are `left`.
+    /// Each further network gets fewer places than the one before, so several networks cannot use
+    /// up the places. `all` and `same` come from a sample.
     fn has_half_of(left: u64, taken: usize, (all, same): (u64, u64)) -> bool {
         same > 0 && 2 * same * taken as u64 >= left * all
     }
 
-    /// What the connections that `index` finds for random numbers weigh, and those of the tuple's network among them.
+    /// Returns the total weight of a sample of connections, and the weight of those in the tuple's
+    /// network. `index` maps random numbers to connections.
     fn look(
         &self,
         now: Instant,

@@ -1,11 +1,16 @@
-//! Memory is scarce: the connections that make the least progress are reset, so that new ones find room.
+//! Resets the connections that make the least progress while memory is scarce, to make room for new
+//! ones.
 //!
-//! A peer that reads slowly, or never fills a hole, keeps the memory of its connection for as long as it likes. No limit for one connection
-//! helps against a peer with thousands of them. So once memory is scarce ([`Memory::is_scarce`](crate::memory::Memory::is_scarce)), laps go
-//! over all connections, [`STEP`] in one call. A connection has made progress when as many bytes were acknowledged or read as it holds. The
-//! measure of who gives way is the time since then, times what the connection holds, times what its network holds in all: an address with
-//! thousands of slow connections loses them long before another one loses its only one. At the end of a lap the worst are reset, as few as
-//! needed, and counted as `TCPAbortOnMemory`.
+//! A peer that reads slowly, or never fills a hole, holds the memory of its connection
+//! indefinitely. A limit per connection does not help against a peer with thousands of connections.
+//! While memory is scarce ([`Memory::is_scarce`](crate::memory::Memory::is_scarce)), laps therefore
+//! go over all connections, [`STEP`] in one call. A connection makes progress when as many bytes
+//! were acknowledged or read as it holds.
+//!
+//! The score of a connection is the time since its last progress, times the memory it holds, times
+//! the memory its network holds. An address with thousands of slow connections loses them long
+//! before another address loses its only one. At the end of a lap, the connections with the highest
+//! scores are reset, as few as needed. Each is counted in `TCPAbortOnMemory`.
 
 use crate::keyed_hash::HashKey;
 use crate::memory::{FIRST_WINDOW, Memory};
@@ -22,17 +27,19 @@ use wire::Addr;
 const STEP: usize = 256;
 /// Most connections reset at the end of one lap.
 const WORST: usize = 64;
-/// Networks are told apart by so many counts; those that share one do so for a lap.
+/// Number of counters for networks. Networks that share a counter do so for one lap only.
 const NETWORKS: usize = 1024;
-/// Without progress for less than this a connection is left alone, when memory begins to be scarce.
+/// Tolerated time without progress when memory begins to be scarce.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The least that becomes of it when memory is exhausted: the RTO of a new connection (RFC 6298 §2.1).
+/// Tolerated time without progress when memory is exhausted: the RTO of a new connection (RFC 6298
+/// §2.1).
 const PATIENCE_LEAST: Duration = Duration::from_secs(1);
-/// The least with a network that holds one part in [`PART`] with so many connections.
+/// Tolerated time when memory is exhausted, for a network that has [`MANY`] connections and holds
+/// one part in [`PART`].
 const PATIENCE_WITH_MANY: Duration = Duration::from_millis(100);
 const MANY: u64 = 8;
 const PART: u64 = 8;
-/// After a lap that found nobody to reset the next one begins so much later.
+/// Pause after a lap that found no connection to reset.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// The laps over all connections; empty while memory is not scarce.
@@ -41,22 +48,22 @@ pub(in crate::stack) struct Reclaim {
     laps: u64,
     cursor: u32,
     resumes_at: Instant,
-    /// By the index of the connection.
+    /// The last progress of each connection, by the connection's index.
     marks: Vec<Mark>,
-    /// By network: found in the lap before, and in this one until now.
+    /// Totals by network: of the lap before, and of this lap so far.
     totals: [Vec<Total>; 2],
-    /// In this lap, the worst last.
+    /// The highest scores of this lap, in ascending order.
     worst: Vec<(u128, ConnId)>,
 }
 
-/// What a network has.
+/// Memory and connections of one network.
 #[derive(Clone, Copy, Default)]
 struct Total {
     bytes: u64,
     connections: u64,
 }
 
-/// When a connection last had made progress.
+/// The last progress of a connection.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     generation: u32,
@@ -64,7 +71,7 @@ struct Mark {
     turned_over: u64,
 }
 
-/// A connection that is looked at.
+/// The state of a connection that its score depends on.
 struct Held {
     id: ConnId,
     bytes: u32,
@@ -74,17 +81,17 @@ struct Held {
 }
 
 impl Reclaim {
-    /// It has looked at some connections since memory became scarce.
+    /// Returns whether a lap has begun since memory became scarce.
     pub(in crate::stack) fn is_running(&self) -> bool {
         !self.marks.is_empty()
     }
 
-    /// When it wants to go on.
+    /// Returns when the next step is due.
     pub(in crate::stack) fn resumes_at(&self) -> Instant {
         self.resumes_at
     }
 
-    /// Notes a connection, and whether it is one of the worst.
+    /// Scores a connection, and keeps the score if it is one of the highest.
     fn look(&mut self, now: Instant, key: &HashKey, memory: &Memory, held: &Held) {
         let place = network_place(key, self.laps, held.peer);
         let total = self.totals[0].get(place).copied().unwrap_or_default();
@@ -102,7 +109,7 @@ impl Reclaim {
         }
     }
 
-    /// The mark of a connection, brought up to now.
+    /// Updates the last progress of a connection, and returns it.
     fn mark(&mut self, now: Instant, held: &Held) -> Mark {
         let index = held.id.index as usize;
         if self.marks.len() <= index {
@@ -128,7 +135,7 @@ impl Reclaim {
         }
     }
 
-    /// The worst of the lap that ends, the worst last.
+    /// Ends the lap, and returns its highest scores in ascending order.
     fn end_lap(&mut self) -> Vec<(u128, ConnId)> {
         self.totals.swap(0, 1);
         self.totals[1].clear();
@@ -139,20 +146,22 @@ impl Reclaim {
     }
 }
 
-/// Another one in each lap: networks that share a place do not share the next.
+/// Maps a network to its counter in one lap. Networks that share a counter do not share the next
+/// one.
 fn network_place(key: &HashKey, lap: u64, peer: Addr) -> usize {
     let [high, low] = network(peer);
     key.mix(key.mix(high, low), lap) as usize % NETWORKS
 }
 
 impl Stack {
-    /// Somebody may have to give way, or memory is not scarce any more.
+    /// Returns whether memory is scarce, or was scarce when the last lap began.
     #[inline(always)]
     pub(in crate::stack) fn wants_reclaim(&self) -> bool {
         self.shared.memory.is_scarce() || self.reclaim.is_running()
     }
 
-    /// Goes on with the lap, and ends it. What follows a reset is settled as after any change.
+    /// Continues the lap, and resets the worst connections at its end. A reset is settled like any
+    /// other change.
     #[inline(never)]
     pub(in crate::stack) fn reclaim(&mut self, now: Instant) {
         if !self.shared.memory.is_scarce() {
@@ -175,7 +184,7 @@ impl Stack {
         }
     }
 
-    /// A lap has ended.
+    /// Ends a lap, and resets its worst connections while memory stays scarce.
     fn reset_worst(&mut self, now: Instant) {
         let mut worst = self.reclaim.end_lap();
         // The first lap only finds out what each network has.
@@ -207,7 +216,8 @@ impl Connection {
         }
     }
 
-    /// Resets it to free its memory: what the peer has not acknowledged, and what the application has not read.
+    /// Resets the connection to free its memory: data that the peer has not acknowledged, and data
+    /// that the application has not read.
     fn give_way(&mut self, cx: &mut Context) {
         cx.counters.abort_on_memory += 1;
         self.reset(&mut cx.counters, CloseReason::NoMemory);

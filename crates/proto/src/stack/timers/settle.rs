@@ -216,8 +216,9 @@ fn only_awaits_fin(connection: &Connection) -> bool {
     connection.orphan && connection.state == State::FinWait2
 }
 
-/// The peer is in TIME-WAIT: it closed first, and has acknowledged our FIN. (Where it answers our SYN for an older connection, our reset has
-/// ended that.) Only of ports that may be chosen.
+/// Returns whether the peer is in TIME-WAIT: it closed first, and has acknowledged our FIN.
+/// Considers only ports that may be chosen. If the peer answers our SYN for an older connection,
+/// our reset has already ended that TIME-WAIT.
 fn waits_at_peer(config: &Config, connection: &Connection) -> bool {
     let port = u32::from(connection.tuple.local_port);
     connection.state == State::Closed

@@ -58,16 +58,18 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// The answer is not to our SYN: the peer is in TIME-WAIT, or half open, after an older connection between these ports (a challenge ACK,
-    /// RFC 5961 §4.2), or the packet is a late one. It says nothing about what our SYN carries.
+    /// Notes that an answer was not for our SYN. The peer is in TIME-WAIT or half open after an
+    /// older connection between these ports (a challenge ACK, RFC 5961 §4.2), or the packet is
+    /// late. The answer says nothing about the data that our SYN carries.
     fn old_connection_answered(&mut self) {
         if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() {
             active.excuse = Some(Excuse::OldConnection);
         }
     }
 
-    /// Our reset is about to end the peer's older connection: the next SYN need not wait for the time-out, unless one has passed already
-    /// (as Linux; RFC 9293 §3.5.1). It carries what the last one did.
+    /// Schedules the next SYN, because our reset is about to end the peer's older connection. The
+    /// SYN need not wait for the time-out, unless one has passed already (like Linux; RFC 9293
+    /// §3.5.1). With `repeat_challenged_syn` it carries the data of the last SYN.
     fn repeat_syn_soon(&mut self, cx: &Context) {
         let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
         if active.held() {

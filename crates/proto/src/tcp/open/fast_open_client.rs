@@ -182,18 +182,21 @@ impl Connection {
         client && self.fast_opened && self.rcv.only_fin_came()
     }
 
-    /// The Fast Open SYN had no answer and the plain one has: lost, or dropped for what it carried.
+    /// Records that only the plain SYN had an answer. The Fast Open SYN was lost, or dropped
+    /// because of its contents.
     fn syn_was_dropped(&self, cx: &mut Context) {
         self.doubt_path(cx, Verdict::Dropped);
     }
 
-    /// The SYN-ACK acknowledges the SYN alone and has no cookie: Fast Open is off there, or the server's SYN queue or Fast Open queue is full
-    /// (Linux sends SYN cookies without looking at the option, and hands out no cookie over `qlen`).
+    /// Records that the SYN-ACK acknowledges only the SYN and has no cookie. The server has Fast
+    /// Open off, or its SYN queue or Fast Open queue is full. (Linux sends SYN cookies without
+    /// looking at the option, and sends no cookie over `qlen`.)
     fn data_was_ignored(&self, cx: &mut Context) {
         self.doubt_path(cx, Verdict::NotAcknowledged);
     }
 
-    /// Remembers a failure that may be an accident: where SYN data has passed before, the first is given the benefit of the doubt.
+    /// Records a failure that may be an accident. If SYN data has passed on this path before, the
+    /// first failure yields no verdict.
     fn doubt_path(&self, cx: &mut Context, verdict: Verdict) {
         if !cx.config.fast_open_verdicts {
             return;

@@ -68,18 +68,18 @@ pub(crate) struct ActiveOpen {
     pub(crate) path_srtt: Option<Duration>,
     /// What answered the Fast Open SYN, so that the plain one went without waiting for the time-out.
     pub(crate) cut_short: Option<CutShort>,
-    /// Why a missing answer to the Fast Open SYN says nothing about the path.
+    /// The reason why an unanswered Fast Open SYN says nothing about the path.
     pub(crate) excuse: Option<Excuse>,
-    /// The timer sends the SYN again with all the plan says, instead of a plain one.
+    /// The timer retransmits the SYN as planned, instead of a plain one.
     pub(crate) repeat_due: bool,
-    /// SYNs sent again with all the plan says.
+    /// Retransmissions of the SYN as planned.
     pub(crate) repeats: u8,
     /// The application wrote before the handshake was over (Linux's `sk_write_pending`).
     pub(crate) writer_waits: bool,
 }
 
 impl ActiveOpen {
-    /// An open whose first SYN is as planned. `due`: it is to leave now.
+    /// Creates an open whose first SYN follows `plan`. `due`: the SYN leaves now.
     #[inline(always)]
     pub(crate) fn new(now: Instant, plan: ClientPlan, path_srtt: Option<Duration>, due: bool) -> ActiveOpen {
         let plain = matches!(plan, ClientPlan::Plain(_));
@@ -102,31 +102,33 @@ impl ActiveOpen {
         }
     }
 
-    /// The first SYN is not to leave yet.
+    /// Returns whether the first SYN is held back.
     pub(crate) fn held(&self) -> bool {
         self.transmissions == 0 && !self.due
     }
 
-    /// A Fast Open SYN goes again as it was at most so many times: a peer that cannot be reset answers each of them.
+    /// Most retransmissions of an unchanged Fast Open SYN. A peer that cannot be reset answers each
+    /// of them.
     const MOST_REPEATS: u8 = 1;
 
-    /// Something answered that was not meant for our SYN: it goes again as it was, if the last one was a Fast Open SYN.
+    /// Schedules an unchanged retransmission, if the last SYN was a Fast Open SYN. Called when an
+    /// answer was not meant for that SYN.
     pub(in crate::tcp) fn repeat(&mut self) {
         self.repeat_due |= !self.plain && !self.due && self.repeats < Self::MOST_REPEATS;
     }
 
-    /// Each SYN that was sent carried what the plan says.
+    /// Returns whether every SYN sent so far carried the planned data.
     pub(in crate::tcp) fn sent_as_planned_only(&self) -> bool {
         self.transmissions == 1 + self.repeats
     }
 }
 
-/// Why a Fast Open SYN without an answer is no evidence against the path.
+/// The reason why an unanswered Fast Open SYN is not evidence against the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Excuse {
-    /// The peer, or a late packet of it, answered for an older connection between the same ports.
+    /// The peer, or a late packet from it, answered for an older connection between the same ports.
     OldConnection,
-    /// The queue before our own device refused the SYN.
+    /// Our own device's queue refused the SYN.
     NeverLeft,
 }
 

@@ -463,7 +463,7 @@ impl Receiver {
         self.out_of_order.take_if(|queue| !queue.has_no_text());
     }
 
-    /// Drops everything that nobody has read: the connection is over.
+    /// Drops all unread data, because the connection is over.
     pub(crate) fn discard(&mut self) {
         self.buffer = ReceiveBuffer::default();
         self.out_of_order = None;

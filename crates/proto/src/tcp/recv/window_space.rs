@@ -12,7 +12,8 @@ use wire::SeqNum;
 
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
 pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
-/// Most memory a receive buffer may take, bytes: that of so much payload at first. (The sums of an accounting by packets stay below 2³².)
+/// Most memory a receive buffer may take, bytes: the initial cost of [`RECV_BUFFER_MAX`] bytes of
+/// payload. (Sums of an accounting by packets stay below 2³².)
 pub(in crate::tcp) const RCVBUF_MAX: u32 = 2 * RECV_BUFFER_MAX;
 /// A half, in 256ths.
 pub(super) const RATIO_AT_FIRST: u8 = 128;

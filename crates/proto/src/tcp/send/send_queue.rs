@@ -204,7 +204,8 @@ impl SendQueue {
         self.len as usize
     }
 
-    /// Bytes of memory it takes. Of blocks the first and the last may be in use only in part, and count as one.
+    /// Returns the bytes of memory it takes. The first and the last block may be partly used;
+    /// together they count as one more.
     pub(crate) fn memory(&self) -> u32 {
         let partly_used = if self.has_blocks { SendBlocks::BLOCK } else { 0 };
         self.len.saturating_add((self.segments.len() * size_of::<TxSegment>() + partly_used) as u32)

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use wire::TCP_OPTIONS_MAX;
 
 impl Connection {
-    /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `share`: all the send buffer
-    /// may hold, because the stack has little memory.
+    /// Returns how many bytes may be written before the caller must ask again. Segments grow to
+    /// `goal`. `share` limits the send buffer while the stack is short of memory.
     pub(crate) fn send_room(&self, config: &Config, goal: u32, share: Option<u32>) -> usize {
         let limit = self.send_limit(share);
         let lowat = self.notsent_lowat(config);
@@ -29,7 +29,8 @@ impl Connection {
         }
     }
 
-    /// Bytes that the send buffer may hold. `share`: its share of a stack's memory that is short.
+    /// Returns how many bytes the send buffer may hold. `share` limits it while the stack is short
+    /// of memory.
     fn send_limit(&self, share: Option<u32>) -> u32 {
         share.map_or(self.snd.queue.limit, |share| share.min(self.snd.queue.limit))
     }
@@ -47,8 +48,9 @@ impl Connection {
         self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat).max(1)
     }
 
-    /// There is room enough to be worth an event: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
-    /// Linux's `sk_stream_is_writeable`). `share`: as of [`send_room`](Self::send_room).
+    /// Returns whether there is enough room to be worth an event: a third of the send buffer is
+    /// free, and less than half of the data that may wait to be sent does (like Linux's
+    /// `sk_stream_is_writeable`). `share` is that of [`send_room`](Self::send_room).
     pub(crate) fn is_writable(&self, config: &Config, share: Option<u32>) -> bool {
         self.send_buffer_used(config) * 3 <= u64::from(self.send_limit(share)) * 2
             && u64::from(self.never_sent()) * 2 < u64::from(self.notsent_lowat(config))

@@ -174,7 +174,7 @@ fn a_cookie_alone_and_a_fin_are_repeated_too() {
     expect_nothing_remembered(&mut p);
 }
 
-/// What is written in the meantime waits: the repeated SYN is the first one again.
+/// Data written in the meantime waits: the retransmitted SYN carries no more than the first one.
 #[test]
 fn the_repeated_request_carries_no_more_than_the_first() {
     let mut p = client(Config::default());

@@ -73,8 +73,9 @@ impl Scoreboard {
         self.repair_at_this_window(snd_nxt);
     }
 
-    /// So is all in flight that went in packets of more than `most` bytes, be they of one segment or of several small ones; of the others
-    /// some may have arrived (Linux's `tcp_simple_retransmit`). They had at most `packet` bytes.
+    /// Marks as lost everything in flight that was sent in packets of more than `most` bytes,
+    /// whether of one segment or of several. Other packets may have arrived (Linux's
+    /// `tcp_simple_retransmit`). `packet` is the size of the largest packet sent.
     pub(crate) fn lose_longer(
         &mut self,
         queue: &mut SendQueue,
@@ -160,7 +161,8 @@ impl Scoreboard {
     }
 }
 
-/// Segments from `from` to `to` that were sent together, those of a length that is `wanted`: where they begin and end, in order.
+/// Returns the beginning and end of segments between `from` and `to` that were sent together and
+/// whose total length is `wanted`, in order.
 fn sent_together(
     queue: &SendQueue,
     (from, to): (SeqNum, SeqNum),

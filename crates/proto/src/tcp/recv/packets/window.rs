@@ -284,8 +284,9 @@ impl PacketSpace {
 mod tests {
     use super::*;
 
-    /// Numbers compare within 2³¹: a window beyond would lie before what comes. With the largest buffers, chosen or grown, the window stays
-    /// below, whatever comes, and what is advertised is taken.
+    /// Sequence numbers compare within 2³¹: the end of a larger window would lie before the
+    /// incoming data. With the largest buffers, chosen or grown, the window stays below that. Data
+    /// within the advertised window is accepted.
     #[test]
     fn no_buffer_makes_a_window_that_numbers_cannot_tell() {
         let chosen = SocketOptions { recv_buffer: Some(u32::MAX), ..SocketOptions::default() };

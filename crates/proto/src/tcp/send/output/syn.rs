@@ -179,7 +179,8 @@ impl Connection {
         Some(u32::from(self.timeouts).saturating_sub(linear).min(16))
     }
 
-    /// The Fast Open SYN met an older connection that our reset has ended by now: it goes again, with the same data.
+    /// Retransmits the Fast Open SYN with the same data. It met an older connection that our reset
+    /// has ended by now.
     fn repeat_syn(&mut self) {
         let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
         active.repeats += 1;
@@ -323,8 +324,8 @@ impl Connection {
         Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
     }
 
-    /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent and the signature, within the window its SYN
-    /// offered.
+    /// Returns the payload bytes of a SYN-ACK: the peer's MSS and the path's MTU, less the options
+    /// sent and the signature, within the window that the SYN offered.
     pub(crate) fn syn_ack_room(&self, option_bytes: usize) -> u32 {
         let mtu_room = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
         let mss = self.agreed.peer_mss.min(mtu_room).min(self.options.max_segment.unwrap_or(u16::MAX));

@@ -35,7 +35,7 @@ pub(crate) struct SendBlocks {
 }
 
 impl SendBlocks {
-    /// Bytes of a block: one burst for a device that cuts fits.
+    /// Bytes of a block. One burst for a device with segmentation offload fits.
     pub(crate) const BLOCK: usize = 64 * 1024;
 
     /// Smaller writes allocate what they need: a block would be half empty.

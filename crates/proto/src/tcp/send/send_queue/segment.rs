@@ -30,7 +30,8 @@ pub(crate) struct TxSegment {
     pub(in crate::tcp) losses: u8,
     /// What is left of a packet whose first bytes were acknowledged by themselves.
     pub(in crate::tcp) begun: bool,
-    /// It was last sent in one packet with the end of what is before it, or of a burst that the device cut.
+    /// True if it was last sent in one packet, or in one burst for segmentation offload, with the
+    /// end of the segment before it.
     pub(in crate::tcp) follows: bool,
     /// When it was last handed over.
     pub(in crate::tcp) sent_at: Instant,
