@@ -147,7 +147,7 @@ pub(crate) fn bad_file(file: &Path, error: &LoadError) -> Failure {
     match error {
         LoadError::Io(error) => Failure::file("read", file, error),
         LoadError::Content(error) => Failure::failed(format!(
-            "{}, {error}\n(nothing was changed; mend the line, or remove the file to begin anew)",
+            "{}, {error}\n(nothing was changed; fix the line, or delete the file to start again)",
             file.display()
         )),
     }

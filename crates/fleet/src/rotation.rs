@@ -69,9 +69,9 @@ pub enum Why {
     Ahead(u64),
     /// No agent runs there, so it is unknown whether the former key is used there.
     Away,
-    /// Its agent runs, and has not yet reported whether the former key is used there.
+    /// The host's agent runs, and has not yet reported whether the former key is used there.
     Unreported,
-    /// Its entry in the store cannot be read.
+    /// The host's entry in the store cannot be read.
     Unreadable,
     /// A cookie of the former key came there so many seconds ago, or it is known for so long only that none came.
     Used(f64),

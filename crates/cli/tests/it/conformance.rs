@@ -439,7 +439,7 @@ fn exchange(request: &str) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// No body here has a line like this.
+/// Returns the statuses of all answers. No body in these tests has a line like a status line.
 fn statuses(said: &str) -> Vec<u16> {
     let lines = said.split("HTTP/1.").skip(1);
     lines.filter_map(|line| line.split(' ').nth(1)?.parse().ok()).collect()

@@ -73,7 +73,8 @@ impl Watched {
         }
     }
 
-    /// Its own screen is gone, the cursor is seen, and keys are echoed and come line by line.
+    /// Checks that the terminal is as before: normal screen, visible cursor, echo, and input by
+    /// lines.
     fn assert_restored(&mut self) {
         self.read_until(b"\x1b[?1049l");
         let last = |sequence: &[u8]| self.written.windows(sequence.len()).rposition(|text| text == sequence);

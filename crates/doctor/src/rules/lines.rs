@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(commands(say("net.ipv4.conf.eth0/5.rp_filter", "2", &now)), expected);
     }
 
-    /// Its name may be anything that has no equals sign.
+    /// The name of a setting may contain anything except an equals sign.
     #[test]
     fn a_line_that_is_taken_out_is_no_command_for_sed_or_the_shell() {
         let odd = line("/etc/sysctl.d/a b.conf", "net.ipv4.x/w /etc/passwd", "1");

@@ -34,7 +34,7 @@ fn commands(finding: &Finding) -> Vec<&str> {
     steps.map(|step| step.command.as_str()).collect()
 }
 
-/// Does the fix need a restart, and does it say so?
+/// Returns whether the fix needs a restart, and says so.
 fn restarts(finding: &Finding) -> bool {
     let steps = &mut finding.fix.steps.iter();
     steps.any(|step| step.effect.as_ref().is_some_and(|effect| effect.contains("restart")))

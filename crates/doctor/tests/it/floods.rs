@@ -232,7 +232,8 @@ fn a_crowd_that_completes_its_handshakes_is_no_flood() {
     assert_eq!(ids(&judged(&crowd)), ["ACC-14"]);
 }
 
-/// With 2 every SYN is answered by cookie and counted as if the queue were full: the setting is the cause.
+/// With the value 2, every SYN is answered by cookie and counted as if the queue were full. The
+/// finding names the setting.
 #[test]
 fn cookies_that_a_setting_asks_for_are_no_full_queue() {
     let mut every = recorded("2");
@@ -264,7 +265,7 @@ fn syn_acks_sent_again_are_neither_losses_nor_unanswered_connects() {
     assert_eq!(ids(&judged(&record)), ["CC-12"]);
 }
 
-/// Nothing else explains the drops: the finding says so and claims no queue.
+/// Drops that no counter explains: the finding claims no full queue, and is only a hint.
 #[test]
 fn drops_without_a_reason_are_a_hint() {
     let listener = Socket { state: state::LISTEN, local_port: 80, send_queue: 128, ..Socket::default() };

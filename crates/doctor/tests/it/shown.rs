@@ -130,7 +130,8 @@ pub(crate) const BY_RECORD: &[(&str, &str)] = &[
 /// servers share.
 const FOLLOWS: &[(&str, &str)] = &[("TFO-02", "TFO-08")];
 
-/// Does a rule look at how a host is set up, and not at the traffic, which goes on while a fix is made?
+/// Returns whether a rule looks at the setup of a host, and not at the traffic, which continues
+/// during a fix.
 fn is_of_host(id: &str) -> bool {
     use doctor::Source::{Counters, Sockets};
     let needs = doctor::Rule::by_id(id).unwrap().needs;

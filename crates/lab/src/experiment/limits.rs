@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Its packets are of 1,500 bytes, seen at both ends.
+    /// A download of 10 MB in packets of 1,500 bytes, captured at both ends.
     const DOWNLOAD: &str =
         "client.steps = [\"connect\", \"read 10MB\", \"close\"]\nserver.steps = [\"write 10MB\", \"close\"]";
 

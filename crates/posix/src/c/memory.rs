@@ -15,7 +15,7 @@ pub(super) struct Gathered<'a> {
     pub(super) faulty: bool,
 }
 
-/// Is this a negative length, as C's types have it? No buffer is that long.
+/// Returns whether this is a negative length in C's types. No buffer is that long.
 pub(super) fn is_negative(len: usize) -> bool {
     len > isize::MAX.cast_unsigned()
 }

@@ -26,7 +26,7 @@ impl Server {
         Server { listener, connections: BTreeMap::new(), piece: vec![7; PIECE] }
     }
 
-    /// Does what the stack's events allow.
+    /// Handles the stack's events: accepts, reads and writes.
     pub(super) fn act(&mut self, now: Instant, stack: &mut Stack) {
         while let Some((socket, events)) = stack.poll_event() {
             match socket {

@@ -119,7 +119,8 @@ struct Answer {
     seen: Arc<Seen>,
     /// The last request, logged at the end of the connection.
     answered: Arc<Mutex<Option<RequestLine>>>,
-    /// Where each request is logged at once, because several may share the connection.
+    /// The log and the peer, if each request is logged at once because several may share the
+    /// connection.
     on_keep_alive: Option<(Task, SocketAddr)>,
 }
 

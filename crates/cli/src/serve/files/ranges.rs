@@ -11,7 +11,7 @@ pub(crate) enum Asked {
     Part(Range<u64>),
     /// At least two ranges, in the order of the request.
     Parts(Vec<Range<u64>>),
-    /// None of the ranges is in the file.
+    /// A request whose ranges all lie outside the file.
     Unsatisfiable,
 }
 

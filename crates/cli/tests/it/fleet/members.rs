@@ -20,7 +20,7 @@ struct Agent {
 }
 
 impl Fleet {
-    /// With a store of its own, called `name`.
+    /// Creates a fleet called `name`, with a store of its own.
     fn new(name: &str) -> Fleet {
         let fleet = Fleet { etcd: Etcd::start_with(name, "http", &[]), folder: tempfile::tempdir().unwrap() };
         assert_eq!(fleet.verb("create", &[]).status.code(), Some(0));

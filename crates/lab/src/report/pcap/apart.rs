@@ -80,10 +80,10 @@ impl Moved {
 const FLAGS: usize = 13;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Before the packet that an ICMP error quotes.
+/// Bytes of an ICMP error before the packet that it quotes.
 const ICMP_HEADER: usize = 8;
 
-/// Where a checksum that covers the addresses stands in a transport header.
+/// Returns the offset of a checksum that covers the addresses, in a transport header.
 fn sum_of(protocol: u8) -> Option<usize> {
     match protocol {
         protocol::TCP => Some(16),

@@ -18,7 +18,7 @@ fn ask(p: &mut Peer) -> ConnId {
     id
 }
 
-/// In `ms` the SYN with cookie and data leaves, exactly as the first one did, but for the time.
+/// Expects the SYN with cookie and data within `ms`, equal to the first one except for the time.
 fn expect_request(p: &mut Peer, ms: u64) {
     let wait = Duration::from_millis(ms);
     let sent = p.expect_after_exactly(wait, "S 0:27");
@@ -28,7 +28,7 @@ fn expect_request(p: &mut Peer, ms: u64) {
     assert_eq!((sent.options.sack_permitted, sent.flags), (true, Flags::SYN));
 }
 
-/// In `ms` the SYN leaves without data and option.
+/// Expects the SYN without data and option within `ms`.
 fn expect_plain(p: &mut Peer, ms: u64) {
     assert_eq!(p.expect_after(ms, "S 0").options.fast_open, None);
 }
@@ -46,7 +46,7 @@ fn open_plain(p: &mut Peer, id: ConnId, why: NotAcknowledged) {
     assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(why)));
 }
 
-/// Nothing is remembered against the peer: the next connection carries cookie and data.
+/// Checks that nothing is remembered against the peer: the next connection carries cookie and data.
 fn expect_nothing_remembered(p: &mut Peer) {
     assert_eq!(p.stack.path_cache().verdicts().count(), 0);
     let path = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
