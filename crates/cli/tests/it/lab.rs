@@ -90,7 +90,7 @@ fn a_run_beside_another_has_as_many_retransmissions_as_alone() {
 
 #[test]
 fn a_single_run_is_not_given_a_name() {
-    let output = run(&["lab", "zero-window", "--trace"]);
+    let output = run(&["lab", "loss-and-rtt", "--trace"]);
     assert!(stdout(&output).contains("\nTrace: ms, end, connection, what\n"), "{:.300}", stdout(&output));
 }
 

@@ -17,6 +17,7 @@ struct Fleet {
 struct Agent {
     child: Child,
     said: BufReader<std::process::ChildStderr>,
+    told: BufReader<std::process::ChildStdout>,
 }
 
 impl Fleet {
@@ -36,9 +37,10 @@ impl Fleet {
         let mut command = firstbyte();
         command.args(["fleet", "agent", "web", "--host", host, "--netns", &namespace.0]);
         command.args(["--store", &self.etcd.url(), "--interval", "100ms", "--state"]).arg(state);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
-        Agent { child, said }
+        let told = BufReader::new(child.stdout.take().unwrap());
+        Agent { child, said, told }
     }
 
     /// Writes an entry as anybody with the right to write to the store could.
@@ -75,7 +77,12 @@ impl Agent {
         line
     }
 
+    /// Ends it as a service manager does, once it says that its keys are in use: signals are
+    /// waited for then.
     fn terminate(mut self) {
+        let mut line = String::new();
+        self.told.read_line(&mut line).unwrap();
+        assert!(line.contains("is in use"), "{line}");
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
