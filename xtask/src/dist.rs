@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// The folder of the release.
-const FOLDER: &str = "target/dist";
+const FOLDER: &str = "target/artifacts";
 
 /// The built command, before it is taken apart.
-const BUILT: &str = "target/release/firstbyte";
+const BUILT: &str = "target/dist/firstbyte";
 
 /// Builds the command once, and takes it apart. A backtrace of the shipped command finds its lines
 /// again if the debug file lies beside it.
@@ -18,8 +18,9 @@ pub(crate) fn run() -> Result<(), String> {
     if !packages::installed("objcopy") {
         return Err("objcopy takes the command apart: apt-get install binutils".to_owned());
     }
-    let whole = "profile.release.package.firstbyte-cli.strip=\"none\"";
-    cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli", "--config", whole], &[])?;
+    let whole = "profile.dist.package.firstbyte-cli.strip=\"none\"";
+    let build = ["build", "--profile", "dist", "--locked", "--package", "firstbyte-cli"];
+    cargo(&[&build[..], &["--config", whole]].concat(), &[])?;
     let (command, debug) = (format!("{FOLDER}/firstbyte"), format!("{FOLDER}/firstbyte.debug"));
     fs::create_dir_all(FOLDER).map_err(|error| format!("cannot make {FOLDER}: {error}"))?;
     // The command must not be changed in place: later builds on it would link again.

@@ -45,7 +45,7 @@ usage: cargo xtask COMMAND
   package [--verify]
            every crate that is published, packed as a registry gets it; with --verify each is built from its package, too
   deny     licences, advisories and origins of all dependencies, by cargo-deny (deny.toml)
-  dist     the command as it is shipped, in target/dist: without debug information, and that in a file beside it, where a
+  dist     the command as it is shipped, in target/artifacts: without debug information, and that in a file beside it, where a
            backtrace finds it
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
@@ -193,8 +193,8 @@ fn counted(what: &str) -> Result<(), String> {
     cargo(&[&MEASURE[..], &[what]].concat(), &[])
 }
 
-/// The one release build.
-const MEASURE: [&str; 6] = ["run", "--release", "--locked", "--package", "firstbyte-bench", "--"];
+/// The only build with the profile `dist`.
+const MEASURE: [&str; 7] = ["run", "--profile", "dist", "--locked", "--package", "firstbyte-bench", "--"];
 
 /// How long each step took.
 #[derive(Default)]
@@ -241,7 +241,8 @@ fn simulate(options: &[&str]) -> Result<(), String> {
 fn captures(arguments: &[&str]) -> Result<(), String> {
     let build = [
         "run",
-        "--release",
+        "--profile",
+        "dist",
         "--locked",
         "--package",
         "firstbyte-capture",

@@ -97,8 +97,12 @@ fn become_program(name: &str) -> Outcome {
     Err(format!("{}: {error}", program.display()).into())
 }
 
-fn profile_of(program: &Path) -> &'static str {
-    if program.parent().is_some_and(|folder| folder.ends_with("release")) { "--release " } else { "" }
+/// The option that makes cargo build into the folder of `program`.
+fn profile_of(program: &Path) -> String {
+    match program.parent().and_then(|folder| folder.file_name()?.to_str()) {
+        Some("debug") | None => String::new(),
+        Some(profile) => format!("--profile {profile} "),
+    }
 }
 
 /// A source that was changed after the one program was built and before the other was. Cargo writes beside a program what it was built from;

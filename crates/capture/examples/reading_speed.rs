@@ -1,6 +1,6 @@
 //! How fast a large capture is read and judged, and in how much memory.
 //!
-//! `cargo run --release -p firstbyte-capture --example reading_speed -- FILE [MEGABYTES]` writes FILE unless it is there (1000 MB: downloads of 1 MB over
+//! `cargo run --profile dist -p firstbyte-capture --example reading_speed -- FILE [MEGABYTES]` writes FILE unless it is there (1000 MB: downloads of 1 MB over
 //! raw IP, sixteen at a time, every hundredth segment sent again), and reads it as `firstbyte pcap` does.
 use firstbyte_capture::{CaptureFile, End, Side, Table};
 use std::fs::File;

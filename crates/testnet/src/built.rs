@@ -27,9 +27,15 @@ fn build(package: &str, profile: &Path) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--package", package, "--target-dir"]);
     cargo.arg(profile.parent().expect("target/")).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
+    cargo.args(["--profile", profile_in(profile)]);
     let status = cargo.status().expect("cargo runs");
     assert!(status.success(), "{cargo:?}: {status}");
+}
+
+/// The name of the profile that builds into this folder.
+fn profile_in(folder: &Path) -> &str {
+    match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    }
 }

@@ -133,7 +133,7 @@ fn method(effort: &Effort, Made { arguments, when, kernel }: Made<'_>) -> String
     format!(
         "What the receiving application has read {seconds} s after the sender's `connect` returned ({lossy} s where loss limits CUBIC or \
 Reno), in Mbit/s, slow start included: the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
-cargo run --release -p firstbyte-interop --bin goodput -- {arguments}\n\n\
+cargo run --profile dist -p firstbyte-interop --bin goodput -- {arguments}\n\n\
 Each end is a network namespace. The path between their TUN devices has the rate in both directions, half the round-trip time each way \
 and a drop-tail queue of one bandwidth-delay product. Segments with data are lost by a seeded draw each, by their number, \
 so that a seed loses the same ones whoever sends; acknowledgements are not lost. Packets cross the path as on a wire, at \

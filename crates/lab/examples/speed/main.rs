@@ -1,6 +1,6 @@
 //! How fast the simulator is: packets a second of one core, with few and with many flows that share one bottleneck.
 //!
-//! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
+//! `cargo run --profile dist -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
 //! Each number of flows goes to one host and to a host for each flow, with cards that leave everything to TCP and with cards that cut and merge
 //! segments (TSO, GRO); with windows of Linux's most, of which two do not fill the line, and with larger ones, so that as many bytes are under way
 //! whatever the number of flows. Every world is played in each of seven turns; the median and the best rate are given.
