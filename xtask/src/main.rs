@@ -47,7 +47,9 @@ usage: cargo xtask COMMAND
   deny     licences, advisories and origins of all dependencies, by cargo-deny (deny.toml)
   dist     the command as it is shipped, in target/artifacts: without debug information, and that in a file beside it, where a
            backtrace finds it
-  tidy     only the rules of CONTRIBUTING.md that a program can check
+  tidy [--english [PATH…]|--write]
+           check the rules of CONTRIBUTING.md that a program can check; --english lists each violation of plain English
+           below these paths; --write lowers the recorded counts of such violations (xtask/src/tidy/english-counts.txt)
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
            toolchain, x86-64) and valgrind's memcheck; as root all of them
   scripts PACKETDRILL [FILE|FOLDER…]
@@ -72,7 +74,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["test"] => test(),
-        ["tidy"] => tidy::check(),
+        ["tidy", ref arguments @ ..] => tidy::run(arguments),
         ["package", ref arguments @ ..] => package::run(arguments),
         ["deny"] => deny(),
         ["dist"] => dist::run(),

@@ -1,5 +1,7 @@
 //! Rules of CONTRIBUTING.md that a program can check.
 
+mod english;
+
 use crate::circles::{Imports, before_tests};
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,9 +27,24 @@ const BANNED: &[&str] = &[
 /// Beginnings of doc comments that say nothing without their neighbour.
 const LEANING: &[&str] = &["The same", "As before", "Likewise", "Ditto", "See above"];
 
+/// Runs `cargo xtask tidy` with its arguments.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    match arguments {
+        [] => check(),
+        ["--write"] => english::write(root()?),
+        ["--english", paths @ ..] => english::list(root()?, paths),
+        _ => Err("expected `tidy`, `tidy --write` or `tidy --english [PATH…]`".into()),
+    }
+}
+
+fn root() -> Result<&'static Path, String> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or_else(|| "xtask has no parent folder".into())
+}
+
+/// Checks every rule.
 pub(crate) fn check() -> Result<(), String> {
     println!("\n=== tidy");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
+    let root = root()?;
     let mut problems = Vec::new();
     let scripts = files(&root.join("crates/script/scripts"), "pkt")?;
     let names: BTreeSet<&str> = scripts.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
@@ -42,6 +59,7 @@ pub(crate) fn check() -> Result<(), String> {
         }
     }
     check_circles(&root.join("crates"), &mut problems)?;
+    english::check(root, &mut problems)?;
     if problems.is_empty() { Ok(()) } else { Err(format!("untidy:\n  {}", problems.join("\n  "))) }
 }
 
