@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
     Capabilities, CloseReason, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant,
-    ListenOptions, ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack, State,
+    ListenOptions, ListenerId, ReadError, RxPacket, SocketInfo, SocketOption, SocketOptions, Stack, State,
 };
 use std::collections::VecDeque;
 
@@ -34,6 +34,8 @@ struct Flow {
     has_ended: [bool; 2],
     /// Something was read that was not written, or an end of which nobody told.
     wrong: bool,
+    /// The server reset the client before it had a connection, or after it had given up its request.
+    is_refused: bool,
     /// One end is over although the other is open, and neither for silence nor since somebody gave it up.
     broken: Option<CloseReason>,
 }
@@ -162,6 +164,7 @@ impl World {
             is_shut: [false; 2],
             has_ended: [false; 2],
             wrong: false,
+            is_refused: false,
             broken: None,
         });
         self.drain();
@@ -225,12 +228,14 @@ impl World {
         read
     }
 
-    /// The connection is over at one end. A reset tells that the other has timed out, or gave up before anybody accepted it.
+    /// Marks the connection as over at one end. A reset tells that the other end has timed out, gave up before anybody accepted it, or
+    /// did not know it: an older SYN or ACK may open the connection after the reset was sent.
     fn ended(&mut self, side: usize, at: usize, reason: CloseReason) {
         let other = self.end_of(1 - side, at).and_then(|id| self.stacks[1 - side].state(id));
         let other_is_open = other.is_some_and(|state| state != State::Closed);
         let flow = &mut self.flows[at];
-        if reason != CloseReason::TimedOut && other_is_open && !flow.is_given_up {
+        let is_excused = flow.is_given_up || flow.is_refused && side == 0;
+        if reason != CloseReason::TimedOut && other_is_open && !is_excused {
             flow.broken = Some(reason);
         }
         flow.is_given_up = true;
@@ -358,8 +363,29 @@ impl World {
     }
 
     fn arrive(&mut self, side: usize, packet: RxPacket) {
+        let unknown = self.unknown_client(side, &packet.data);
+        let resets = self.stacks[side].counters().out_rsts;
         let _ = self.stacks[side].handle_packet(self.now, packet);
         self.drain();
+        if let Some(at) = unknown {
+            self.flows[at].is_refused |= self.stacks[side].counters().out_rsts > resets;
+        }
+    }
+
+    /// The flow whose client sent this packet to a server that has neither a connection nor a request of this client. Its reset is no fault:
+    /// an ACK or data out of order is not a SYN cookie (RFC 4987 §3.6), and a request whose SYN-ACKs were in vain is forgotten.
+    fn unknown_client(&self, side: usize, packet: &Bytes) -> Option<usize> {
+        let (ip, tcp, _) = wire::parse_tcp_packet(packet).ok()?;
+        let client = SocketAddr::new(ip.src.to_ip(), tcp.src_port);
+        let at = self.flows.iter().position(|flow| flow.client == client)?;
+        let is_known = || {
+            self.stacks[side].sockets().any(|socket| match socket {
+                SocketInfo::Listener(_) => false,
+                SocketInfo::Numbers { peer, .. } => peer == client,
+                SocketInfo::Connection(info) => info.peer == client,
+            })
+        };
+        (side == 1 && self.flows[at].ends[1].is_none() && !is_known()).then_some(at)
     }
 
     /// To the next deadline, or a little, or far.
