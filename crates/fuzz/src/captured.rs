@@ -1,4 +1,4 @@
-//! Captures, pcap or pcapng, compressed or not: whoever made them, they are read to their end.
+//! Capture files: pcap or pcapng, compressed or not. Every file is read to its end.
 use capture::{CaptureFile, Connection, Limit, Side, Table};
 use core::time::Duration;
 

@@ -8,7 +8,8 @@ use world::World;
 /// Steps of one run; a corpus entry that needs more is of no use to anybody who reads it.
 const STEPS: usize = 600;
 
-/// Packets arrive changed: nothing panics, deadlines lie ahead, output ends. What the streams carry means nothing here.
+/// Changes packets on their way: nothing panics, deadlines lie ahead, output ends. The content of
+/// the streams is not checked.
 pub fn hostile(data: &[u8]) {
     let mut choices = Unstructured::new(data);
     let mut world = World::new(&mut choices);
@@ -27,8 +28,8 @@ pub fn hostile(data: &[u8]) {
     world.end();
 }
 
-/// Packets are lost, repeated, put out of order and late, never changed: what is read is what was written, and once the wire is honest
-/// all of it arrives.
+/// Loses, repeats, reorders and delays packets, but never changes them: applications read exactly
+/// what was written, and all of it arrives once the wire is honest.
 pub fn streams(data: &[u8]) {
     let mut choices = Unstructured::new(data);
     let mut world = World::new(&mut choices);

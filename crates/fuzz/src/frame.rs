@@ -5,11 +5,11 @@ use device::tun::Frame;
 use proto::{Capabilities, Config, Instant, ListenOptions, RxPacket, Stack};
 
 const MERGING: Capabilities = Capabilities { mtu: 1500, gso_max_size: 65_000, tx_checksum: true };
-/// Of one input.
+/// Frames in one input.
 const FRAMES_MAX: usize = 64;
 
-/// Frames, each behind two bytes that say how long it is (the lower 12 bits) and how much time passes before it (the upper 4: powers of two
-/// of a millisecond). A stack with a listener takes them.
+/// Gives frames to a stack with a listener. Two bytes before each frame hold its length (lower 12
+/// bits) and the time that passes before it (upper 4 bits: powers of two of a millisecond).
 pub fn frames(data: &[u8]) {
     let mut stack = Stack::new(Config::default(), MERGING, [1; 32]);
     stack.add_address("10.0.0.2".parse().expect("an address"), 24);

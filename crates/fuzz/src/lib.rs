@@ -1,11 +1,11 @@
-//! What the fuzzers run: a function from bytes to nothing for each target, which panics when something that must hold does not.
+//! Bodies of the fuzz targets: functions that take bytes and panic when an invariant does not hold.
 //!
-//! | target | what the bytes are |
+//! | target | meaning of the bytes |
 //! |---|---|
-//! | [`packets`] | a packet, for every parser of `wire`; what is read is written and read again |
-//! | [`hostile`] | choices: two stacks exchange, and what they send arrives changed, repeated, cut, quoted by ICMP, with right checksums |
-//! | [`streams`] | choices: applications use their verbs, settings change, connections are saved and restored, over a wire that loses, repeats, reorders and delays; each stream arrives once and whole |
-//! | [`frames`] | frames of a TUN interface, each behind its length: the offload header, then the packet, which a listening stack takes |
+//! | [`packets`] | a packet for every parser of `wire`; the result is written and read again |
+//! | [`hostile`] | choices: two stacks exchange packets that arrive changed, repeated, cut, quoted by ICMP, with correct checksums |
+//! | [`streams`] | choices: applications act, settings change, connections move, the wire loses, repeats, reorders and delays; each stream arrives once and whole |
+//! | [`frames`] | frames of a TUN interface for a listening stack, each after its length: offload header, packet |
 //! | [`settings`] | a line for each setting: `name value` |
 //! | [`routes`] | a route in the words of iproute2 |
 //! | [`paths`] | a path file |
@@ -13,8 +13,8 @@
 //! | [`captures`] | a capture file |
 //! | [`requests`] | a request of the control socket |
 //!
-//! libFuzzer's side is `fuzz/` beside the crates: `cargo xtask fuzz`. The tests here do without: they replay `corpus/TARGET` and simple
-//! mutations of it.
+//! The program for libFuzzer is in `fuzz/` beside the crates: `cargo xtask fuzz`. The tests here
+//! need no fuzzer: they replay `corpus/TARGET` and simple mutations of it.
 #![forbid(unsafe_code)]
 
 mod captured;

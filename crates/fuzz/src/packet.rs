@@ -5,12 +5,12 @@ use wire::{
     UsualSyn, build_icmp_packet, build_tcp_packet, ends_of, parse_tcp_packet, protocol, set_checksum,
 };
 
-/// Reads the bytes as they are, and again with checksums made right, so that what lies behind them is reached.
+/// Reads the bytes as they are, and again with correct checksums, to reach the code behind them.
 pub fn packets(data: &[u8]) {
     read(data);
-    let mut mended = data.to_vec();
-    if mend(&mut mended).is_some() {
-        read(&mended);
+    let mut corrected = data.to_vec();
+    if mend(&mut corrected).is_some() {
+        read(&corrected);
     }
     let (first, second) = data.split_at(data.len() / 2);
     if let Some(run) = GroRun::between(first, second) {

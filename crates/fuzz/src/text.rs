@@ -1,4 +1,5 @@
-//! What people, files and sockets write: settings, routes, path files, scripts, requests. What is read, printed and read again is the same.
+//! Text from people, files and sockets: settings, routes, path files, scripts, requests. Text that
+//! is read, printed and read again stays the same.
 use control::Request;
 use core::time::Duration;
 use proto::{Capabilities, Config, Instant, Paths, Stack, parse_route, show_route};

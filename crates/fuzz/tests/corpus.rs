@@ -1,11 +1,11 @@
-//! Every entry of the corpora, and mutations of each that a seed decides, through the target they belong to.
+//! Replays every corpus entry and seeded mutations of it through its target.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use targets::TARGETS;
 
-/// Of each target, spread over its entries.
+/// Mutations of each target, spread over its entries.
 const MUTATIONS: usize = 2_000;
 
 /// xorshift64*, so that a failure is found again.

@@ -1,4 +1,4 @@
-//! Packets changed so that they are still taken: fields near the numbers that matter, right checksums.
+//! Mutations that an engine still accepts: fields near the numbers that matter, correct checksums.
 use arbitrary::Unstructured;
 use bytes::Bytes;
 use wire::{
@@ -6,7 +6,8 @@ use wire::{
     IpHeader, SeqNum, TcpHeader, Timestamps, build_icmp_packet, build_tcp_packet, parse_tcp_packet, protocol,
 };
 
-/// Numbers near which an engine decides: `seen` are sequence and acknowledgement numbers of both directions.
+/// Returns a number near one that matters to an engine. `seen` holds sequence and acknowledgement
+/// numbers of both directions.
 fn near(choices: &mut Unstructured<'_>, seen: &[u32]) -> u32 {
     const STEPS: [u32; 16] = [
         0,

@@ -13,9 +13,10 @@ use std::collections::VecDeque;
 const FLOWS_MAX: usize = 3;
 /// On their way in one direction.
 const PACKETS_MAX: usize = 2_000;
-/// Packets that one call lets out: the send buffer's most (`tcp_wmem`, 4 MiB) in the least segments (`tcp_min_snd_mss`, 48 bytes) are 87,381.
+/// Upper bound of packets after one call: the largest send buffer (`tcp_wmem`, 4 MiB) in the
+/// smallest segments (`tcp_min_snd_mss`, 48 bytes) makes 87,381.
 const SENT_MAX: usize = 100_000;
-/// Of delivering and waiting, until everything must have arrived.
+/// Rounds of delivering and waiting after which everything must have arrived.
 const ROUNDS: usize = 20_000;
 const ADDRESSES: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
 
@@ -32,11 +33,12 @@ struct Flow {
     is_shut: [bool; 2],
     /// The end of the other's stream was read.
     has_ended: [bool; 2],
-    /// Something was read that was not written, or an end of which nobody told.
+    /// An application read bytes that were not written, or an end that the other did not send.
     wrong: bool,
-    /// The server reset the client before it had a connection, or after it had given up its request.
+    /// The server reset the client before it had a connection, or after it had given up its
+    /// request.
     is_refused: bool,
-    /// One end is over although the other is open, and neither for silence nor since somebody gave it up.
+    /// One end is over although the other is open, no time-out passed and nobody gave it up.
     broken: Option<CloseReason>,
 }
 
@@ -228,8 +230,9 @@ impl World {
         read
     }
 
-    /// Marks the connection as over at one end. A reset tells that the other end has timed out, gave up before anybody accepted it, or
-    /// did not know it: an older SYN or ACK may open the connection after the reset was sent.
+    /// Marks the connection as over at one end. A reset means that the other end has timed out,
+    /// gave up before anybody accepted it, or did not know it: an older SYN or ACK may open the
+    /// connection after the reset was sent.
     fn ended(&mut self, side: usize, at: usize, reason: CloseReason) {
         let other = self.end_of(1 - side, at).and_then(|id| self.stacks[1 - side].state(id));
         let other_is_open = other.is_some_and(|state| state != State::Closed);
@@ -306,7 +309,7 @@ impl World {
         }
     }
 
-    /// What an honest but poor wire does with what is under way.
+    /// Carries packets as an honest but poor wire does: loses, repeats, reorders or delivers them.
     pub(super) fn carry(&mut self, choices: &mut Unstructured<'_>) {
         let what = byte(choices);
         let side = usize::from(what >> 7);
@@ -372,8 +375,9 @@ impl World {
         }
     }
 
-    /// The flow whose client sent this packet to a server that has neither a connection nor a request of this client. Its reset is no fault:
-    /// an ACK or data out of order is not a SYN cookie (RFC 4987 §3.6), and a request whose SYN-ACKs were in vain is forgotten.
+    /// Returns the flow whose client sent this packet to a server that has neither a connection nor
+    /// a request of this client. A reset is a correct answer: an ACK or data out of order is not a
+    /// SYN cookie (RFC 4987 §3.6), and a request whose SYN-ACKs stay unanswered is forgotten.
     fn unknown_client(&self, side: usize, packet: &Bytes) -> Option<usize> {
         let (ip, tcp, _) = wire::parse_tcp_packet(packet).ok()?;
         let client = SocketAddr::new(ip.src.to_ip(), tcp.src_port);
@@ -451,7 +455,8 @@ impl World {
         }
     }
 
-    /// A deadline that has passed is handled, in one call unless there are more than it takes at once.
+    /// Handles deadlines that have passed. One call is enough unless more have passed than it takes
+    /// at once.
     pub(super) fn check(&mut self) {
         for side in 0..2 {
             for _ in 0..self.calls_to_expire(side) {
@@ -465,7 +470,7 @@ impl World {
         }
     }
 
-    /// What was read is what was written.
+    /// Asserts that applications read what was written.
     pub(super) fn check_streams(&self) {
         for (flow, side) in self.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]) {
             assert!(!flow.wrong, "a stream was altered");
