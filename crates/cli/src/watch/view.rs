@@ -1,5 +1,6 @@
 //! How it looks: made for 80 columns and 24 lines, and good for more.
 use super::state::{Moment, Page, Row, Sort, State};
+use crate::values::counted;
 use doctor::show::limits::By;
 use doctor::show::{counters, rate, sockets};
 use doctor::{Finding, Severity};
@@ -68,16 +69,10 @@ fn title(state: &State) -> Paragraph<'static> {
     let warnings = count(Severity::Warning);
     let line = Line::from(vec![
         Span::styled(format!("Linux {}", short(version, 10)), bold()),
-        Span::raw(match state.rows.len() {
-            1 => "  1 connection  ".to_owned(),
-            count => format!("  {count} connections  "),
-        }),
+        Span::raw(format!("  {}  ", counted(state.rows.len() as u64, "connection", "connections"))),
         Span::styled(format!("{} critical", count(Severity::Critical)), colour(Severity::Critical)),
         Span::raw("  "),
-        Span::styled(
-            format!("{warnings} warning{}", if warnings == 1 { "" } else { "s" }),
-            colour(Severity::Warning),
-        ),
+        Span::styled(counted(warnings as u64, "warning", "warnings"), colour(Severity::Warning)),
         Span::raw(format!("  {}", state.stands())),
     ]);
     Paragraph::new(line)

@@ -71,6 +71,17 @@ fn watched() -> State {
 }
 
 #[test]
+fn one_connection_is_singular() {
+    for (peers, title) in [(0, "0 connections"), (1, "1 connection"), (2, "2 connections")] {
+        let mut last = sample(12.0, "0", 100_000);
+        last.sockets.truncate(peers);
+        let mut state = State::new(sample(10.0, "1", 0), false);
+        state.take(last, None);
+        assert_eq!(screen(&state)[0], format!("Linux 6.18.0  {title}  0 critical  1 warning  at 2.0 s"));
+    }
+}
+
+#[test]
 fn connections_findings_and_counters_fit_80_by_24() {
     let state = watched();
     let lines = screen(&state);
