@@ -7,15 +7,24 @@
 //! - `fleet/store.rs`: etcd, over HTTP; `fleet/tls.rs`: TLS to it.
 //!
 //! What may be done when is decided by the crate `fleet`.
+#[cfg(feature = "fleet")]
 mod agent;
 mod check;
+#[cfg(feature = "fleet")]
 mod instance;
+#[cfg(feature = "fleet")]
 mod keys;
+#[cfg(feature = "fleet")]
 mod plan;
+#[cfg(feature = "fleet")]
 mod rotate;
+#[cfg(feature = "fleet")]
 mod store;
+#[cfg(feature = "fleet")]
 mod tls;
 
+#[cfg(not(feature = "fleet"))]
+use crate::absent::fleet::{agent, plan, rotate};
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;

@@ -29,6 +29,10 @@ pub(crate) fn text(path: &Path, max: u64) -> Result<String, Failure> {
 }
 
 /// Reads the next line of at most `max` bytes, without its end; `None` at the end of the file.
+#[cfg_attr(
+    not(any(test, feature = "watch")),
+    expect(dead_code, reason = "only `watch` reads a file by lines")
+)]
 pub(crate) fn line(path: &Path, file: &mut impl BufRead, max: u64) -> Result<Option<String>, Failure> {
     let mut line = String::new();
     let read = file.take(max + 1).read_line(&mut line);

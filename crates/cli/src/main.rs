@@ -19,6 +19,8 @@
 //! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`backlog`] (work for a thread that may block), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
+#[cfg(any(test, not(all(feature = "fleet", feature = "parquet", feature = "watch"))))]
+mod absent;
 mod backlog;
 mod bdp;
 mod color;
@@ -50,9 +52,12 @@ mod sysctl;
 mod tc;
 mod terminal;
 mod values;
+#[cfg(feature = "watch")]
 mod watch;
 mod whom;
 
+#[cfg(not(feature = "watch"))]
+use absent::watch;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::io::Write;

@@ -132,6 +132,7 @@ pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Checks that `path` could be written now, without changing what is there.
+#[cfg(feature = "fleet")]
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     OutputFile::create(path).map(drop).map_err(|error| Failure::file("write", path, &error))
 }

@@ -27,12 +27,14 @@ pub(crate) fn is_unread() -> bool {
 }
 
 /// Returns whether the terminal acts on no escape sequences (terminfo's entry `dumb`).
+#[cfg(feature = "watch")]
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Returns whether the locale's characters are UTF-8, by the variables of locale(7): the first that
 /// is set decides.
+#[cfg(feature = "watch")]
 pub(crate) fn is_utf8() -> bool {
     let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(value).unwrap_or_default();

@@ -85,6 +85,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// A time that may last for days, to the second: `0`, `90s`, `30min`, `6h`, `2d`.
+#[cfg(any(test, feature = "fleet"))]
 pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
     const SHAPE: &str = "write a time with a unit, such as 90s, 30min, 6h or 2d, of at most 366d";
     if text == "0" {

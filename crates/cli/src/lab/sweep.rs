@@ -14,6 +14,10 @@ use std::process::ExitCode;
 
 /// Plays it, and shows what came of it.
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
+    #[cfg(not(feature = "parquet"))]
+    if args.output.parquet.is_some() {
+        return Err(crate::absent::failure("write Parquet", "parquet"));
+    }
     let text = text_of(&args.what)?;
     let (repeats, seed, limits) = (args.repeat.into(), args.output.seed, args.limit.unwrap_or_default());
     let sweep = Sweep::new(&text, args.vary.clone(), repeats, seed, &args.measure, limits);
@@ -27,6 +31,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output.csv {
         write_with(path, |out| swept.write_csv(out))?;
     }
+    #[cfg(feature = "parquet")]
     if let Some(path) = &args.output.parquet {
         write_with(path, |out| swept.write_parquet(out))?;
     }

@@ -1,5 +1,6 @@
 //! What came of a sweep: distributions of each measure at each point, as tables, graphs and rows.
 
+#[cfg(feature = "parquet")]
 mod columns;
 
 use super::sweep::{Sample, Sweep};
