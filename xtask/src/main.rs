@@ -44,6 +44,7 @@ usage: cargo xtask COMMAND
            the public interfaces of the libraries beside the record in docs/api, or writes that anew
   package [--verify]
            every crate that is published, packed as a registry gets it; with --verify each is built from its package, too
+  pictures the pictures of the guide (docs/guide/pictures), drawn by the lab
   deny     licences, advisories and origins of all dependencies, by cargo-deny (deny.toml)
   dist     the command as it is shipped, in target/artifacts: without debug information, and that in a file beside it, where a
            backtrace finds it
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         ["tidy", ref arguments @ ..] => tidy::run(arguments),
         ["package", ref arguments @ ..] => package::run(arguments),
         ["deny"] => deny(),
+        ["pictures"] => cargo(&PICTURES, &[]),
         ["dist"] => dist::run(),
         ["api", ref arguments @ ..] => api::run(arguments),
         ["simulate", ref options @ ..] => simulate(options),
@@ -100,6 +102,10 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Draws what `docs/guide/pictures/pictures.toml` lists.
+const PICTURES: [&str; 6] =
+    ["run", "--quiet", "--locked", "--package", "firstbyte-guide", "docs/guide/pictures"];
 
 /// The tests run among all others too: what this adds is the table of what was tried.
 fn doctor_fixes() -> Result<(), String> {

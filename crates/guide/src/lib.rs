@@ -1,6 +1,10 @@
-//! The guide's examples in Rust, compiled as documentation tests. `tests/guide` runs its commands.
+//! Draws the guide's pictures, and compiles its examples in Rust as documentation tests.
 //!
-//! Lists each page of `docs/guide` that contains Rust; a test compares the list with the pages.
+//! Each page of `docs/guide` that contains Rust is listed here; a test compares the list with the
+//! pages. `tests/guide` runs the commands of the pages.
+#![forbid(unsafe_code)]
+
+pub mod pictures;
 
 /// The project's front page.
 #[cfg(doctest)]
