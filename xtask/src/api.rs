@@ -1,10 +1,12 @@
-//! `cargo xtask api`: the public interface of each library that others build on, as text beside the one that is recorded in `docs/api`.
+//! `cargo xtask api`: compares the public interface of each library with its record in `docs/api`.
 //!
-//! It is read from the sources by syn, so that the stable compiler is enough. What macros make is shown as what they are given.
+//! syn reads the interface from the sources, so the stable compiler is enough. A macro call is
+//! shown with its arguments, not expanded.
 
 mod modules;
 mod shown;
 
+use crate::unexpected;
 use modules::Modules;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +14,12 @@ use std::path::Path;
 /// Folders of `crates` whose interface is recorded.
 const CRATES: [&str; 7] = ["capture", "device", "firstbyte", "host", "proto", "qdisc", "wire"];
 
-/// Compares, or writes the record anew with `--write`.
+/// Compares, or renews the record with `--write`.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let write = match arguments {
         [] => false,
         ["--write"] => true,
-        _ => return Err("usage: cargo xtask api [--write]".to_owned()),
+        [first, ..] => return Err(unexpected("api", first, "cargo xtask api [--write]")),
     };
     println!("\n=== api");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
@@ -36,7 +38,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "public interfaces differ from the record in docs/api (if that is meant: `cargo xtask api --write`, and a line in CHANGELOG.md):\n  {}",
+        "public interfaces differ from the record in docs/api; if the change is intended, run \
+         `cargo xtask api --write` and add a line to CHANGELOG.md:\n  {}",
         changed.join("\n  ")
     ))
 }
@@ -45,7 +48,7 @@ fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// Lines that only one of the texts has, those of the first with a minus.
+/// Returns the lines that only one of the texts has; those of the first have a minus.
 fn differences(before: &str, after: &str) -> Vec<String> {
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     before.lines().for_each(|line| *counts.entry(line).or_default() -= 1);
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_and_what_is_new_is_shown() {
+    fn removed_and_added_lines_are_shown() {
         assert_eq!(differences("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
         assert_eq!(differences("a\n", "a\n"), Vec::<String>::new());
         assert_eq!(differences("a\nb\n", "b\na\n"), ["the order of lines differs"]);

@@ -1,6 +1,6 @@
-//! Files of a crate that import one another in a circle: none of them can be read, or moved, alone.
+//! Finds files of a crate that import one another in a circle: none of them can be moved alone.
 //!
-//! A file and those of the folder beside it are one room: what goes between a module and its own submodules makes no circle.
+//! Imports between a module and its own submodules are not a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::path::Path;
 /// The path of a module: its names from the root of the crate on.
 type Module = Vec<String>;
 
-/// Which files a file imports from, by module.
+/// The modules from which each module imports.
 pub(crate) struct Imports(BTreeMap<Module, BTreeSet<Module>>);
 
 impl Imports {
-    /// Of one crate: files below its `src`, each with its text.
+    /// Reads the imports of one crate: the files below its `src`, each with its text.
     pub(crate) fn new(files: &[(&Path, &str)]) -> Imports {
         let modules: BTreeMap<Module, &str> =
             files.iter().map(|(path, text)| (module_of(path), *text)).collect();
@@ -24,7 +24,7 @@ impl Imports {
         Imports(modules.iter().map(|(module, text)| (module.clone(), imported(module, text))).collect())
     }
 
-    /// Each circle as its modules in order.
+    /// Returns each circle as its modules in order.
     pub(crate) fn circles(&self) -> Vec<Vec<String>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.0.keys().map(|module| (module, self.reached_from(module))).collect();
@@ -51,24 +51,25 @@ impl Imports {
     }
 }
 
-/// `tcp/input/ack.rs` is `tcp::input::ack`, `lib.rs` the root.
+/// Returns the module of a file: `tcp/input/ack.rs` is `tcp::input::ack`, `lib.rs` the root.
 fn module_of(path: &Path) -> Module {
     let path = path.with_extension("");
     let names = path.iter().map(|name| name.to_string_lossy().into_owned());
     names.filter(|name| !["lib", "main", "mod"].contains(&name.as_str())).collect()
 }
 
-/// Statements of what is no test: a `use` over several lines is one.
+/// Returns the statements outside tests. A `use` over several lines is one statement.
 fn code_of(text: &str) -> impl Iterator<Item = &str> {
     before_tests(text).split_inclusive(';')
 }
 
-/// A file without its tests, which stand at its end. What else only tests have, a field or a function, stands among the code.
+/// Returns a file without the tests at its end. Fields and functions for tests among the code
+/// stay.
 pub(crate) fn before_tests(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default()
 }
 
-/// Every path in a statement that begins with `crate` or `super`, written out.
+/// Returns every path in a statement that begins with `crate` or `super`, from the crate root.
 fn paths_in(module: &Module, statement: &str) -> Vec<Module> {
     let code: String = statement.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let mut paths = Vec::new();
@@ -91,7 +92,7 @@ fn paths_in(module: &Module, statement: &str) -> Vec<Module> {
     paths
 }
 
-/// The paths of a tree: `a::{b, c::d}` has two.
+/// Adds the paths of a `use` tree to `paths`: `a::{b, c::d}` has two.
 fn follow(from: &Module, tree: &str, paths: &mut Vec<Module>) {
     let mut path = from.clone();
     let mut rest = tree.trim_start();
@@ -115,7 +116,7 @@ fn follow(from: &Module, tree: &str, paths: &mut Vec<Module>) {
     paths.push(path);
 }
 
-/// What commas part, up to the brace that closes.
+/// Splits at commas, up to the closing brace.
 fn branches_of(text: &str) -> Vec<&str> {
     let (mut depth, mut begin, mut branches) = (0, 0, Vec::new());
     for (at, c) in text.char_indices() {
@@ -135,7 +136,7 @@ fn branches_of(text: &str) -> Vec<&str> {
     branches
 }
 
-/// The file that has what a path names: the longest beginning of it that is a module.
+/// Returns the module that defines the item of a path: the longest prefix that is a module.
 fn file_of(path: &Module, modules: &BTreeMap<Module, &str>) -> Option<Module> {
     (1..=path.len())
         .rev()

@@ -1,33 +1,36 @@
-//! `cargo xtask fuzz`: libFuzzer over the targets of `crates/fuzz`, in one program, which the stable compiler instruments.
+//! `cargo xtask fuzz`: runs the targets of `crates/fuzz` under libFuzzer, in one program that the
+//! stable compiler instruments.
 //!
-//! What is found on the way lies in `target/fuzz`, never in the repository; an entry worth keeping is minimised and added to
-//! `crates/fuzz/corpus` by hand.
+//! New inputs go to `target/fuzz`, never into the repository. A developer minimises an input worth
+//! keeping and adds it to `crates/fuzz/corpus`.
 
-use crate::skipped;
+use crate::{skipped, unexpected};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Each target's corpus is a folder here.
+/// The folder with the corpus of each target.
 const CORPUS: &str = "crates/fuzz/corpus";
-/// Seconds of each target where none are given.
+/// Seconds for each target by default.
 const SECONDS: &str = "60";
-/// Of all targets together in the test command.
+/// Seconds for all targets together in the test command.
 const SECONDS_IN_TESTS: usize = 30;
-/// Targets at once, each on a core.
+/// Targets that run at once, each on a core.
 const WORKERS: usize = 2;
-/// The longest input, bytes: of the settings all of them, each in a line.
+/// The longest input, in bytes.
 const LENGTH_MAX: usize = 4096;
+/// The longest input of the target `settings`: every setting on a line of its own.
 const LENGTH_MAX_OF_SETTINGS: usize = 16_384;
-/// That one input may take: a long transfer in small segments takes 13 of an idle processor, with all that is instrumented.
+/// Seconds that one input may take. A long transfer in small segments takes 13 s, instrumented, on
+/// an idle processor.
 const INPUT_SECONDS: u32 = 120;
-/// Read by `fuzz/src/main.rs`.
+/// The variable from which `fuzz/src/main.rs` reads its target.
 const TARGET: &str = "FIRSTBYTE_FUZZ";
 
-/// What libFuzzer reads while the code runs: which edges were taken, where they are, and what was compared (the flags that cargo-fuzz gives
-/// too). No sanitizer: the targets are safe Rust, where one finds nothing and takes half of the speed.
+/// Flags for the coverage that libFuzzer reads: edges and comparisons, as cargo-fuzz sets them. No
+/// sanitizer: the targets are safe Rust, where it would find nothing and halve the speed.
 const INSTRUMENTED: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -37,19 +40,25 @@ const INSTRUMENTED: [&str; 6] = [
     "--cfg=fuzzing",
 ];
 
-/// `[--seconds N] [TARGET…]`.
+/// Runs `cargo xtask fuzz` with its arguments.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let (seconds, named) = match arguments {
-        ["--seconds"] => return Err("--seconds needs a number".to_owned()),
+        ["--seconds"] => return Err(format!("cannot run fuzz: --seconds needs a number; usage: {USAGE}")),
         ["--seconds", seconds, named @ ..] => (*seconds, named),
         named => (SECONDS, named),
     };
     if !seconds.parse::<u32>().is_ok_and(|seconds| seconds > 0) {
-        return Err(format!("--seconds {seconds}: give a whole number from 1 on"));
+        return Err(format!(
+            "cannot run fuzz: `--seconds {seconds}`: not a whole number from 1 on; usage: {USAGE}"
+        ));
+    }
+    if let Some(option) = named.iter().find(|name| name.starts_with('-')) {
+        return Err(unexpected("fuzz", option, USAGE));
     }
     let all = targets()?;
     if let Some(unknown) = named.iter().find(|name| !all.iter().any(|target| target == *name)) {
-        return Err(format!("there is no target `{unknown}`; there are {}", all.join(", ")));
+        let known = all.join(", ");
+        return Err(format!("cannot run fuzz: no target `{unknown}`; the targets are {known}"));
     }
     if let Some(missing) = missing() {
         return Err(missing.to_owned());
@@ -58,7 +67,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     fuzz_all(&build()?, &chosen.collect::<Vec<_>>(), seconds, Path::new("target/fuzz/found"))
 }
 
-/// Half a minute of all targets together, or a line that says what is missing.
+/// Runs all targets for half a minute together, or prints SKIPPED with what is missing.
 pub(crate) fn run_in_tests() -> Result<(), String> {
     if let Some(missing) = missing() {
         skipped::say(&format!("cargo xtask fuzz: {missing}"));
@@ -66,17 +75,19 @@ pub(crate) fn run_in_tests() -> Result<(), String> {
     }
     let targets = targets()?;
     let seconds = (WORKERS * SECONDS_IN_TESTS).div_ceil(targets.len().max(1)).to_string();
-    // What earlier runs have found would take long to load.
+    // The inputs of earlier runs would take long to load.
     let scratch = Path::new("target/fuzz/scratch");
     let _ = std::fs::remove_dir_all(scratch);
     fuzz_all(&build()?, &targets, &seconds, scratch)
 }
 
-/// What this machine lacks.
+const USAGE: &str = "cargo xtask fuzz [--seconds N] [TARGET…]";
+
+/// Returns what this machine lacks.
 fn missing() -> Option<&'static str> {
     let compiler = Command::new("c++").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_there = compiler.is_ok_and(|status| status.success());
-    (!is_there).then_some("it needs a C++ compiler, for libFuzzer: apt-get install g++")
+    (!is_there).then_some("libFuzzer needs a C++ compiler; run `apt-get install g++`")
 }
 
 fn targets() -> Result<Vec<String>, String> {
@@ -87,18 +98,18 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The one program; where it is.
+/// Builds the program of all targets and returns its path.
 fn build() -> Result<PathBuf, String> {
     let host = host_triple()?;
     let folder = Path::new("target/fuzz/build");
     let mut cargo = Command::new(env!("CARGO"));
-    // With a target named, what runs while it is built is not instrumented.
+    // With a target named, build scripts and procedural macros are not instrumented.
     cargo.args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     cargo.arg("--target-dir").arg(folder).env("RUSTFLAGS", INSTRUMENTED.join(" "));
     println!("\n=== build the fuzzer");
     let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
-        return Err(format!("the fuzzer cannot be built ({status})"));
+        return Err(format!("cannot build the fuzzer ({status})"));
     }
     Ok(folder.join(host).join("release/firstbyte-fuzzer"))
 }
@@ -108,10 +119,10 @@ fn host_triple() -> Result<String, String> {
         Command::new("rustc").arg("-vV").output().map_err(|error| format!("cannot run rustc: {error}"))?;
     let text = String::from_utf8_lossy(&told.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not say what it builds for".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "cannot read the host triple from `rustc -vV`".to_owned())
 }
 
-/// Each target for so long, two at a time.
+/// Runs each target for `seconds`, two at a time.
 fn fuzz_all(program: &Path, targets: &[String], seconds: &str, found: &Path) -> Result<(), String> {
     println!("\n=== fuzz {} for {seconds} s each", targets.join(", "));
     let next = AtomicUsize::new(0);
@@ -131,7 +142,7 @@ fn fuzz_all(program: &Path, targets: &[String], seconds: &str, found: &Path) -> 
     })
 }
 
-/// What is found on the way is written to `found`; what it says, to a log.
+/// Runs one target. New inputs go to the folder `found`, the output to a log.
 fn fuzz(program: &Path, target: &str, seconds: &str, found: &Path) -> Result<(), String> {
     let log = Path::new("target/fuzz/logs").join(target);
     let failures = Path::new("target/fuzz/failures").join(target);
@@ -150,7 +161,7 @@ fn fuzz(program: &Path, target: &str, seconds: &str, found: &Path) -> Result<(),
         .arg("-rss_limit_mb=2048")
         .stderr(output)
         .status()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+        .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     let said = std::fs::read(&log).map_err(unwritable)?;
     let said = String::from_utf8_lossy(&said);
     if status.success() {
@@ -161,7 +172,7 @@ fn fuzz(program: &Path, target: &str, seconds: &str, found: &Path) -> Result<(),
     let end: Vec<&str> = said.lines().rev().take(LINES_SHOWN).collect();
     end.iter().rev().for_each(|line| eprintln!("{line}"));
     Err(format!(
-        "the target {target} failed; the bytes that show it are in {}, all that was said is in {}",
+        "the target {target} failed; its input is in {}, its log is {}",
         failures.display(),
         log.display()
     ))
@@ -171,5 +182,5 @@ fn longest(target: &str) -> usize {
     if target == "settings" { LENGTH_MAX_OF_SETTINGS } else { LENGTH_MAX }
 }
 
-/// Of a log, where a target fails.
+/// Lines of the log that are shown if a target fails.
 const LINES_SHOWN: usize = 60;

@@ -1,9 +1,9 @@
-//! Programs the interoperation tests talk to, and the one that counts instructions.
+//! The Debian packages whose programs the tests use.
 
 use std::path::Path;
 use std::process::Command;
 
-/// (program, Debian package)
+/// Each program with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
     ("chromium", "chromium"),
@@ -20,7 +20,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("valgrind", "valgrind"),
 ];
 
-/// As root with apt, installs what is missing; otherwise says what is missing and goes on: the tests that need it will say so too.
+/// Installs the missing packages with apt if the user is root. Otherwise lists them and continues:
+/// the tests that need them print SKIPPED.
 pub(crate) fn install_missing() -> Result<(), String> {
     let missing: Vec<&str> =
         PROGRAMS.iter().filter(|(program, _)| !installed(program)).map(|(_, package)| *package).collect();
@@ -28,10 +29,7 @@ pub(crate) fn install_missing() -> Result<(), String> {
         return Ok(());
     }
     if !is_root() || !installed("apt-get") {
-        println!(
-            "=== not installed: {}. Tests that need them are skipped; each says so.",
-            missing.join(", ")
-        );
+        println!("=== not installed: {}. The tests that need them print SKIPPED.", missing.join(", "));
         return Ok(());
     }
     println!("=== apt-get install {}", missing.join(" "));
@@ -56,7 +54,7 @@ pub(crate) fn installed(program: &str) -> bool {
     std::env::split_paths(&path).chain(usual).any(|folder: std::path::PathBuf| folder.join(program).is_file())
 }
 
-/// The owner of our own process entry is our effective user.
+/// Returns whether the effective user is root: the user owns the process's entry in /proc.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|entry| entry.uid() == 0)

@@ -1,6 +1,8 @@
-//! `cargo xtask plant`: faults are planted one by one into a copy of the engine, and random worlds must find each of them.
+//! `cargo xtask plant`: plants faults one by one into a copy of the engine. Random runs must find
+//! each of them.
 //!
-//! The list is `crates/simulation/faults.txt`. A world that fails counts only if it holds with the sound engine.
+//! The list is `crates/simulation/faults.txt`. A failed run counts only if it passes with the
+//! engine without the fault.
 
 mod faults;
 
@@ -9,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-/// Worlds in which a fault must be found.
-const WORLDS: u64 = 100_000;
-/// Characters of a symptom in the table.
+/// Runs within which a fault must be found.
+const RUNS: u64 = 100_000;
+/// Length of a symptom in the table, in characters.
 const SHOWN: usize = 100;
 
-/// A copy of the workspace that is built by itself.
+/// A copy of the workspace with a target folder of its own.
 struct Copy {
     tree: PathBuf,
     build: PathBuf,
 }
 
-/// A world that failed.
+/// A run that failed.
 struct Found {
-    /// Its seed; `None`: the simulation itself came to an end.
+    /// The seed; `None` if the simulation itself crashed.
     seed: Option<u64>,
     symptom: String,
 }
@@ -34,10 +36,10 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     let wanted = |fault: &Fault| names.is_empty() || names.iter().any(|name| fault.name.contains(name));
     let faults: Vec<Fault> = faults::parse(&text)?.into_iter().filter(wanted).collect();
     if faults.is_empty() {
-        return Err(format!("no fault of {LIST} has {} in its name", names.join(" or ")));
+        return Err(format!("cannot run plant: no fault of {LIST} has {} in its name", names.join(" or ")));
     }
     let copy = Copy::new(root)?;
-    println!("the sound engine is built in {}", copy.build.display());
+    println!("building the engine without faults in {}", copy.build.display());
     let sound = copy.build.join("sound");
     copy_file(&copy.build()?, &sound)?;
     let mut missed = 0;
@@ -50,22 +52,22 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
             Some(Found { seed, symptom }) => {
                 let after = seed.map_or("?".to_owned(), |seed| (seed + 1).to_string());
                 println!(
-                    "{number}  found after {after:>6} worlds, {seconds:>4} s: {}\n       {symptom}",
+                    "{number}  found after {after:>6} runs, {seconds:>4} s: {}\n       {symptom}",
                     fault.name
                 );
             }
             None => {
                 missed += 1;
-                println!("{number}  NOT FOUND in {WORLDS} worlds, {seconds:>4} s: {}", fault.name);
+                println!("{number}  NOT FOUND in {RUNS} runs, {seconds:>4} s: {}", fault.name);
             }
         }
     }
     println!("{} of {} faults found", faults.len() - missed, faults.len());
-    if missed == 0 { Ok(()) } else { Err(format!("random worlds do not find {missed} faults")) }
+    if missed == 0 { Ok(()) } else { Err(format!("random runs do not find {missed} faults")) }
 }
 
 impl Copy {
-    /// Only what differs is copied, so that what was built before stays built.
+    /// Copies only the files that differ, so that cargo rebuilds only what changed.
     fn new(root: &Path) -> Result<Copy, String> {
         let folder = root.join("target/plant");
         let copy = Copy { tree: folder.join("tree"), build: folder.join("build") };
@@ -79,7 +81,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// The program that plays worlds. Incremental, since a fault changes one function.
+    /// Builds the simulator. Incremental, since a fault changes one function.
     fn build(&self) -> Result<PathBuf, String> {
         let output = Command::new(env!("CARGO"))
             .args([
@@ -105,7 +107,7 @@ impl Copy {
         }
     }
 
-    /// What becomes of worlds with this fault. The copy is sound again afterwards.
+    /// Plants a fault, searches for a run that fails, and removes the fault.
     fn plant(&self, fault: &Fault, sound: &Path) -> Result<Option<Found>, String> {
         let mut sound_texts = Vec::new();
         let mut broken = Ok(());
@@ -124,14 +126,14 @@ impl Copy {
     }
 }
 
-/// The first world that fails with one program and holds with the other.
+/// Searches for the first run that fails with one program and passes with the other.
 fn search(broken: &Path, sound: &Path, compared: bool) -> Result<Option<Found>, String> {
     let how: &[&str] = if compared { &["--differential"] } else { &[] };
     let mut from = 0;
-    while from < WORLDS {
-        let (first, worlds) = (from.to_string(), (WORLDS - from).to_string());
-        let worlds = ["--from", &first, "--worlds", &worlds, "--failures", "1"];
-        let output = play(broken, &[how, &worlds].concat())?;
+    while from < RUNS {
+        let (first, runs) = (from.to_string(), (RUNS - from).to_string());
+        let runs = ["--from", &first, "--worlds", &runs, "--failures", "1"];
+        let output = play(broken, &[how, &runs].concat())?;
         if output.status.success() {
             return Ok(None);
         }
@@ -149,14 +151,16 @@ fn play(program: &Path, arguments: &[&str]) -> Result<Output, String> {
     Command::new(program).args(arguments).output().map_err(|error| format!("{}: {error}", program.display()))
 }
 
-/// Of what the simulation says: `FAILED intensity seed: symptom`, or `seed N does not come back`.
+/// Reads the seed and the symptom from the output of the simulator: `FAILED intensity seed:
+/// symptom`, or `seed N does not come back`.
 fn symptom_of(output: &Output) -> Found {
     let [said, complained] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     let failed = said.lines().filter_map(|line| line.strip_prefix("FAILED "));
     let stuck = complained.lines().filter(|line| line.starts_with("seed "));
     let line = failed.chain(stuck).next().map(str::to_owned);
     let seed = line.as_deref().and_then(|line| line.split([' ', ':']).find_map(|word| word.parse().ok()));
-    let symptom = line.unwrap_or_else(|| format!("it ended by {}: {}", output.status, complained.trim()));
+    let symptom =
+        line.unwrap_or_else(|| format!("the simulator ended with {}: {}", output.status, complained.trim()));
     Found { seed, symptom: symptom.chars().take(SHOWN).collect() }
 }
 
@@ -171,11 +175,11 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
             false => copy_file(&from, &to.join(name))?,
         }
     }
-    remove_what_is_gone(from, to)
+    remove_stale(from, to)
 }
 
-/// What was copied once and is no more.
-fn remove_what_is_gone(from: &Path, to: &Path) -> Result<(), String> {
+/// Removes files of earlier copies that are no longer in the original.
+fn remove_stale(from: &Path, to: &Path) -> Result<(), String> {
     let entries = std::fs::read_dir(to).map_err(|error| format!("{}: {error}", to.display()))?;
     for entry in entries {
         let path = entry.map_err(|error| error.to_string())?.path();

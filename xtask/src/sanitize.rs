@@ -1,28 +1,32 @@
-//! The C library and the preload library where every access of memory is checked: their C programs and the examples under AddressSanitizer,
-//! the libraries instrumented too (a nightly toolchain), and under valgrind's memcheck, as they are shipped.
+//! Checks every memory access of the C library and the preload library.
+//!
+//! Their C programs and examples run under AddressSanitizer, with the libraries instrumented
+//! (which needs a nightly toolchain), and under valgrind's memcheck, with the libraries as
+//! shipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that need no rights.
+/// Programs that need no privileges.
 const PROGRAMS: &[&str] = &["errors", "readiness", "threads"];
-/// Those that need a network namespace of their own, and a TUN device in it.
+/// Programs that need a network namespace of their own with a TUN device.
 const IN_NAMESPACE: &[&str] = &["moving", "signed"];
-/// Debian's valgrind does not know `epoll_pwait2`, which `readiness.c` calls, and runs one thread at a time, so that what `threads.c` expects
-/// of time does not hold; the same is true of the preload library's `habits.c`, whose signals come faster than it goes on there.
+/// Programs that run under valgrind. Debian's valgrind lacks `epoll_pwait2`, which `readiness.c`
+/// calls. It runs one thread at a time, which breaks the timing that `threads.c` expects. The
+/// signals of the preload library's `habits.c` arrive faster than valgrind proceeds.
 const UNDER_VALGRIND: &[&str] = &["errors"];
 const EXAMPLES: &[&str] = &["echo_server", "fast_open_client"];
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const ASAN: &str = "-fsanitize=address";
-/// The stack is never freed.
+/// A started stack is never freed.
 const NO_LEAKS: (&str, &str) = ("ASAN_OPTIONS", "detect_leaks=0");
 
-/// Leaks are not looked for: a stack that was started is never freed, on purpose (`posix::c::life`).
+/// memcheck without the leak check: a started stack is never freed, on purpose (`posix::c::life`).
 const MEMCHECK: &str = "valgrind --quiet --error-exitcode=99 --leak-check=no";
 
-/// Both examples, as they are meant: the server's stack and the client's are hosts behind this machine, which forwards. The server ends by
-/// a signal, and in order.
+/// Runs both examples against each other. The server's stack and the client's are hosts behind
+/// this machine, which forwards. A signal stops the server, which must exit with 0.
 const EXAMPLES_MEET: &str = r#"
 set -eu
 sysctl -qw net.ipv4.ip_forward=1
@@ -35,6 +39,7 @@ kill -TERM $server
 wait $server
 "#;
 
+/// Runs both checks.
 pub(crate) fn run() -> Result<(), String> {
     let folder = std::path::absolute("target/sanitize").map_err(|error| error.to_string())?;
     under_asan(&folder)?;
@@ -43,7 +48,7 @@ pub(crate) fn run() -> Result<(), String> {
 
 fn under_asan(folder: &Path) -> Result<(), String> {
     let mut build = Command::new("cargo");
-    // The toolchain that runs this would be asked for else.
+    // These variables would select the toolchain that runs xtask.
     build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", "-Zsanitizer=address");
     build.args(["+nightly", "build", "--package", "firstbyte-capi", "--package", "firstbyte-preload"]);
     done(build.args(["--target", TARGET, "--target-dir"]).arg(folder))?;
@@ -64,7 +69,7 @@ fn under_asan(folder: &Path) -> Result<(), String> {
     preload(&built.join("libfirstbyte_preload.so"), &own)
 }
 
-/// What programs do that know nothing of the library: the C one instrumented, Python as it is installed.
+/// Runs unmodified programs with the preload library: an instrumented C program, and Python.
 fn preload(library: &Path, folder: &Path) -> Result<(), String> {
     let habits = folder.join("habits");
     let mut cc = Command::new("cc");
@@ -72,7 +77,7 @@ fn preload(library: &Path, folder: &Path) -> Result<(), String> {
     done(&mut cc)?;
     let runtime = Command::new("cc").arg("-print-file-name=libasan.so").output();
     let runtime = runtime.map_err(|error| format!("cc: {error}"))?;
-    // The sanitizer's own library has to be the first.
+    // The sanitizer's own library must be loaded first.
     let preloaded = format!("{} {}", String::from_utf8_lossy(&runtime.stdout).trim(), library.display());
     let mut mixed = Command::new("python3");
     mixed.arg("crates/preload/tests/mixed.py");
@@ -113,11 +118,11 @@ fn in_namespace(script: &str) -> Command {
     unshare
 }
 
-/// Root may; others are told what they miss.
+/// Returns whether the user can make network namespaces, and prints SKIPPED if not.
 fn may_make_namespaces() -> bool {
     let may = Command::new("unshare").args(["--net", "true"]).status().is_ok_and(|status| status.success());
     if !may {
-        println!("SKIPPED: what needs a network namespace and a TUN device: run it as root");
+        println!("SKIPPED: the programs that need a network namespace and a TUN device; run as root");
     }
     may
 }

@@ -1,19 +1,21 @@
-//! `cargo xtask scripts`: our packetdrill scripts over the kernel, by the real packetdrill.
+//! `cargo xtask scripts`: runs our packetdrill scripts on the kernel, with google/packetdrill.
 //!
-//! What our own runner shows of our stack is worth as much as the scripts are right: this asks Linux. Each runs in a network namespace of
-//! its own, which its sysctl lines change. Real time, so a script that failed beside another is tried again alone.
+//! The scripts judge our stack, and this judges the scripts: Linux must pass them too. Each runs
+//! in a network namespace of its own, which its sysctl lines change. A script that fails beside
+//! another, in real time, is tried again alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
 
-/// Where they are.
+/// The folder of the scripts.
 const FOLDER: &str = "crates/script/scripts";
-/// Scripts that run at once. They mostly wait, but with real-time priority, and more of them disturb each other's clocks.
+/// Scripts that run at once. They mostly wait, with real-time priority: more would disturb each
+/// other's clocks.
 const AT_ONCE: usize = 2;
-/// Runs, alone, of a script that failed beside another.
+/// Attempts, alone, for a script that failed beside another.
 const TRIES: u32 = 3;
-/// Where IPv4 scripts play: Fast Open cookies depend on it. IPv6 scripts name their own addresses.
+/// The addresses of IPv4 scripts: Fast Open cookies depend on them. IPv6 scripts name their own.
 const ADDRESSES: [&str; 5] = [
     "--ip_version=ipv4",
     "--local_ip=192.168.0.1",
@@ -23,20 +25,27 @@ const ADDRESSES: [&str; 5] = [
 ];
 /// Seconds that a script may take.
 const TIMEOUT_S: &str = "120";
-/// The setting that says what a namespace may choose; it is the machine's.
+/// The setting of the machine that limits the congestion controls of a namespace.
 const ALLOWED: &str = "tcp_allowed_congestion_control";
 
-/// Runs `paths` (files or folders; none: all scripts) with the program `packetdrill`.
-pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
+/// Runs `cargo xtask scripts` with its arguments: the program, then files or folders (default: all
+/// scripts).
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let [packetdrill, paths @ ..] = arguments else {
+        return Err("cannot run scripts: no packetdrill; \
+                    usage: cargo xtask scripts PACKETDRILL [FILE|FOLDER…]"
+            .to_owned());
+    };
     let packetdrill =
-        std::fs::canonicalize(packetdrill).map_err(|error| format!("{packetdrill}: {error}"))?;
+        std::fs::canonicalize(packetdrill).map_err(|error| format!("cannot run `{packetdrill}`: {error}"))?;
     let default = setting("tcp_congestion_control");
     if default != "cubic" {
         let wanted = format!(
             "sysctl -w net.ipv4.tcp_congestion_control=cubic net.ipv4.{ALLOWED}='reno cubic {default}'"
         );
         return Err(format!(
-            "the scripts mean CUBIC where they say nothing, and namespaces begin with {default}: `{wanted}` first"
+            "cannot run scripts: they expect CUBIC, and new namespaces start with {default}; \
+             run `{wanted}` first"
         ));
     }
     let mut found = Vec::new();
@@ -46,14 +55,15 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
     found.sort();
     leave_out(
         &mut found,
-        "they change settings that Linux does not have or has once for all namespaces, or want echoes or several connections, which packetdrill does not",
+        "they need settings that Linux lacks or has only once per machine, or pings or several \
+         connections, which packetdrill cannot play",
         is_ours_alone,
     );
     if !takes_accurate_ecn() {
         leave_out(&mut found, "this kernel's net.ipv4.tcp_ecn ends at 2", wants_accurate_ecn);
     }
     let allowed = setting(ALLOWED);
-    leave_out(&mut found, "this kernel has not their congestion control, or does not allow it", |script| {
+    leave_out(&mut found, "this kernel lacks their congestion control, or does not allow it", |script| {
         algorithms(script).iter().any(|name| !allowed.split_whitespace().any(|known| known == name))
     });
     let all = found.len();
@@ -64,11 +74,11 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
             failed += 1;
         }
     }
-    println!("xtask: {} of {all} scripts hold on this kernel", all - failed);
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} scripts do not hold")) }
+    println!("xtask: {} of {all} scripts pass on this kernel", all - failed);
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} scripts failed")) }
 }
 
-/// Takes those of which `is_left_out` is true from `found`, and says so.
+/// Removes the scripts for which `is_left_out` is true, and prints SKIPPED with their number.
 fn leave_out(found: &mut Vec<PathBuf>, reason: &str, is_left_out: impl Fn(&Path) -> bool) {
     let before = found.len();
     found.retain(|script| !is_left_out(script));
@@ -77,7 +87,8 @@ fn leave_out(found: &mut Vec<PathBuf>, reason: &str, is_left_out: impl Fn(&Path)
     }
 }
 
-/// Linux 6.18 has Accurate ECN in its code and documentation, but its sysctl refuses it.
+/// Returns whether the sysctl accepts Accurate ECN. Linux 6.18 has it in its code and
+/// documentation, but its sysctl refuses it.
 fn takes_accurate_ecn() -> bool {
     let sysctl = ["--net", "--fork", "--kill-child", "sysctl", "-q", "net.ipv4.tcp_ecn=5"];
     let output = Command::new("unshare").args(sysctl).env("PATH", path()).output();
@@ -89,14 +100,14 @@ fn wants_accurate_ecn(script: &Path) -> bool {
     ["tcp_ecn=3", "tcp_ecn=4", "tcp_ecn=5"].iter().any(|setting| text.contains(setting))
 }
 
-/// The algorithms that a script chooses for the namespace.
+/// Returns the algorithms that a script chooses for the namespace.
 fn algorithms(script: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(script).unwrap_or_default();
     let named = text.split("tcp_congestion_control=").skip(1);
     named.map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect()).collect()
 }
 
-/// What the file of a `net.ipv4` setting says.
+/// Reads a `net.ipv4` setting.
 fn setting(name: &str) -> String {
     std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default().trim().into()
 }
@@ -106,12 +117,12 @@ fn is_ours_alone(script: &Path) -> bool {
     std::fs::read_to_string(script).is_ok_and(|text| words.iter().any(|word| text.contains(word)))
 }
 
-/// Where system tools lie too.
+/// Returns the search path with the folders of system tools.
 fn path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-/// Runs all; gives those that failed.
+/// Runs all scripts and returns those that failed.
 fn at_once(packetdrill: &Path, scripts: Vec<PathBuf>) -> Vec<PathBuf> {
     let (waiting, failed) = (Mutex::new(scripts), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -147,7 +158,7 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-/// With the machine to itself, several times if need be.
+/// Runs a script alone, several times if it fails.
 fn alone(packetdrill: &Path, script: &Path) -> Result<(), String> {
     let mut result = attempt(packetdrill, script);
     for _ in 1..TRIES {

@@ -1,6 +1,8 @@
-//! The tests' programs, run as `cargo test` would, but several at a time: most of them wait for their peers. First come those that need the
-//! machine to themselves, one by one, then the others, two at a time. Those that meet neither a kernel nor a clock run beside them all, and take
-//! what is left of the processor.
+//! Runs the test programs as `cargo test` would, but several at a time: most of them wait for
+//! their peers.
+//!
+//! First come those that measure time, one by one, then the others, two at a time. Those in
+//! virtual time run beside them all, at the lowest priority.
 
 use crate::skipped;
 use serde_json::Value;
@@ -11,11 +13,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// All but the examples, which clippy has checked and no test starts, and those of `WITHIN`.
+/// The arguments for all test programs, except those of `WITHIN`. The examples are left out:
+/// clippy has checked them, and no test starts them.
 const ALL: [&str; 8] =
     ["test", "--workspace", "--exclude", "firstbyte-proto", "--locked", "--lib", "--bins", "--tests"];
 
-/// Those that lie in the engine's own files. Optimised as the engine is for the others, they take three times as long to build.
+/// The arguments for `--quick`: unit tests, and the packages that test the engine and the wire
+/// formats from outside. Names the whole workspace for the features, and the two packages by their
+/// targets.
+const QUICK: [&str; 11] = [
+    "test",
+    "--workspace",
+    "--exclude",
+    "firstbyte-proto",
+    "--locked",
+    "--lib",
+    "--bins",
+    "--test",
+    "engine",
+    "--test",
+    "wire",
+];
+
+/// The arguments for the engine's own unit tests. Optimised as the engine is for the other tests,
+/// they would take three times as long to build.
 const WITHIN: [&str; 7] = [
     "test",
     "--package",
@@ -26,8 +47,8 @@ const WITHIN: [&str; 7] = [
     "profile.dev.package.firstbyte-proto.opt-level=0",
 ];
 
-/// Packages, or single programs of tests (`package/name`), that play in virtual time: how long they take is no matter of theirs. The longest
-/// first.
+/// Packages, or single test programs (`package/name`), in virtual time: their results do not
+/// depend on how long they take. The longest first.
 const IN_VIRTUAL_TIME: [&str; 9] = [
     "firstbyte-cli/everything",
     "firstbyte-proto-tests",
@@ -40,7 +61,8 @@ const IN_VIRTUAL_TIME: [&str; 9] = [
     "firstbyte-wire-tests",
 ];
 
-/// Those that measure time, beside the kernel's or against a bound: nothing but what takes the processor's leavings runs beside them.
+/// Test programs that measure time, beside the kernel or against a bound. Only programs at the
+/// lowest priority run beside them.
 const ALONE: [&str; 6] = [
     "firstbyte-interop/figures",
     "firstbyte-interop/interop",
@@ -50,36 +72,46 @@ const ALONE: [&str; 6] = [
     "firstbyte-bench/contract",
 ];
 
-/// Those that take longest begin first, so that none is left over at the end.
+/// The longest test programs, which start first, so that none is left over at the end.
 const LONG: [&str; 2] = ["firstbyte-cli/it", "firstbyte-interop/rows"];
 
-/// Programs at once.
+/// Programs that run at once.
 const WORKERS: usize = 2;
 
-/// Of what runs beside the others.
+/// The niceness of programs that run beside the others.
 const LOWEST_PRIORITY: &str = "19";
 
-/// Tests of one program at once. Those with a kernel as the peer wait most of the time, so that more than there are cores end sooner.
+/// Tests of one program that run at once. Tests with a kernel as the peer mostly wait, so more of
+/// them than cores finish sooner.
 const AT_ONCE: &str = "8";
 
-/// One program of tests.
+/// A test program.
 #[derive(Clone)]
 pub(crate) struct Suite {
     package: String,
-    /// Within the package.
+    /// The name of the target within the package.
     name: String,
-    /// Of the package, where its tests run.
+    /// The folder of the package, in which its tests run.
     folder: PathBuf,
     program: PathBuf,
 }
 
-/// Builds all of them.
+/// Builds all test programs.
 pub(crate) fn build() -> Result<Vec<Suite>, String> {
-    let suites: Vec<Suite> = [programs(&ALL)?, programs(&WITHIN)?].concat();
-    if suites.is_empty() { Err("cargo names no program of tests".to_owned()) } else { Ok(suites) }
+    build_by(&ALL)
 }
 
-/// Builds those that `cargo` would run with these arguments.
+/// Builds the test programs of `cargo xtask test --quick`.
+pub(crate) fn build_quick() -> Result<Vec<Suite>, String> {
+    build_by(&QUICK)
+}
+
+fn build_by(arguments: &[&str]) -> Result<Vec<Suite>, String> {
+    let suites: Vec<Suite> = [programs(arguments)?, programs(&WITHIN)?].concat();
+    if suites.is_empty() { Err("cargo names no test program".to_owned()) } else { Ok(suites) }
+}
+
+/// Builds the test programs that `cargo` would run with these arguments.
 fn programs(arguments: &[&str]) -> Result<Vec<Suite>, String> {
     println!("\n=== cargo {} --no-run", arguments.join(" "));
     let output = Command::new(env!("CARGO"))
@@ -90,13 +122,13 @@ fn programs(arguments: &[&str]) -> Result<Vec<Suite>, String> {
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err(format!("the tests cannot be built ({})", output.status));
+        return Err(format!("cannot build the tests ({})", output.status));
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     Ok(messages.lines().filter_map(suite_of).collect())
 }
 
-/// Of a message of cargo's, if it is about one.
+/// Returns the test program that a message of cargo is about, if any.
 fn suite_of(message: &str) -> Option<Suite> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_test = message["profile"]["test"].as_bool()?;
@@ -112,7 +144,7 @@ fn suite_of(message: &str) -> Option<Suite> {
     is_test.then(|| Suite { package: package.to_owned(), name, folder, program })
 }
 
-/// Runs all of them; an error names those that failed.
+/// Runs all test programs; the error names those that failed.
 pub(crate) fn run(suites: &[Suite]) -> Result<(), String> {
     let of = |list: &[&str]| {
         let listed = list.iter().flat_map(|entry| suites.iter().filter(|suite| suite.is(entry)));
@@ -128,13 +160,13 @@ pub(crate) fn run(suites: &[Suite]) -> Result<(), String> {
         let beside = scope.spawn(|| run_all(&beside, WORKERS, true));
         let mut failed = run_all(&alone, 1, false);
         failed.extend(run_all(&together, WORKERS, false));
-        failed.extend(beside.join().expect("it runs programs, and shows what they say"));
+        failed.extend(beside.join().expect("a worker does not panic"));
         failed
     });
     if failed.is_empty() { Ok(()) } else { Err(format!("tests failed:\n  {}", failed.join("\n  "))) }
 }
 
-/// Runs these in their order, so many at once; which of them failed.
+/// Runs these in order, `at_once` at a time, and returns those that failed.
 fn run_all(suites: &[&Suite], at_once: usize, is_beside: bool) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -143,19 +175,19 @@ fn run_all(suites: &[&Suite], at_once: usize, is_beside: bool) -> Vec<String> {
     };
     thread::scope(|scope| {
         let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("it runs programs")).collect()
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker does not panic")).collect()
     })
 }
 
 impl Suite {
-    /// Does an entry of the lists above mean it?
+    /// Returns whether an entry of the lists above names this program.
     fn is(&self, entry: &str) -> bool {
         entry
             .split_once('/')
             .map_or(self.package == entry, |(package, name)| self.package == package && self.name == name)
     }
 
-    /// What it says is shown when it has ended: it would fall into what others say.
+    /// Runs the program and prints its output at the end, so that outputs do not mix.
     fn run(&self, is_beside: bool) -> Result<(), String> {
         let begun = Instant::now();
         let output = self.command(is_beside).output();
@@ -165,7 +197,7 @@ impl Suite {
         let said = said.unwrap_or_default();
         skipped::count(&said);
         let (program, seconds) = (self.program.display(), begun.elapsed().as_secs());
-        // At once, so that no other's lines come between.
+        // One write, so that no lines of another program come between.
         let text = format!("\n     Running {program} of {}\n{said}     {seconds} s\n", self.package);
         let _ = std::io::stdout().lock().write_all(text.as_bytes());
         self.judge(output.map(|output| output.status))
@@ -219,7 +251,7 @@ mod tests {
         assert_eq!(
             seen(&message.replace(r#""test":true"#, r#""test":false"#)),
             None,
-            "a program that is no test"
+            "a program without tests"
         );
         assert_eq!(seen(r#"{"reason":"build-finished","success":true}"#), None);
     }
@@ -232,9 +264,9 @@ mod tests {
         assert!(!suite.is("firstbyte") && !suite.is("firstbyte-cli/everything"));
     }
 
-    /// Else one that was renamed would run among the others, and nobody would notice.
+    /// A renamed program would otherwise run among the others unnoticed.
     #[test]
-    fn what_the_lists_name_exists() {
+    fn the_lists_name_existing_programs() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root");
         for entry in IN_VIRTUAL_TIME.into_iter().chain(ALONE).chain(LONG) {
             let (package, program) =

@@ -1,22 +1,22 @@
-//! The modules of a crate, and which names each gives to whom.
+//! The modules of a crate, and the names that each exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// Names from the root of the crate on.
+/// The path of a module: its names from the root of the crate.
 pub(super) type Module = Vec<String>;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone)]
 pub(super) enum Named {
     Item(Box<Item>),
     Module(Module),
-    /// Of another crate: its path.
+    /// The path of an item of another crate.
     Foreign(String),
 }
 
-/// All modules of a crate but those of its tests.
+/// All modules of a crate, except those of its tests.
 pub(super) struct Modules(BTreeMap<Module, Vec<Item>>);
 
 impl Modules {
@@ -41,7 +41,7 @@ impl Modules {
         self.add(parsed.items, folder, module)
     }
 
-    /// `folder` is where files of this module's own modules are.
+    /// Adds a module; `folder` has the files of its own modules.
     fn add(&mut self, items: Vec<Item>, folder: &Path, module: &Module) -> Result<(), String> {
         let items: Vec<Item> = items.into_iter().filter(|item| !is_of_tests(attributes(item))).collect();
         for item in &items {
@@ -58,12 +58,12 @@ impl Modules {
         Ok(())
     }
 
-    /// Every item, whether it can be named from outside or not.
+    /// Returns every item, public or not.
     pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
         self.0.values().flatten()
     }
 
-    /// What a module gives to everybody.
+    /// Returns the names that a module exports to other crates.
     pub(super) fn exports(&self, module: &Module) -> BTreeMap<String, Named> {
         let mut names = BTreeMap::new();
         self.add_exports(module, &mut BTreeSet::new(), &mut names);
@@ -95,7 +95,8 @@ impl Modules {
         }
     }
 
-    /// What a path means in a module. `seen`: modules import from one another, and each question is asked once.
+    /// Returns the meaning of a path in a module. Modules may import from one another: `seen` stops
+    /// the search from asking the same question twice.
     fn find(&self, from: &Module, path: &[String], seen: &mut BTreeSet<(Module, String)>) -> Option<Named> {
         let (last, before) = path.split_last()?;
         let of = if before.is_empty() { from.clone() } else { self.module(from, before)? };

@@ -1,4 +1,4 @@
-//! A public interface as text: declarations without bodies and without what is private, in the order of their names.
+//! A public interface as text: declarations without bodies and private parts, ordered by name.
 
 use super::modules::{Module, Modules, Named};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, Type, Visibility};
 
-/// The whole of a crate.
+/// Returns the interface of a crate.
 pub(super) fn text(modules: &Modules) -> String {
     let mut text = String::new();
     let mut types = BTreeSet::new();
@@ -94,7 +94,8 @@ fn keep_declaration(item: &mut TraitItem) {
     }
 }
 
-/// Private fields are nobody's business; that there are some is the type's shape, shown by a field named `_`.
+/// Removes private fields. A field named `_` shows that there are some, because that changes how
+/// the type can be used.
 fn keep_public(fields: &mut Fields) {
     fields.iter_mut().for_each(|field| keep(&mut field.attrs));
     let is_public = |field: &syn::Field| matches!(field.vis, Visibility::Public(_));
@@ -143,14 +144,14 @@ fn implemented(item: &Item, types: &BTreeSet<String>) -> Option<String> {
     (of_trait || !block.items.is_empty()).then(|| printed(Item::Impl(block)))
 }
 
-/// `#[doc(hidden)]`: for our own tests and tools, nothing that others may rely on.
+/// Returns whether an item is `#[doc(hidden)]`: it is for our own tests and tools.
 fn is_hidden(attributes: &[Attribute]) -> bool {
     let hides =
         |attribute: &Attribute| attribute.parse_args::<syn::Ident>().is_ok_and(|word| word == "hidden");
     attributes.iter().any(|attribute| attribute.path().is_ident("doc") && hides(attribute))
 }
 
-/// What a caller can rely on; documentation and lints are not.
+/// Keeps the attributes that a caller can rely on. Documentation and lints are not among them.
 fn keep(attributes: &mut Vec<Attribute>) {
     let kept = ["cfg", "derive", "non_exhaustive", "must_use", "deprecated", "repr"];
     attributes.retain(|attribute| kept.iter().any(|name| attribute.path().is_ident(name)));
