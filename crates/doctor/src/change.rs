@@ -1,5 +1,4 @@
-//! Changes of fixes where several findings may change the same thing: a setting, or the metrics of
-//! a route.
+//! Changes that several findings may make to the same setting, or to the metrics of the same route.
 use crate::sample::RouteMetrics;
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub enum Change {
     Clear(i64),
 }
 
-/// The effect of a step, where several findings may change the same thing.
+/// The target of a step, where several findings may change the same one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Act {
     /// A change that no other finding makes.

@@ -1,13 +1,15 @@
-//! Text that others wrote, made safe to print: a terminal acts on control characters, C1 (U+0080 to U+009F) included, and
-//! bidirectional controls let a line show other than it is.
+//! Makes text from other programs safe to print.
+//!
+//! Terminals act on control characters, including C1 (U+0080 to U+009F). Bidirectional controls
+//! make a line show another text than it contains.
 use std::borrow::Cow;
 
-/// One line: every such character, a line's end too, as `\u{…}`.
+/// Returns one line, with every unsafe character as `\u{…}`. Line breaks count as unsafe.
 pub fn line(text: &str) -> String {
     escaped(text, is_unsafe)
 }
 
-/// What is unsafe by this test as `\u{…}`.
+/// Writes every character that the test calls unsafe as `\u{…}`.
 pub fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,13 +21,14 @@ pub fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// C0, DEL, C1; the line and paragraph separators; Unicode's Bidi_Control. All lie in the first plane.
+/// Returns whether a character is unsafe to print: C0, DEL, C1, the line and paragraph separators,
+/// and Unicode's Bidi_Control. All are in the first plane.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One word of a shell's command, in quotes where it would be more than that.
+/// Returns the text as one shell word, quoted if necessary.
 pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-+./:@%,=".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -34,7 +37,7 @@ pub(crate) fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value of several words as one of a shell's command, always in quotes.
+/// Returns the text as one shell word, always quoted.
 pub(crate) fn value(text: &str) -> String {
     match text.contains(['$', '`', '"', '\\', '!']) {
         true => word(text).into_owned(),

@@ -1,15 +1,15 @@
-//! What a rule has found: where, how bad, by which numbers, and what mends it.
+//! A finding: where a rule fired, its severity, the numbers, and the fix.
 use crate::change::Act;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing suffers yet.
+    /// Worth knowing. Nothing is affected yet.
     Info,
-    /// Connections are slower than they need be, or the next burst will hurt.
+    /// Connections are slower than necessary, or the next burst will do harm.
     Warning,
     /// Connections fail.
     Critical,
@@ -25,7 +25,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What a finding is about.
+/// The object of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
 pub enum Scope {
@@ -56,51 +56,51 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A number that speaks for the finding, under the kernel's name.
+/// A number that supports the finding, under the kernel's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The kernel's name of it: a counter, a setting, a field of a socket.
+    /// The kernel's name: a counter, a setting, or a field of a socket.
     pub name: String,
-    /// Its value, with the unit where it has one.
+    /// The value, with its unit if it has one.
     pub value: String,
-    /// The time it belongs to: "now", "5.0 s", "since boot".
+    /// The time it covers: "now", "5.0 s", "since boot".
     pub window: String,
 }
 
-/// What a rule found in one place.
+/// The result of a rule in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule's id.
     pub id: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where.
+    /// The object of the finding.
     pub scope: Scope,
-    /// What one sees, in a few words.
+    /// The visible symptom, in a few words.
     pub symptom: String,
-    /// The numbers.
+    /// The numbers that support the finding.
     pub evidence: Vec<Evidence>,
     /// The condition, with the numbers filled in.
     pub formula: String,
-    /// Why it matters, in one sentence.
+    /// Why it matters.
     pub why: String,
-    /// What mends it.
+    /// The fix.
     pub fix: Fix,
-    /// The kernels that the rule holds for, in words.
+    /// The kernel versions that the rule applies to, in words.
     pub kernels: String,
-    /// How surely the numbers mean what the finding says.
+    /// Confidence that the numbers mean what the finding says.
     pub confidence: Confidence,
 }
 
-/// How surely the numbers mean what the finding says.
+/// Confidence that the numbers mean what the finding says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The kernel says it itself: a counter of just this, a setting.
+    /// The kernel states it directly, with a dedicated counter or a setting.
     Certain,
-    /// Several figures fit together; other causes are rare.
+    /// Several numbers agree, and other causes are rare.
     Likely,
-    /// A direction to look in.
+    /// A place to start looking.
     Hint,
 }
 
@@ -109,35 +109,35 @@ impl fmt::Display for Confidence {
         f.write_str(match self {
             Confidence::Certain => "certain",
             Confidence::Likely => "likely",
-            Confidence::Hint => "a hint",
+            Confidence::Hint => "hint",
         })
     }
 }
 
-/// What mends a finding. It is printed, never applied.
+/// The fix of a finding. It is printed, never applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
-    /// What a person has to do that no command does.
+    /// Advice for the part that no command can do.
     pub advice: String,
-    /// Commands, in their order.
+    /// Commands, in the order to run them.
     pub steps: Vec<Step>,
 }
 
 /// One command of a fix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// For a shell, as root.
+    /// Shell command, to be run as root.
     pub command: String,
-    /// What makes it last.
+    /// How to make it persistent.
     pub persist: Option<String>,
-    /// The command that takes it back.
+    /// The command that reverts it.
     pub undo: Option<String>,
-    /// Why it cannot be done on this host.
+    /// The reason why it cannot be done on this host.
     pub obstacle: Option<String>,
-    /// The time at which the step takes effect, if not at once: what has to be restarted.
+    /// When the step takes effect, and what must be restarted. `None`: immediately.
     #[serde(default)]
     pub effect: Option<String>,
-    /// The setting or route that the step changes, and that other findings may change too.
+    /// The setting or route that the step changes. Other findings may change it too.
     #[serde(skip)]
     pub(crate) act: Act,
 }

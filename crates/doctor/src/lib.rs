@@ -1,18 +1,18 @@
-//! What Linux's TCP does on a host: read from the kernel, and turned into findings with evidence, reason and fix.
+//! Reads the TCP state of a Linux host and turns it into findings with evidence, reason and fix.
 //!
-//! Reading and judging are apart:
+//! Reading and judging are separate:
 //!
-//! - [`sources`]: netlink and procfs → a [`Sample`], a plain value that can be saved and read back;
-//! - [`rules`]: two samples → [`Finding`]s; one file a family, each rule readable alone;
-//! - [`policy`]: thresholds and silenced rules, from a file;
-//! - [`show`]: what was read, in the words of the kernel's own tools;
-//! - [`pace`]: how often, so that looking stays cheap;
-//! - [`record`]: samples saved and read back;
-//! - [`report`]: findings as text, JSON and Prometheus metrics;
-//! - [`escape`]: what others named, made safe for a terminal and a shell.
+//! - [`sources`]: reads netlink and procfs into a [`Sample`], a plain value that can be saved;
+//! - [`rules`]: judges two samples and returns [`Finding`]s, with one module per subject;
+//! - [`policy`]: reads thresholds and silenced rules from a file;
+//! - [`show`]: prints a sample in the format of the kernel's own tools;
+//! - [`pace`]: limits the processor time of repeated samples;
+//! - [`record`]: saves samples and reads them back;
+//! - [`report`]: writes findings as text, JSON, HTML and Prometheus metrics;
+//! - [`escape`]: makes names from other programs safe for a terminal and a shell.
 //!
-//! Nothing on the host is ever changed, and what could not be read is never reported as healthy: the rules that need it
-//! are listed as not judged, with the reason.
+//! The crate never changes the host. A rule whose source could not be read counts as not judged,
+//! with the reason, and never as healthy.
 #![forbid(unsafe_code)]
 mod change;
 pub mod escape;

@@ -1,4 +1,4 @@
-//! Thresholds of rules: their usual values, and those that a person has chosen.
+//! Thresholds of rules: defaults, and values from a policy.
 use std::collections::BTreeMap;
 
 /// A threshold of a rule.
@@ -6,28 +6,28 @@ use std::collections::BTreeMap;
 pub struct Limit {
     /// The rule's id.
     pub rule: &'static str,
-    /// Its name within the rule.
+    /// Name of the threshold within the rule.
     pub name: &'static str,
-    /// Its usual value.
+    /// Default value.
     pub value: f64,
     /// The unit: "%", "s", "sockets".
     pub unit: &'static str,
 }
 
-/// Values in place of usual ones.
+/// Values that replace defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits(BTreeMap<(String, String), f64>);
 
 impl Limits {
-    /// Every threshold at its usual value.
+    /// The default of every threshold.
     pub const USUAL: &'static Limits = &Limits(BTreeMap::new());
 
-    /// Sets one.
+    /// Sets a threshold.
     pub fn set(&mut self, limit: &Limit, value: f64) {
         self.0.insert((limit.rule.to_owned(), limit.name.to_owned()), value);
     }
 
-    /// The value of one.
+    /// Returns the value of a threshold.
     pub fn of(&self, limit: &Limit) -> f64 {
         let chosen = self.0.iter().find(|((rule, name), _)| rule == limit.rule && name == limit.name);
         chosen.map_or(limit.value, |(_, value)| *value)

@@ -1,33 +1,34 @@
-//! How often a host is looked at: as often as was asked for, unless that takes more of a core than was allowed.
+//! Limits how often a host is sampled, so that sampling stays within a budget of processor time.
 //!
-//! The kernel answers for one socket after the other, so that a host with hundreds of thousands of them is dear to look at; whoever
-//! watches it must not become its load. What counts is the processor time of the whole process, the kernel's part included.
+//! The kernel reports sockets one by one, so a sample of a host with hundreds of thousands of
+//! sockets is expensive. The budget covers the processor time of the whole process, including time
+//! in the kernel.
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// The pace of a watch.
+/// The sampling rate of a watch.
 #[derive(Clone, Debug)]
 pub struct Pace {
     interval: Duration,
-    /// Percent of a core.
+    /// Percentage of a core.
     budget: f64,
-    /// The process's processor time when the last look ended.
+    /// The process's processor time at the end of the last sample.
     counted: Duration,
     slowed: Option<Slowed>,
 }
 
-/// Why looks are further apart than was asked for.
+/// The reason why samples are further apart than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slowed {
-    /// Seconds between two looks.
+    /// Seconds between two samples.
     pub seconds: f64,
-    /// Seconds that were asked for.
+    /// Requested seconds between two samples.
     pub asked_seconds: f64,
-    /// Seconds of a processor that the last look took.
+    /// Processor seconds that the last sample took.
     pub look_seconds: f64,
-    /// Percent of a core that looking may take.
+    /// Percentage of a core that sampling may use.
     pub budget_percent: f64,
 }
 
@@ -36,18 +37,19 @@ impl fmt::Display for Slowed {
         let Slowed { seconds, asked_seconds, look_seconds, budget_percent } = self;
         write!(
             f,
-            "every {seconds:.1} s, not {asked_seconds:.1} s: a look takes {look_seconds:.2} s of a core, --budget is {budget_percent} %"
+            "every {seconds:.1} s, not {asked_seconds:.1} s: one sample takes {look_seconds:.2} s of a core, and --budget is {budget_percent} %"
         )
     }
 }
 
 impl Pace {
-    /// Looks this far apart, which take at most so many percent of a core. The first look begins now.
+    /// Creates a pace with this interval and a budget in percent of a core. The first sample starts
+    /// now.
     pub fn new(interval: Duration, budget: f64) -> Pace {
         Pace { interval, budget, counted: processor_time(), slowed: None }
     }
 
-    /// A look has ended: how long to wait for the next.
+    /// Marks the end of a sample, and returns the time to wait before the next one.
     pub fn rest(&mut self) -> Duration {
         let now = processor_time();
         let spent = now.saturating_sub(self.counted);
@@ -67,16 +69,16 @@ impl Pace {
         pause
     }
 
-    /// Are looks further apart than was asked for?
+    /// Returns the actual and the requested interval if samples are further apart than requested.
     pub fn slowed(&self) -> Option<Slowed> {
         self.slowed
     }
 }
 
-/// However dear a look is, there is one in so long a time.
+/// Longest interval, however expensive a sample is.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// What this process has taken of all processors.
+/// Returns the processor time of this process.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
@@ -95,7 +97,7 @@ mod tests {
         let slowed = pace.slowed().expect("slowed");
         assert_eq!(
             slowed.to_string(),
-            "every 8.0 s, not 5.0 s: a look takes 0.40 s of a core, --budget is 5 %"
+            "every 8.0 s, not 5.0 s: one sample takes 0.40 s of a core, and --budget is 5 %"
         );
         assert_eq!((pace.rest_after(20 * MS), pace.slowed()), (5000 * MS, None));
     }

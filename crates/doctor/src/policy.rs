@@ -1,11 +1,11 @@
-//! What a person has decided: other thresholds, and rules that are to be silent, with the reason.
+//! Thresholds and silenced rules that a person has chosen, each silenced rule with its reason.
 //!
-//! A file in TOML, a table for each rule:
+//! The file is TOML, with a table for each rule:
 //!
 //! ```
 //! let policy = firstbyte_doctor::Policy::parse("
 //!     [CC-07]
-//!     share = 2.5                      # a name and unit of `firstbyte doctor explain CC-07`
+//!     share = 2.5                      # names and units: `firstbyte doctor explain CC-07`
 //!     [TX-09]
 //!     silent = 'a tunnel, and its peers know the MSS'
 //! ").unwrap();
@@ -24,18 +24,18 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads one.
+    /// Parses a policy.
     ///
     /// # Errors
-    /// A sentence that names the line's table: no such rule, no such threshold, no number, a silence without a reason.
+    /// Returns a message that names the table: unknown rule, unknown threshold, not a number, or a
+    /// silenced rule without a reason.
     pub fn parse(text: &str) -> Result<Policy, String> {
         let file: BTreeMap<String, BTreeMap<String, Value>> =
             toml::from_str(text).map_err(|error| error.to_string())?;
         let mut policy = Policy::default();
         for (id, entries) in file {
-            let rule = Rule::by_id(&id).ok_or_else(|| {
-                format!("[{id}]: no rule is called so; `firstbyte doctor rules` lists them")
-            })?;
+            let rule = Rule::by_id(&id)
+                .ok_or_else(|| format!("[{id}]: unknown rule; `firstbyte doctor rules` lists all"))?;
             for (name, value) in entries {
                 policy.take(rule, &name, &value)?;
             }
@@ -47,28 +47,29 @@ impl Policy {
         let id = rule.id;
         if name == "silent" {
             let reason = value.as_str().map(str::trim).filter(|reason| !reason.is_empty());
-            let reason = reason.ok_or_else(|| format!("[{id}]: silent needs a reason, as a text"))?;
+            let reason =
+                reason.ok_or_else(|| format!("[{id}]: `silent` must be a text that gives the reason"))?;
             self.silent.insert(id.to_owned(), reason.to_owned());
             return Ok(());
         }
         let limit = rule.limits.iter().find(|limit| limit.name == name).ok_or_else(|| {
             let names: Vec<&str> = rule.limits.iter().map(|limit| limit.name).chain(["silent"]).collect();
-            format!("[{id}]: it has no `{name}`, only {}", names.join(", "))
+            format!("[{id}]: unknown key `{name}`; it has {}", names.join(", "))
         })?;
         let number = value.as_float().or_else(|| value.as_integer().map(|value| value as f64));
         let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-        let number =
-            number.ok_or_else(|| format!("[{id}]: {name} is a number of {}, not below 0", limit.unit))?;
+        let number = number
+            .ok_or_else(|| format!("[{id}]: `{name}` must be a number of {}, at least 0", limit.unit))?;
         self.limits.set(limit, number);
         Ok(())
     }
 
-    /// The thresholds.
+    /// Returns the thresholds.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Why this rule is to be silent, if it is.
+    /// Returns the reason why this rule is silenced, or `None` if it is not.
     pub fn silent(&self, id: &str) -> Option<&str> {
         self.silent.get(id).map(String::as_str)
     }
@@ -81,11 +82,11 @@ mod tests {
     #[test]
     fn what_a_file_may_not_say_is_named() {
         for (text, words) in [
-            ("[XX-01]\nshare = 1", "no rule is called so"),
-            ("[CC-07]\nlimit = 1", "it has no `limit`, only share, critical, silent"),
-            ("[CC-07]\nshare = 'x'", "share is a number of %"),
-            ("[CC-07]\nshare = -1", "not below 0"),
-            ("[CC-07]\nsilent = ''", "silent needs a reason"),
+            ("[XX-01]\nshare = 1", "unknown rule"),
+            ("[CC-07]\nlimit = 1", "unknown key `limit`; it has share, critical, silent"),
+            ("[CC-07]\nshare = 'x'", "`share` must be a number of %"),
+            ("[CC-07]\nshare = -1", "at least 0"),
+            ("[CC-07]\nsilent = ''", "`silent` must be a text"),
             ("[CC-07", "TOML parse error at line 1"),
         ] {
             let error = Policy::parse(text).unwrap_err();

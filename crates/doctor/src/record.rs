@@ -1,41 +1,41 @@
-//! Samples saved, to be judged elsewhere; addresses can be masked.
+//! Saves samples to be judged elsewhere, with addresses masked on request.
 use crate::sample::{Address, Sample};
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// One sample, or two with a time between.
+/// One sample, or two that are some time apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Of this layout.
+    /// Version of the layout.
     pub version: u32,
-    /// The earlier sample; without it counters are judged since boot.
+    /// The earlier sample. Without one, counters are judged since boot.
     pub before: Option<Sample>,
     /// The later sample.
     pub now: Sample,
 }
 
 impl Record {
-    /// The layout this version writes and reads.
+    /// The layout version that this crate writes and reads.
     pub const VERSION: u32 = 2;
 
-    /// Of what was read.
+    /// Creates a record of one or two samples.
     pub fn new(before: Option<Sample>, now: Sample) -> Record {
         Record { version: Record::VERSION, before, now }
     }
 
-    /// Reads one back.
+    /// Parses a record.
     ///
     /// # Errors
-    /// A sentence: no such text, or another layout.
+    /// Returns a message if the text is not a record, or has another layout version.
     pub fn parse(text: &str) -> Result<Record, String> {
-        let record: Record =
-            serde_json::from_str(text).map_err(|error| format!("not a record of the doctor: {error}"))?;
+        let record: Record = serde_json::from_str(text)
+            .map_err(|error| format!("not a record of `doctor --record`: {error}"))?;
         if record.version != Record::VERSION {
             return Err(format!(
-                "a record of layout {}; this version reads {}",
+                "cannot read the record: it has layout {}, this version reads {}",
                 record.version,
                 Record::VERSION
             ));
@@ -43,12 +43,12 @@ impl Record {
         Ok(record)
     }
 
-    /// As text.
+    /// Returns the record as JSON.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What to judge.
+    /// Returns the window to judge.
     pub fn window(&self) -> Window<'_> {
         match &self.before {
             Some(before) => Window::between(before, &self.now),
@@ -56,21 +56,22 @@ impl Record {
         }
     }
 
-    /// Puts addresses for documentation in place of real ones, as [`Mask`] does.
+    /// Replaces addresses by documentation addresses, as [`Mask`] does.
     pub fn mask(&mut self) {
         let mut mask = Mask::default();
         self.before.iter_mut().chain([&mut self.now]).for_each(|sample| mask.apply(sample));
     }
 }
 
-/// Addresses for documentation in place of real ones, the same for the same in every sample that it is applied to; loopback and "any" stay.
+/// Replaces addresses by documentation addresses. Equal addresses get equal replacements, in every
+/// sample that the mask is applied to. Loopback and unspecified addresses stay.
 #[derive(Clone, Debug, Default)]
 pub struct Mask(BTreeMap<IpAddr, IpAddr>);
 
 impl Mask {
     /// Masks one sample.
     pub fn apply(&mut self, sample: &mut Sample) {
-        // Of a watch without end: more than these could not be told apart anyway.
+        // Bounds the memory of an endless watch. More addresses do not fit in the range anyway.
         if self.0.len() > MASKS_MAX {
             self.0.clear();
         }
@@ -96,7 +97,7 @@ impl Mask {
         }
     }
 
-    /// A word of a route: an address, or one with a prefix length.
+    /// Masks a word of a route: an address, or an address with a prefix length.
     fn word(&mut self, word: &str) -> String {
         let (address, rest) = word.split_once('/').unwrap_or((word, ""));
         let Ok(address) = address.parse() else { return word.to_owned() };
@@ -106,10 +107,10 @@ impl Mask {
     }
 }
 
-/// Addresses in 198.18.0.0/15.
+/// Number of addresses in 198.18.0.0/15.
 const MASKS_MAX: usize = 1 << 17;
 
-/// In 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).
+/// Returns an address in 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).
 fn masked(address: IpAddr, number: u32) -> IpAddr {
     match address {
         IpAddr::V4(_) => {

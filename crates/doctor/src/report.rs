@@ -1,8 +1,8 @@
-//! Findings as a person, a program or a monitoring system reads them.
+//! Writes findings for people, programs and monitoring systems.
 //!
-//! - `report/text.rs`: one screen first, then each finding;
-//! - `report/page.rs`: a page for a browser;
-//! - `report/prometheus.rs`: metrics; JSON is [`Report`] itself.
+//! - `report/text.rs`: the verdict, then each finding;
+//! - `report/page.rs`: an HTML page;
+//! - `report/prometheus.rs`: metrics. The JSON is [`Report`] itself.
 mod page;
 mod prometheus;
 mod text;
@@ -18,34 +18,34 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Everything a run has found.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Of this layout; it grows when a field changes its meaning.
+    /// Version of the layout. It grows when a field changes its meaning.
     pub version: u32,
-    /// The kernel that was looked at.
+    /// The release of the kernel that was judged.
     pub kernel: String,
-    /// The time the counters were watched: "5.0 s", "since boot".
+    /// The time that counters cover: "5.0 s", "since boot".
     pub window: String,
-    /// Of a watch: why its windows are longer than was asked for.
+    /// The reason why the windows of a watch are longer than requested.
     #[serde(default)]
     pub slowed: Option<Slowed>,
-    /// How many rules were judged.
+    /// Number of judged rules.
     pub judged: usize,
     /// Rules that could not be judged, with the reasons.
     pub not_judged: Vec<NotJudged>,
     /// Rules that fire on counters since boot, if the window has no warning.
     #[serde(default)]
     pub since_boot: Vec<Past>,
-    /// What could not be read.
+    /// Sources that could not be read.
     pub unread: Vec<Unread>,
-    /// Rules that fired and were to be silent, with the reason given.
+    /// Rules that fired and are silenced, with the reason given.
     pub silenced: Vec<Silenced>,
-    /// What was found, the worst first.
+    /// The findings, worst first.
     pub findings: Vec<Finding>,
 }
 
-/// "1 warning", "2 warnings".
+/// Formats a number with its noun: "1 warning", "2 warnings".
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -68,19 +68,19 @@ pub struct Past {
     pub symptom: String,
 }
 
-/// A rule that fired and was to be silent.
+/// A rule that fired and is silenced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silenced {
-    /// Its id.
+    /// The id of the rule.
     pub id: String,
-    /// How often it fired.
+    /// Number of findings.
     pub count: usize,
     /// The reason given.
     pub reason: String,
 }
 
 impl Report {
-    /// The layout of its JSON.
+    /// Version of the JSON layout.
     pub const VERSION: u32 = 3;
 
     /// Judges a window by every rule.
@@ -88,7 +88,8 @@ impl Report {
         Report::by(window, &Policy::default())
     }
 
-    /// Judges a window by every rule and what a person has decided; thresholds are those of the window.
+    /// Judges a window by every rule, and applies the silenced rules of a policy. The thresholds
+    /// are those of the window.
     pub fn by(window: &Window<'_>, policy: &Policy) -> Report {
         let mut report = Report {
             version: Report::VERSION,
@@ -113,7 +114,7 @@ impl Report {
             }
         }
         rules::agree(&mut report.findings, window);
-        // The worst first; of these what is sure before what is only likely, and what names a place before what does not.
+        // Worst first. Then certain before likely, and findings with a place before those without.
         report.findings.sort_by_key(|finding| {
             let whole = matches!(finding.scope, Scope::Host | Scope::Namespace);
             (Reverse(finding.severity), finding.confidence, whole)
@@ -122,8 +123,8 @@ impl Report {
         report
     }
 
-    /// Adds rules that fire on counters since boot, if nothing in the window is a warning. A
-    /// problem may have ended just before the window.
+    /// Adds rules that fire on counters since boot, if the window has no warning. A problem may
+    /// have ended just before the window.
     #[must_use]
     pub fn look_back(mut self, now: &Sample, policy: &Policy) -> Report {
         let is_window = self.window != Window::since_boot(now).name();
@@ -137,7 +138,7 @@ impl Report {
         self
     }
 
-    /// Rules that could not be judged, grouped by the reason.
+    /// Groups the rules that could not be judged by reason.
     fn reasons(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for NotJudged { id, reason } in &self.not_judged {
@@ -146,9 +147,10 @@ impl Report {
         reasons
     }
 
-    /// Names are chosen by whoever starts a process or sends a record: none may reach a terminal as a command, or a script as another line.
+    /// Escapes names. Whoever starts a process or sends a record chooses them, so they must not
+    /// reach a terminal or a script unescaped.
     fn escape(&mut self) {
-        // Settings of several numbers have tabs between them.
+        // Settings of several numbers contain tabs.
         let is_unsafe = |c| c != '\t' && escape::is_unsafe(c);
         let escape = |text: &mut String| {
             if text.contains(is_unsafe) {
@@ -184,12 +186,12 @@ impl Report {
         }
     }
 
-    /// The worst severity.
+    /// Returns the worst severity.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
-    /// 0: nothing above info; 1: a warning; 2: critical.
+    /// Returns 0 if nothing is above info, 1 for a warning, 2 for critical.
     pub fn exit_code(&self) -> u8 {
         match self.worst() {
             Some(Severity::Critical) => 2,
@@ -198,23 +200,24 @@ impl Report {
         }
     }
 
-    /// As a person reads it.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         text::text(self)
     }
 
-    /// As a browser shows it: one file that fetches nothing. `samples` are those that it was made of, the earliest first: from three on,
-    /// evidence is drawn over them.
+    /// Returns the report as one HTML file that loads nothing. `samples` are the samples it was
+    /// made from, earliest first. With three or more, evidence is drawn as curves.
     pub fn page(&self, samples: &[Sample]) -> String {
         page::page(self, samples)
     }
 
-    /// As a monitoring system reads it: OpenMetrics, which Prometheus' own format is a part of.
+    /// Returns the report as OpenMetrics text, which Prometheus reads.
     pub fn prometheus(&self) -> String {
         prometheus::prometheus(self)
     }
 
-    /// A shell script of every command, for a person to read and apply. Each command has its reason above, its undo beside.
+    /// Returns a shell script with the commands of all fixes, for a person to read and run. Each
+    /// command has its reason above and its undo command below.
     pub fn script(&self) -> String {
         text::script(self)
     }

@@ -1,6 +1,7 @@
-//! The rules: one file a subject, each rule a value that can be read alone. The first letters of an id are its family.
+//! The rules. A module contains the rules of one subject. The letters of an id name the family.
 //!
-//! A rule says what it needs, when it fires and what mends it; its function looks at a [`Window`] and says where.
+//! A rule states its needs, its condition and its fix. Its function judges a [`Window`] and returns
+//! the places where the condition holds.
 mod accept;
 mod agreement;
 mod buffers;
@@ -41,38 +42,38 @@ use crate::window::Window;
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// "ACC-01": the family and a number that stays.
+    /// Family and number, like "ACC-01". Never reused.
     pub id: &'static str,
-    /// What one sees.
+    /// The visible symptom.
     pub symptom: &'static str,
-    /// When it fires, in words.
+    /// The condition under which it fires, in words.
     pub condition: &'static str,
     /// Why it matters, in one sentence.
     pub why: &'static str,
-    /// What a person does about it.
+    /// The advice to the operator.
     pub advice: &'static str,
-    /// Settings that mend it, by their name for sysctl(8).
+    /// Settings that fix the problem, by their sysctl(8) names.
     pub settings: &'static [(&'static str, Change)],
-    /// What must have been read to judge it.
+    /// Sources that must have been read before the rule can be judged.
     pub needs: &'static [Source],
-    /// The kernels it holds for; on others it is not judged.
+    /// Kernel versions it applies to. It is not judged on others.
     pub kernels: Kernels,
-    /// How surely its numbers mean what it says.
+    /// Confidence that the numbers mean what the finding says.
     pub confidence: Confidence,
-    /// Its thresholds, which a file can set.
+    /// Thresholds, which a policy file can set.
     pub limits: &'static [Limit],
     judge: fn(&Window<'_>) -> Vec<Found>,
 }
 
-/// Where a rule fired.
+/// A place where a rule fired.
 struct Found {
     severity: Severity,
     scope: Scope,
     evidence: Vec<Evidence>,
     formula: String,
-    /// Commands that only the numbers tell.
+    /// Commands that depend on the numbers.
     steps: Vec<Step>,
-    /// Words that replace those of the rule, if the numbers allow better ones.
+    /// Texts that replace the rule's own where the numbers allow better ones.
     words: Words,
 }
 
@@ -89,7 +90,7 @@ impl Default for Found {
     }
 }
 
-/// Words and confidence that replace those of the rule; `None`: the rule's own.
+/// Texts and confidence that replace the rule's own. `None` keeps the rule's.
 #[derive(Default)]
 struct Words {
     symptom: Option<String>,
@@ -99,7 +100,7 @@ struct Words {
 }
 
 impl Rule {
-    /// The rule of that id, in any case.
+    /// Finds the rule with this id, ignoring case.
     pub fn by_id(id: &str) -> Option<&'static Rule> {
         RULES.iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
     }
@@ -107,11 +108,11 @@ impl Rule {
     /// Returns the findings of the rule.
     ///
     /// # Errors
-    /// The reason why the rule was not judged: a source could not be read, or the samples are not
-    /// enough.
+    /// Returns the reason if the rule was not judged: a source could not be read, or one sample is
+    /// not enough.
     pub fn judge(&self, window: &Window<'_>) -> Result<Vec<Finding>, String> {
         if !self.kernels.hold(window.now.version()) {
-            return Err(format!("it is about Linux {}", self.kernels));
+            return Err(format!("it applies to Linux {}", self.kernels));
         }
         let lacks = |source: &Source| {
             let unread = |sample: &Sample| sample.unread.iter().any(|unread| unread.source == *source);
@@ -149,7 +150,7 @@ impl Rule {
     }
 }
 
-/// All rules, in the order of their ids.
+/// All rules, ordered by id.
 pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock::new(|| {
     let families = [
         accept::RULES,
@@ -177,19 +178,19 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
     rules
 });
 
-/// What a rule finds about the namespace as a whole, if its condition holds.
+/// Returns one finding about the whole namespace if the condition holds.
 fn found(holds: bool, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Vec<Found> {
     let found = Found { severity, scope: Scope::Namespace, evidence, formula, ..Found::default() };
     holds.then_some(found).into_iter().collect()
 }
 
-/// What a rule finds where a setting has a value it should not have.
+/// Returns a finding if the value of a setting is bad.
 fn setting(window: &Window<'_>, name: &str, severity: Severity, bad: impl FnOnce(i64) -> bool) -> Vec<Found> {
     let Some(value) = window.now.number(name) else { return Vec::new() };
     found(bad(value), severity, vec![window.set(name)], format!("{name} = {value}"))
 }
 
-/// What a rule finds where a counter has grown.
+/// Returns a finding if a counter has grown.
 fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
     let grown = window.grown(name);
     found(grown > 0, severity, vec![window.counted(name)], format!("{name} +{grown} > 0"))
@@ -198,13 +199,13 @@ fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
 /// The reason why a host-wide setting is not judged in another network namespace.
 const OF_HOST: &str = "a setting of the whole host, which this network namespace does not show";
 
-/// Returns the process that holds a socket, as evidence, if this user may see it.
+/// Returns the process that owns a socket, as evidence, if this user may see it.
 fn holder(window: &Window<'_>, socket: &Socket) -> Option<Evidence> {
     let Owner { pid, name } = window.now.owners.get(&socket.inode)?;
     Some(window.shown("held by", format!("{name}, process {pid}")))
 }
 
-/// A part in percent, 0 of nothing.
+/// Returns `part` as a percentage of `whole`, or 0 if `whole` is 0.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }

@@ -1,7 +1,7 @@
-//! All that was read of a host at one moment: a plain value, saved as JSON and judged anywhere.
+//! A sample: everything read from a host at one time, as a plain value that can be saved as JSON.
 //!
-//! - `sample/socket.rs`: what inet_diag tells of a socket;
-//! - `sample/host.rs`: devices, queues, routes, remembered paths, lines of files.
+//! - `sample/socket.rs`: sockets, as inet_diag reports them;
+//! - `sample/host.rs`: devices, queues, routes, remembered paths, lines of configuration files.
 mod host;
 mod socket;
 
@@ -18,51 +18,52 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sample {
-    /// Is it a stack of ours that was read, and no kernel?
+    /// True if this sample came from a Firstbyte stack, false if from the kernel.
     pub of_stack: bool,
     /// The kernel's release, as `uname -r` shows it.
     pub kernel: String,
-    /// Seconds since boot when it was read.
+    /// Seconds from boot to the reading.
     pub uptime: f64,
-    /// TCP's sockets of this namespace, in every state.
+    /// TCP sockets of this namespace, in every state.
     pub sockets: Vec<Socket>,
-    /// Counters of /proc/net/snmp and /proc/net/netstat, with the group in front as nstat shows them: `TcpExtListenDrops`.
+    /// Counters of /proc/net/snmp and /proc/net/netstat, named like nstat does:
+    /// `TcpExtListenDrops`.
     pub counters: BTreeMap<String, u64>,
-    /// Settings below /proc/sys/net, by their name for sysctl(8).
+    /// Settings below /proc/sys/net, by their sysctl(8) names.
     pub settings: BTreeMap<String, String>,
-    /// Names of settings that are there and that this user may not read.
+    /// Names of settings that exist but that this user cannot read.
     pub unreadable: BTreeSet<String>,
     /// Rows of /proc/net/softnet_stat.
     pub softnet: Vec<Softnet>,
     /// Queueing disciplines of every device.
     pub queues: Vec<Queue>,
-    /// Queueing disciplines that this kernel has; empty where it does not tell.
+    /// Queueing disciplines that this kernel supports. Empty if unknown.
     pub queue_kinds: Vec<String>,
     /// Network devices.
     pub devices: Vec<Device>,
-    /// Routes that carry metrics, and default routes.
+    /// Default routes, and routes with metrics.
     pub routes: Vec<Route>,
-    /// Rules of routing that look at the source address.
+    /// Number of routing rules that match the source address.
     pub source_rules: u32,
-    /// What the kernel remembers of paths (tcp_metrics).
+    /// Paths that the kernel remembers (tcp_metrics).
     pub paths: Vec<PathMetrics>,
     /// Gauges of /proc/net/sockstat: "TCP mem", "TCP orphan".
     pub sockstat: BTreeMap<String, u64>,
     /// Packets received in software interrupts, per CPU (the row NET_RX of /proc/softirqs).
     pub net_rx: Vec<u64>,
-    /// Lines that set something below net, of the files that sysctl reads at boot, in its order.
+    /// Lines that set something below net, from the files that sysctl reads at boot, in its order.
     pub configured: Vec<Configured>,
     /// Bonded devices.
     pub bonds: Vec<Bond>,
-    /// Connection tracking, where this kernel has it loaded.
+    /// Connection tracking, if the kernel has it loaded.
     pub conntrack: Option<Conntrack>,
-    /// Processes of the sockets for which rules name the process, by the socket's inode.
+    /// Processes of the sockets for which rules name the process, by inode.
     pub owners: BTreeMap<u32, Owner>,
-    /// What could not be read.
+    /// Sources that could not be read.
     pub unread: Vec<Unread>,
 }
 
-/// Where a figure comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -72,7 +73,7 @@ pub enum Source {
     Counters,
     /// /proc/sys/net.
     Settings,
-    /// The Fast Open key, which only root may read.
+    /// The Fast Open key, which only root can read.
     Key,
     /// /proc/net/softnet_stat.
     Softnet,
@@ -99,7 +100,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// In words.
+    /// Returns the name in words.
     pub fn name(self) -> &'static str {
         match self {
             Source::Sockets => "sockets (inet_diag)",
@@ -124,52 +125,53 @@ impl Source {
 /// A source that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
-    /// Which.
+    /// The source.
     pub source: Source,
-    /// The error, in words.
+    /// The error message.
     pub reason: String,
-    /// Would it be readable for root?
+    /// True if root could read it.
     pub root_would_read: bool,
 }
 
 impl Sample {
-    /// A setting by its name, as text.
+    /// Returns a setting by name, as text.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// A setting that is one number.
+    /// Returns a setting that is one number.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.setting(name)?.trim().parse().ok()
     }
 
-    /// The nth number of a setting that has several.
+    /// Returns the nth number of a setting that has several.
     pub fn nth(&self, name: &str, n: usize) -> Option<i64> {
         self.setting(name)?.split_whitespace().nth(n)?.parse().ok()
     }
 
-    /// The kernel's version, as far as rules ask for it: (6, 18).
+    /// Returns major and minor version of the kernel: (6, 18).
     pub fn version(&self) -> Option<(u32, u32)> {
         let mut parts = self.kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse);
         Some((parts.next()?.ok()?, parts.next()?.ok()?))
     }
 
-    /// Is it the network namespace that the host booted with? Only there are its global settings seen.
+    /// Returns whether this is the network namespace that the host booted with. Only there are its
+    /// global settings visible.
     pub fn is_first_namespace(&self) -> bool {
         self.settings.contains_key("net.core.netdev_max_backlog")
     }
 
-    /// A device by its name.
+    /// Returns a device by name.
     pub fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// Every listener.
+    /// Returns every listener.
     pub fn listeners(&self) -> impl Iterator<Item = &Socket> {
         self.in_state(state::LISTEN)
     }
 
-    /// Every socket in a state.
+    /// Returns every socket in a state.
     pub fn in_state(&self, state: u8) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(move |socket| socket.state == state)
     }

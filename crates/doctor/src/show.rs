@@ -1,12 +1,14 @@
-//! What was read of a host, in the words of ss(8), nstat(8), sysctl(8), tc(8) and ip(8).
+//! Prints samples in the format of ss(8), nstat(8), sysctl(8), tc(8) and ip(8).
 //!
-//! - [`sockets`]: connections and listeners; [`limits`]: what limits a connection, and the rate that each limit would allow;
-//! - [`counters`], [`settings`], [`queues`], [`routes`], [`paths`]: as nstat, sysctl, tc, ip route and ip tcp_metrics show them;
-//! - [`nics`]: devices, and the layers between them and TCP, as ip link, ethtool and /proc show
-//!   them;
-//! - [`glossary`]: what each figure is, what is usual, and which rules look at it.
+//! - [`sockets`]: connections and listeners;
+//! - [`limits`]: the limits of a connection, and the rate that each limit allows;
+//! - [`counters`], [`settings`], [`queues`], [`routes`], [`paths`]: like nstat, sysctl, tc, ip
+//!   route
+//!   and ip tcp_metrics;
+//! - [`nics`]: devices, and the layers between them and TCP, like ip link, ethtool and /proc;
+//! - [`glossary`]: the meaning of each name, its usual value, and the rules that use it.
 //!
-//! Numbers stay numbers: [`Word`]s become text, JSON or an entry of the glossary.
+//! A [`Word`] keeps its number, and is printed as text, as JSON or as a glossary entry.
 pub mod counters;
 pub mod glossary;
 pub mod limits;
@@ -20,32 +22,32 @@ pub mod sockets;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A figure and its name.
+/// A named value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// Its name in the kernel's tools.
+    /// The name in the kernel's tools.
     pub name: &'static str,
-    /// Its value.
+    /// The value.
     pub figure: Figure,
 }
 
-/// The value of a figure.
+/// The value of a word.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// It is so.
+    /// The flag is set.
     Flag,
-    /// A number of something.
+    /// A number.
     Count(u64),
-    /// A time, microseconds.
+    /// A time in microseconds.
     Micros(u64),
-    /// A rate, bits a second.
+    /// A rate in bits per second.
     Rate(u64),
-    /// Several figures, or a name.
+    /// Several numbers, or a name.
     Text(String),
 }
 
 impl Word {
-    /// As JSON: times in milliseconds, rates in bits a second.
+    /// Returns the value as JSON. Times are in milliseconds, rates in bits per second.
     fn json(&self) -> Value {
         match &self.figure {
             Figure::Flag => true.into(),
@@ -64,24 +66,24 @@ impl fmt::Display for Word {
             Figure::Count(number) => write!(f, "{name}:{number}"),
             Figure::Micros(time) => write!(f, "{name}:{}", Millis(*time)),
             Figure::Rate(rate) => write!(f, "{name} {rate}bps"),
-            // ss(8) names it by its value alone.
+            // ss(8) prints it without its name.
             Figure::Text(text) if name == "congestion" => f.write_str(text),
             Figure::Text(text) => write!(f, "{name}:{text}"),
         }
     }
 }
 
-/// Words as an object.
+/// Returns the words as a JSON object.
 fn object(words: &[Word]) -> Map<String, Value> {
     words.iter().map(|word| (word.name.to_owned(), word.json())).collect()
 }
 
-/// Words on one line.
+/// Returns the words as one line.
 fn line(words: &[Word]) -> String {
     words.iter().map(Word::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Microseconds as milliseconds, without zeros behind.
+/// Microseconds, printed as milliseconds without trailing zeros.
 struct Millis(u64);
 
 impl fmt::Display for Millis {
@@ -93,7 +95,7 @@ impl fmt::Display for Millis {
     }
 }
 
-/// Bytes a second as bits, with the unit a person would take.
+/// Formats bytes per second as bits per second, with a fitting unit.
 pub fn rate(bytes: f64) -> String {
     let bits = bytes * 8.0;
     match bits {
@@ -104,7 +106,8 @@ pub fn rate(bytes: f64) -> String {
     }
 }
 
-/// Lines whose cells stand below one another; numbers (`true`) to the right. The last cell is not filled up.
+/// Aligns the cells of lines in columns. Columns marked `true` are aligned to the right. The last
+/// cell is not padded.
 fn columns<const N: usize>(lines: &[[String; N]], right: [bool; N]) -> String {
     let widths: [usize; N] =
         std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));

@@ -1,9 +1,10 @@
-//! Reading a host: netlink and procfs into a [`Sample`].
+//! Reads a host's netlink and procfs into a [`Sample`].
 //!
-//! - `sources/sockets.rs`: inet_diag; `sources/processes.rs`: who holds them;
+//! - `sources/sockets.rs`: inet_diag; `sources/processes.rs`: processes that hold sockets;
 //! - `sources/devices.rs`, `queues.rs`, `routes.rs`: rtnetlink;
 //! - `sources/paths.rs`, `ethtool.rs`: generic netlink (`generic.rs`);
-//! - `sources/files.rs`, `interrupts.rs`, `sysfs.rs`, `configured.rs`, `kinds.rs`: procfs, sysfs and files, of the running kernel or of a saved tree;
+//! - `sources/files.rs`, `interrupts.rs`, `sysfs.rs`, `configured.rs`, `kinds.rs`: procfs, sysfs
+//!   and files, of the running kernel or of a saved tree;
 //! - `sources/netlink.rs`: a request and its answers.
 mod configured;
 mod devices;
@@ -28,7 +29,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Reads only sockets and what procfs tells, in the network namespace of the calling thread.
+/// Reads only sockets and procfs, in the network namespace of the calling thread.
 pub fn sockets() -> Sample {
     let mut sample = procfs();
     if let Some(sockets) = noted(&mut sample, Source::Sockets, "inet_diag", sockets::read()) {
@@ -42,7 +43,7 @@ pub fn tcp_info(bytes: &[u8]) -> Option<Info> {
     sockets::info(bytes)
 }
 
-/// Reads only what procfs tells: counters and settings.
+/// Reads only procfs: counters and settings.
 pub fn procfs() -> Sample {
     let mut sample = Sample::default();
     files::read(Path::new("/"), &mut sample);
@@ -52,7 +53,7 @@ pub fn procfs() -> Sample {
 /// Reads only devices and their queueing disciplines.
 ///
 /// # Errors
-/// What netlink says.
+/// Returns the error of netlink.
 pub fn queues() -> io::Result<Sample> {
     let devices = devices::read()?;
     Ok(Sample { queues: queues::read(&devices)?, devices, ..procfs() })
@@ -70,26 +71,27 @@ pub fn nics() -> io::Result<Sample> {
     Ok(sample)
 }
 
-/// Reads every route, of every table.
+/// Reads every route of every table.
 ///
 /// # Errors
-/// What netlink says.
+/// Returns the error of netlink.
 pub fn routes() -> io::Result<Vec<Route>> {
     routes::all(&devices::read()?)
 }
 
-/// Has the route to this address `fastopen_no_cookie`: does data go with a SYN there, and never a cookie?
+/// Returns whether the route to this address has `fastopen_no_cookie`: data goes on the SYN without
+/// a cookie.
 ///
 /// # Errors
-/// There is no route; or what netlink says.
+/// Returns an error if there is no route, or the error of netlink.
 pub fn is_route_without_cookie(to: IpAddr) -> io::Result<bool> {
     routes::is_without_cookie(to)
 }
 
-/// Reads what the kernel remembers of paths.
+/// Reads the paths that the kernel remembers.
 ///
 /// # Errors
-/// What netlink says.
+/// Returns the error of netlink.
 pub fn paths() -> io::Result<Vec<PathMetrics>> {
     paths::read()
 }
@@ -128,7 +130,7 @@ fn is_suspect(socket: &Socket) -> bool {
 fn files(root: &Path, sample: &mut Sample) {
     files::read(root, sample);
     sample.queue_kinds = kinds::read(root, &sample.kernel);
-    // Files say what the first namespace will be like after boot, and nothing of others.
+    // The files apply only to the first namespace.
     if sample.is_first_namespace() {
         sample.configured = configured::read(root);
         if !configured::is_there(root) {
@@ -155,7 +157,8 @@ fn of_devices(root: &Path, sample: &mut Sample) {
     sample.devices = devices;
 }
 
-/// Reads a copy of /proc, and of /etc where there is one, below `root`. What only netlink tells is noted as unread.
+/// Reads a copy of /proc, and of /etc if there is one, below `root`. Sources that need netlink are
+/// marked unread.
 pub fn tree(root: &Path) -> Sample {
     let mut sample = Sample::default();
     files(root, &mut sample);
@@ -170,22 +173,22 @@ pub fn tree(root: &Path) -> Sample {
         Source::Interrupts,
     ];
     for source in netlink {
-        let reason = format!("{}: a tree of files does not have it", source.name());
+        let reason = format!("{}: not in a tree of files", source.name());
         sample.unread.push(Unread { source, reason, root_would_read: false });
     }
     sample
 }
 
-/// Runs `read` in a network namespace that `ip netns` has made.
+/// Runs `read` in a network namespace created by `ip netns`.
 ///
 /// # Errors
-/// There is none of that name, or entering it is not allowed.
+/// Returns an error if the namespace does not exist, or the user must not enter it.
 pub fn in_namespace<T: Send>(name: &str, read: impl FnOnce() -> T + Send) -> io::Result<T> {
     if name.is_empty() || name.contains('/') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name"));
     }
     let namespace = std::fs::File::open(Path::new("/run/netns").join(name))?;
-    // In a thread of its own, which then ends: the caller stays where it is.
+    // A thread of its own enters the namespace and ends, so the caller stays in its own.
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let kind = Some(rustix::thread::LinkNameSpaceType::Network);

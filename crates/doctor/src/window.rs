@@ -1,4 +1,4 @@
-//! Two samples and the time between them: what a rule judges.
+//! The observation window: two samples and the time between them. Rules judge a window.
 use crate::finding::Evidence;
 use crate::flood::Flood;
 use crate::limit::{Limit, Limits};
@@ -6,18 +6,19 @@ use crate::sample::{Address, Sample, Socket, state};
 use hashbrown::HashMap;
 use std::cell::{Cell, OnceCell};
 
-/// What a rule sees: the state now, and what has grown since.
+/// The present state, and the growth of counters since an earlier sample or since boot.
 #[derive(Clone, Debug)]
 pub struct Window<'a> {
     before: Option<&'a Sample>,
     /// The later sample.
     pub now: &'a Sample,
     limits: &'a Limits,
-    /// Where the sockets of each state stand; made when a rule first asks, as what follows: there may be hundreds of thousands.
+    /// Indexes of sockets by state. Built on first use, like the fields below, because there may be
+    /// hundreds of thousands of sockets.
     states: OnceCell<Vec<Vec<usize>>>,
-    /// Where listeners stand in the earlier sample.
+    /// Indexes of the listeners in the earlier sample.
     listeners: OnceCell<HashMap<Ends, usize>>,
-    /// Where all its sockets do.
+    /// Indexes of all sockets in the earlier sample.
     earlier: OnceCell<HashMap<Ends, usize>>,
     /// The current SYN flood, if there is one. Cached, because several rules ask for it.
     flood: OnceCell<Option<Flood>>,
@@ -27,16 +28,16 @@ pub struct Window<'a> {
 
 type Ends = (Address, u16, Address, u16);
 
-/// The kernel's numbers of states, and a place for those that it has not yet.
+/// Number of states that the kernel knows, plus one for unknown states.
 const STATES: usize = 14;
 
 impl<'a> Window<'a> {
-    /// What happened between two samples.
+    /// Creates a window between two samples.
     pub fn between(before: &'a Sample, now: &'a Sample) -> Window<'a> {
         Window { before: Some(before), ..Window::since_boot(now) }
     }
 
-    /// What happened since boot.
+    /// Creates a window from boot to this sample.
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
         let limits = Limits::USUAL;
         let (states, listeners, earlier) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
@@ -52,38 +53,38 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Judged by these thresholds.
+    /// Replaces the thresholds.
     pub fn by(self, limits: &'a Limits) -> Window<'a> {
         Window { limits, ..self }
     }
 
-    /// The thresholds.
+    /// Returns the thresholds.
     pub(crate) fn limits(&self) -> &'a Limits {
         self.limits
     }
 
-    /// The value of a threshold.
+    /// Returns the value of a threshold.
     pub fn limit(&self, limit: &Limit) -> f64 {
         self.limits.of(limit)
     }
 
-    /// Its length in seconds.
+    /// Returns the length in seconds.
     pub fn seconds(&self) -> f64 {
         (self.now.uptime - self.before.map_or(0.0, |before| before.uptime)).max(0.001)
     }
 
-    /// Its name in evidence.
+    /// Returns the name that evidence uses, like "5.0 s".
     pub fn name(&self) -> String {
         if self.before.is_some() { format!("{:.1} s", self.seconds()) } else { "since boot".to_owned() }
     }
 
-    /// What was added to a counter; 0 where this kernel has no such counter.
+    /// Returns the growth of a counter, or 0 if the kernel has no such counter.
     pub fn grown(&self, counter: &str) -> u64 {
         let of = |sample: &Sample| sample.counters.get(counter).copied().unwrap_or(0);
         of(self.now).saturating_sub(self.before.map_or(0, of))
     }
 
-    /// The earlier sample, if there is one.
+    /// Returns the earlier sample, if there is one.
     pub fn before(&self) -> Option<&'a Sample> {
         self.before
     }
@@ -96,7 +97,7 @@ impl<'a> Window<'a> {
     /// Returns the earlier sample. Without one, notes that the current rule cannot be judged.
     pub(crate) fn needs_before(&self) -> Option<&'a Sample> {
         if self.before.is_none() {
-            self.lacks("it takes two samples, with a time between");
+            self.lacks("two samples are needed, and there is only one");
         }
         self.before
     }
@@ -112,7 +113,7 @@ impl<'a> Window<'a> {
         self.lacking.take()
     }
 
-    /// A socket as it was in the earlier sample.
+    /// Returns the socket's state in the earlier sample.
     pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
         let before = self.before?;
         let found = if socket.state == state::LISTEN {
@@ -124,7 +125,7 @@ impl<'a> Window<'a> {
         found.and_then(|place| before.sockets.get(*place))
     }
 
-    /// Every socket in a state, now.
+    /// Returns every socket in a state now.
     pub fn in_state(&self, state: u8) -> impl Iterator<Item = &'a Socket> {
         let states = self.states.get_or_init(|| {
             let mut states = vec![Vec::new(); STATES];
@@ -138,43 +139,44 @@ impl<'a> Window<'a> {
         of_state.iter().filter_map(|place| now.sockets.get(*place))
     }
 
-    /// Every listener, now.
+    /// Returns every listener now.
     pub fn listeners(&self) -> impl Iterator<Item = &'a Socket> {
         self.in_state(state::LISTEN)
     }
 
-    /// Does it hold for this socket, and did it in the earlier sample, if there is one?
+    /// Returns whether the condition holds for this socket now, and in the earlier sample if there
+    /// is one.
     pub fn holds_in_each(&self, socket: &Socket, holds: impl Fn(&Socket) -> bool) -> bool {
         holds(socket) && (self.before.is_none() || self.earlier(socket).is_some_and(holds))
     }
 
-    /// What was added to a listener's drops.
+    /// Returns the growth of a listener's drops.
     pub fn drops_grown(&self, listener: &Socket) -> u32 {
         listener.drops().saturating_sub(self.earlier(listener).map_or(0, Socket::drops))
     }
 
-    /// Evidence: what happened in the window.
+    /// Creates evidence for something that happened in the window.
     pub fn during(&self, name: impl Into<String>, value: impl ToString) -> Evidence {
         Evidence { name: name.into(), value: value.to_string(), window: self.name() }
     }
 
-    /// Evidence: what was added to a counter.
+    /// Creates evidence for the growth of a counter.
     pub fn counted(&self, counter: &str) -> Evidence {
         Evidence { name: counter.to_owned(), value: format!("+{}", self.grown(counter)), window: self.name() }
     }
 
-    /// Evidence: what holds now.
+    /// Creates evidence for a present value.
     pub fn shown(&self, name: impl Into<String>, value: impl ToString) -> Evidence {
         Evidence { name: name.into(), value: value.to_string(), window: "now".to_owned() }
     }
 
-    /// Evidence: a setting, as it is now.
+    /// Creates evidence for the present value of a setting.
     pub fn set(&self, name: &str) -> Evidence {
         self.shown(name, self.now.setting(name).unwrap_or("absent"))
     }
 }
 
-/// Where sockets stand in a sample.
+/// Returns the indexes of the wanted sockets in a sample.
 fn places(sample: &Sample, wanted: impl Fn(&Socket) -> bool) -> HashMap<Ends, usize> {
     let all = sample.sockets.iter().enumerate().filter(|(_, socket)| wanted(socket));
     all.map(|(place, socket)| (socket.key(), place)).collect()

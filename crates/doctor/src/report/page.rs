@@ -1,6 +1,7 @@
-//! A page for a browser: one file that fetches nothing. Findings with their evidence as curves, and the path of a packet through the host.
+//! An HTML page in one file that loads nothing: findings with their evidence as curves, and the
+//! path of a packet through the host.
 //!
-//! - `page/path.rs`: the places on that path, their numbers, and which findings belong there;
+//! - `page/path.rs`: the places on that path, with their numbers and findings;
 //! - `page/curve.rs`: evidence over the samples.
 mod curve;
 mod path;
@@ -10,7 +11,7 @@ use crate::finding::{Finding, Severity};
 use crate::sample::Sample;
 use std::fmt::Write;
 
-/// The page of a report, with the samples that it was made of, the earliest first.
+/// Returns the page of a report, with the samples it was made from, earliest first.
 pub(super) fn page(report: &Report, samples: &[Sample]) -> String {
     let mut body = head(report);
     if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
@@ -18,7 +19,7 @@ pub(super) fn page(report: &Report, samples: &[Sample]) -> String {
     }
     body += "<h2>Findings</h2>\n";
     if report.findings.is_empty() {
-        body += "<p>Nothing to find fault with.</p>\n";
+        body += "<p>No findings.</p>\n";
     }
     report.findings.iter().enumerate().for_each(|(at, finding)| body += &one(at, finding, samples));
     body += &unread(report);
@@ -39,7 +40,7 @@ fn head(report: &Report) -> String {
     };
     let worst = report.worst().unwrap_or(Severity::Info);
     format!(
-        "<h1 class=\"{worst}\">{}</h1>\n<p>Linux {}, counters watched: {}. {} critical, {}, {} for information; {} rules judged.</p>\n",
+        "<h1 class=\"{worst}\">{}</h1>\n<p>Linux {}, window: {}. {} critical, {}, {} info; {} rules judged.</p>\n",
         text(&verdict),
         text(&report.kernel),
         text(&report.window),
@@ -81,7 +82,7 @@ fn one(at: usize, finding: &Finding, samples: &[Sample]) -> String {
             ("takes effect", &step.effect),
             ("lasting", &step.persist),
             ("undo", &step.undo),
-            ("not here", &step.obstacle),
+            ("not possible here", &step.obstacle),
         ];
         for (word, what) in more {
             if let Some(what) = what {
@@ -89,7 +90,11 @@ fn one(at: usize, finding: &Finding, samples: &[Sample]) -> String {
             }
         }
     }
-    let _ = write!(out, "<p class=\"more\">sure: {confidence}; kernels: {}</p>\n</section>\n", text(kernels));
+    let _ = write!(
+        out,
+        "<p class=\"more\">confidence: {confidence}; kernels: {}</p>\n</section>\n",
+        text(kernels)
+    );
     out
 }
 
@@ -104,7 +109,7 @@ fn unread(report: &Report) -> String {
     lines.iter().map(|line| format!("<p class=\"more\">{}</p>\n", text(line))).collect()
 }
 
-/// As text of HTML.
+/// Escapes text for HTML.
 fn text(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -146,7 +151,7 @@ mod tests {
         assert!(report.findings.iter().any(|finding| finding.id == "ACC-01"), "{:?}", report.findings);
         let page = report.page(&samples);
         assert!(page.contains("critical ACC-01") && page.contains("6.18.0 &lt;b&gt;"), "{page}");
-        // Five windows between six samples.
+        // Six samples give five windows.
         assert!(page.contains("<polyline") && page.contains("from 1 to 9 a second"), "{page}");
         assert!(page.contains("ListenOverflows +25"), "the listeners of the path: {page}");
         assert!(page.contains("href=\"#f"), "a place names its findings");

@@ -1,4 +1,5 @@
-//! OpenMetrics text, which Prometheus reads too: a gauge per finding, and what could not be judged.
+//! OpenMetrics text, which Prometheus reads too: one gauge per finding, and the number of rules
+//! judged.
 use super::Report;
 use std::fmt::Write;
 
@@ -16,9 +17,9 @@ pub(super) fn prometheus(report: &Report) -> String {
     }
     let _ = write!(
         out,
-        "# HELP firstbyte_doctor_rules Rules by whether they could be judged.\n# TYPE firstbyte_doctor_rules gauge\n\
+        "# HELP firstbyte_doctor_rules Number of rules that were judged, and that could not be judged.\n# TYPE firstbyte_doctor_rules gauge\n\
          firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n\
-         # HELP firstbyte_doctor_slowed Are looks further apart than was asked for, to stay within the budget?\n\
+         # HELP firstbyte_doctor_slowed 1 if samples are further apart than requested, to stay within the budget.\n\
          # TYPE firstbyte_doctor_slowed gauge\nfirstbyte_doctor_slowed {}\n# EOF\n",
         report.judged,
         report.not_judged.len(),

@@ -1,4 +1,4 @@
-//! For a person: the verdict, then findings by severity; and the fixes as a script.
+//! Text for a person: the verdict, then findings by severity. Also writes the fixes as a script.
 use super::{Past, Report, counted};
 use crate::finding::{Finding, Severity};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ pub(super) fn text(report: &Report) -> String {
     out
 }
 
-/// Rules since boot that the first line names.
+/// Most rules since boot that the first line names.
 const PAST: usize = 3;
 
 fn verdict(report: &Report) -> String {
@@ -30,7 +30,7 @@ fn verdict(report: &Report) -> String {
             let names: Vec<String> = names.take(PAST).collect();
             let more = if report.since_boot.len() > PAST { " …" } else { "" };
             format!(
-                "no warning in these {}; since boot: {}{more}: firstbyte doctor --since-boot\n",
+                "no warning in the last {}; since boot: {}{more}; see `firstbyte doctor --since-boot`\n",
                 report.window,
                 names.join(", ")
             )
@@ -39,7 +39,7 @@ fn verdict(report: &Report) -> String {
     let rules = report.judged;
     let _ = writeln!(
         out,
-        "{}, {}: {critical} critical, {}, {info} for information; {rules} rules judged",
+        "{}, {}: {critical} critical, {}, {info} info; {rules} rules judged",
         if report.kernel.starts_with(|first: char| first.is_ascii_digit()) {
             format!("Linux {}", report.kernel)
         } else {
@@ -52,7 +52,7 @@ fn verdict(report: &Report) -> String {
         let _ = writeln!(out, "{slowed}");
     }
     for unread in &report.unread {
-        let root = if unread.root_would_read { "; root could read it" } else { "" };
+        let root = if unread.root_would_read { " (root could)" } else { "" };
         let _ = writeln!(out, "not read: {}{root}", unread.reason);
     }
     for silenced in &report.silenced {
@@ -81,17 +81,17 @@ fn one(finding: &Finding, out: &mut String) {
     for step in &finding.fix.steps {
         let _ = writeln!(out, "       {}", step.command);
         if let Some(obstacle) = &step.obstacle {
-            let _ = writeln!(out, "         not here: {obstacle}");
+            let _ = writeln!(out, "         not possible here: {obstacle}");
         }
         if let Some(effect) = &step.effect {
             let _ = writeln!(out, "         takes effect {effect}");
         }
     }
-    let _ = writeln!(out, "  sure {}; kernels {}", finding.confidence, finding.kernels);
+    let _ = writeln!(out, "  confidence {}; kernels {}", finding.confidence, finding.kernels);
 }
 
 pub(super) fn script(report: &Report) -> String {
-    let mut out = "#!/bin/sh\n# Printed by firstbyte doctor, which has changed nothing. Read it, then run it as root.\nset -e\n".to_owned();
+    let mut out = "#!/bin/sh\n# Printed by `firstbyte doctor --fix`, which changed nothing. Read it, then run it as root.\nset -e\n".to_owned();
     let mut seen = BTreeSet::new();
     for finding in &report.findings {
         let fresh: Vec<_> = finding.fix.steps.iter().filter(|step| seen.insert(&step.command)).collect();
@@ -103,12 +103,14 @@ pub(super) fn script(report: &Report) -> String {
             );
         } else {
             let (id, symptom, scope) = (&finding.id, &finding.symptom, &finding.scope);
-            let _ = writeln!(out, "\n# {id} {symptom} ({scope}): its commands stand above.");
+            let _ = writeln!(out, "\n# {id} {symptom} ({scope}): see its commands above.");
         }
         for step in fresh {
             match &step.obstacle {
                 None => drop(writeln!(out, "{}", step.command)),
-                Some(obstacle) => drop(writeln!(out, "# not on this host ({obstacle}): {}", step.command)),
+                Some(obstacle) => {
+                    drop(writeln!(out, "# not possible on this host ({obstacle}): {}", step.command))
+                }
             }
             if let Some(effect) = &step.effect {
                 let _ = writeln!(out, "#   takes effect {effect}");
@@ -117,7 +119,7 @@ pub(super) fn script(report: &Report) -> String {
                 let _ = writeln!(out, "#   undo: {undo}");
             }
             if let Some(persist) = &step.persist {
-                let _ = writeln!(out, "#   to make it last: {persist}");
+                let _ = writeln!(out, "#   to make it persistent: {persist}");
             }
         }
     }

@@ -17,9 +17,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-01",
         symptom: "accept queue full",
-        condition: "Recv-Q > Send-Q of a listener now, or its drops grow, and TcpExtListenOverflows by more than full listeners explain",
-        why: "The accept queue holds backlog + 1 connections; when it is full Linux drops new SYNs and final ACKs, so clients retry after 1 s.",
-        advice: "See why the program accepts too slowly or not at all: a blocked accept loop, too few threads. For bursts raise the backlog in the program and listen again.",
+        condition: "Recv-Q > Send-Q of a listener now; or the listener's drops grow, and TcpExtListenOverflows grows by more than the full listeners explain",
+        why: "The accept queue holds backlog + 1 connections. While it is full, Linux drops new SYNs and final ACKs, and clients retry after 1 s.",
+        advice: "Find out why the program accepts too slowly or not at all: a blocked accept loop, too few threads. For bursts, raise the backlog in the program and restart it.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: LISTENERS,
         kernels: Kernels::ALL,
@@ -30,9 +30,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-03",
         symptom: "accept queue filling up",
-        condition: "in both samples Recv-Q >= 8 and >= 70 % of Send-Q, or the whole of it",
-        why: "The application accepts too slowly; the next burst overflows.",
-        advice: "More accept threads or SO_REUSEPORT; a larger backlog.",
+        condition: "in both samples Recv-Q >= 8 and >= 70 % of Send-Q, or Recv-Q = Send-Q",
+        why: "The program accepts connections more slowly than they arrive. The next burst overflows the queue.",
+        advice: "Add accept threads, use SO_REUSEPORT, or raise the backlog.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -42,10 +42,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-04",
-        symptom: "backlog cut to somaxconn",
+        symptom: "backlog limited by somaxconn",
         condition: "a listener's Send-Q equals somaxconn, and its accept queue is full or overflowed in the window (info: somaxconn < 4096)",
-        why: "listen(n) is clamped to somaxconn when it is called; raising the setting later changes nothing until listen() is called again.",
-        advice: "Set it, then restart the service.",
+        why: "listen(n) clamps n to somaxconn at the time of the call. Raising somaxconn later changes nothing until the program calls listen() again.",
+        advice: "Raise somaxconn, then restart the service.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: LISTENERS,
         kernels: Kernels::ALL,
@@ -55,10 +55,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-05",
-        symptom: "small backlog of the program's own",
+        symptom: "the program asks for a small backlog",
         condition: "a listener's Send-Q <= 128 and < somaxconn, and its accept queue is full or overflowed in the window",
-        why: "The program passes its own small number to listen(); the host's limit is larger.",
-        advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)). A program that asked for more while somaxconn was smaller only has to be restarted.",
+        why: "The program passes a small number to listen(), although the host allows more.",
+        advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)). If the program asked for more while somaxconn was smaller, restart it.",
         settings: &[],
         needs: LISTENERS,
         kernels: Kernels::ALL,
@@ -68,10 +68,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-06",
-        symptom: "overflow answered by reset",
+        symptom: "accept queue overflow resets connections",
         condition: "tcp_abort_on_overflow = 1",
-        why: "A burst that would heal by a retry becomes \"connection reset\".",
-        advice: "Switch it off.",
+        why: "On overflow the client gets \"connection reset\". With the default its retry would succeed after the burst.",
+        advice: "Set it to 0.",
         settings: &[("net.ipv4.tcp_abort_on_overflow", Change::To("0"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -84,16 +84,16 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-09",
         symptom: "SYN cookies off",
-        condition: "tcp_syncookies = 0 and a listener that others reach, and no SYN flood",
-        why: "A trivial SYN flood blocks the port.",
-        advice: "Switch them on.",
+        condition: "tcp_syncookies = 0, a listener is reachable from other hosts, and there is no SYN flood",
+        why: "Without SYN cookies a small SYN flood blocks the port.",
+        advice: "Enable SYN cookies.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: LISTENERS,
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
         limits: &[],
         judge: |window| {
-            // The finding of a flood switches them on.
+            // The finding of a flood enables them.
             let reached = window.listeners().any(|listener| !listener.is_loopback());
             match reached && flood(window).is_none() {
                 true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
@@ -103,9 +103,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-10",
-        symptom: "every connection by SYN cookie",
+        symptom: "SYN cookies sent for every connection",
         condition: "tcp_syncookies = 2",
-        why: "A value for tests: Fast Open never works, and options are lost.",
+        why: "The value 2 is for tests: Fast Open never works, and TCP options are lost.",
         advice: "Set it to 1.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: &[Settings],
@@ -117,9 +117,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-11",
         symptom: "tcp_max_syn_backlog raised without effect",
-        condition: "tcp_max_syn_backlog above this host's default while SYN cookies are on",
-        why: "Since Linux 4.3 the SYN queue is bounded by the listener's backlog; tcp_max_syn_backlog matters only with tcp_syncookies = 0.",
-        advice: "Take the line out, and raise the listener's backlog instead.",
+        condition: "tcp_max_syn_backlog is above this host's default while SYN cookies are on",
+        why: "Since Linux 4.3 the listener's backlog bounds the SYN queue. tcp_max_syn_backlog matters only if tcp_syncookies = 0.",
+        advice: "Remove the setting, and raise the listener's backlog instead.",
         settings: &[],
         needs: &[Settings],
         kernels: Kernels::since(4, 3),
@@ -134,7 +134,7 @@ fn accept_queue_full(window: &Window<'_>) -> Vec<Found> {
     let is_full = |listener: &Socket| listener.recv_queue > listener.send_queue;
     let drops = window.listeners().filter(|listener| is_full(listener)).map(|l| window.drops_grown(l));
     let explained: u64 = drops.map(u64::from).sum();
-    // Drops have other reasons too: only what the full ones do not explain is of others.
+    // Other causes also count as drops. Only drops that the full listeners do not explain count.
     let full =
         |listener: &Socket| is_full(listener) || (overflows > explained && window.drops_grown(listener) > 0);
     let mut by_port = each_listener(window, Severity::Critical, full);
@@ -154,7 +154,7 @@ fn filling(window: &Window<'_>) -> Vec<Found> {
     let filling = |socket: &Socket| {
         let (waiting, backlog) = (socket.recv_queue, socket.send_queue);
         let most = waiting >= 8 && f64::from(waiting) * 100.0 >= share * f64::from(backlog);
-        // One more is a queue that is full.
+        // With one more, the queue is full.
         waiting <= backlog && (most || (waiting > 0 && waiting == backlog))
     };
     each_listener(window, Severity::Warning, |listener| window.holds_in_each(listener, filling))
@@ -171,7 +171,7 @@ fn clamped(window: &Window<'_>) -> Vec<Found> {
             let severity = if short { Severity::Warning } else { Severity::Info };
             let mut found = of_listener(window, listener, severity);
             found.evidence.push(window.set(SOMAXCONN));
-            // What is usual is not enough here.
+            // The usual value is not enough here.
             if short && somaxconn >= 4096 {
                 let twice = Change::AtLeast(somaxconn.saturating_mul(2));
                 found.steps.extend(twice.step(SOMAXCONN, window.now));
@@ -196,7 +196,8 @@ fn small(window: &Window<'_>) -> Vec<Found> {
     })
 }
 
-/// The kernel's own default: a 128th of the table of connections, whose half is tcp_max_tw_buckets (net/ipv4/tcp_ipv4.c).
+/// Judges ACC-11. The kernel's default is 1/128 of the connection table, and tcp_max_tw_buckets is
+/// half of that table (net/ipv4/tcp_ipv4.c).
 fn useless(window: &Window<'_>) -> Vec<Found> {
     const NAME: &str = "net.ipv4.tcp_max_syn_backlog";
     let (Some(value), Some(buckets)) =
@@ -204,7 +205,7 @@ fn useless(window: &Window<'_>) -> Vec<Found> {
     else {
         return Vec::new();
     };
-    // Of a host whose tcp_max_tw_buckets was changed, at least what most have.
+    // If tcp_max_tw_buckets was changed, the most common default is the lower bound.
     let usual = (buckets / 64).max(2048);
     let cookies = window.now.number(COOKIES).is_some_and(|value| value >= 1);
     let evidence = vec![window.set(NAME), window.set(COOKIES)];

@@ -1,5 +1,4 @@
-//! Makes fixes agree: one value for each setting and one line for each route, right for every
-//! finding.
+//! Reconciles fixes: one value for each setting, and one command for each route.
 //!
 //! A rule knows only its own condition. Its command alone could undo the fix of another finding,
 //! leave a file that has the old value, or make another rule fire. The values are therefore chosen
@@ -19,7 +18,7 @@ use std::collections::BTreeMap;
 /// instead of rewritten.
 const DEFAULTS: [&str; 5] = ["ACC-11", "CC-08", "ST-10", "WIN-13", "WIN-15"];
 
-/// Most rounds of choosing values: a fix may make another rule fire, and its fix may do so again.
+/// Most rounds of choosing values. A fix may make another rule fire, and its fix may do so again.
 const ROUNDS: usize = 4;
 
 /// The values that findings want for each setting, with the id of the rule.
@@ -49,7 +48,7 @@ pub(crate) fn agree(findings: &mut [Finding], window: &Window<'_>) {
         for step in finding.fix.steps.drain(..) {
             match &step.act {
                 Act::Own => steps.push(step),
-                // All of them where the first was.
+                // All settings, in place of the first one.
                 Act::Set(..) => steps.extend(of_settings.by_ref()),
                 Act::Route(present, _) => steps.extend(routes.get(present).cloned()),
             }
@@ -87,7 +86,7 @@ fn chosen(wants: &mut Wants, trial: &Trial<'_>, now: &Sample) -> Values {
         .iter()
         .map(|(name, asked)| (name.clone(), folded(now.setting(name).unwrap_or_default(), asked)))
         .collect();
-    // A file's value is taken unless a rule calls it too small, or would fire by it and is silent without.
+    // Prefer the file's value, unless a rule calls it too small or fires only with it.
     for (name, asked) in &*wants {
         let configured = asked.iter().find_map(|(_, want)| match want {
             Want::Configured(value) => Some(folded(value, asked)),

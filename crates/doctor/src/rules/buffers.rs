@@ -1,4 +1,4 @@
-//! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
+//! WIN: maximum buffer sizes, memory of all of TCP, and settings without effect.
 use super::settings::wanted;
 use super::windows::connections;
 use super::{Act, Change, Found, Kernels, OF_HOST, Rule, Words, found, setting};
@@ -12,9 +12,9 @@ use crate::window::Window;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-04",
-        symptom: "largest receive buffer below what a path holds",
-        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed or no path is remembered, a connection over more than 5 ms has come to it and fills its window each round trip",
-        why: "Autotuning stops at that maximum, and about half of the buffer is payload.",
+        symptom: "maximum receive buffer too small for a path",
+        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning if a connection has reached it); if no link reports its speed or no path is remembered, a connection with a round trip above 5 ms has reached it and fills its window in each round trip",
+        why: "Autotuning stops at this maximum, and only about half of the buffer holds payload.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
         needs: &[Settings, Devices, Ethtool, Paths, Sockets],
@@ -29,9 +29,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-05",
-        symptom: "largest send buffer below what a path holds",
-        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it); where no link says its speed or no path is remembered, a connection over more than 5 ms has come to it and keeps its buffer full below cwnd and the peer's window",
-        why: "The sender must keep what is not yet acknowledged besides what it is still to send.",
+        symptom: "maximum send buffer too small for a path",
+        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning if a connection has reached it); if no link reports its speed or no path is remembered, a connection with a round trip above 5 ms has reached it and keeps its buffer full while cwnd and the peer's window have room",
+        why: "The send buffer holds unacknowledged data and unsent data. A smaller buffer limits the rate.",
         advice: "Raise the maximum to twice the bandwidth-delay product.",
         settings: &[],
         needs: &[Settings, Devices, Ethtool, Paths, Sockets],
@@ -46,9 +46,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-13",
         symptom: "settings without effect",
-        condition: "since Linux 6.6 tcp_adv_win_scale is not 1; tcp_fack or tcp_low_latency is set",
-        why: "The window comes from the measured share of payload, and the other two are only kept for old scripts.",
-        advice: "Take the lines out of sysctl.d.",
+        condition: "tcp_adv_win_scale is not 1 on Linux 6.6 or later; or tcp_fack or tcp_low_latency is set",
+        why: "Linux now computes the window from the measured share of payload. tcp_fack and tcp_low_latency exist only for old scripts.",
+        advice: "Remove the lines from sysctl.d.",
         settings: &[
             ("net.ipv4.tcp_adv_win_scale", Change::To("1")),
             ("net.ipv4.tcp_fack", Change::To("0")),
@@ -64,8 +64,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-14",
         symptom: "TCP is short of memory",
         condition: "TCP mem of sockstat > the second value of tcp_mem (critical: 90 % of the third, or TcpExtTCPAbortOnMemory grows)",
-        why: "The values are pages; above the third, allocations fail and connections are reset.",
-        advice: "Find who hoards (ss -tm), or raise tcp_mem.",
+        why: "The values are pages. Above the third, allocations fail and connections are reset.",
+        advice: "Find the sockets that use most memory (ss -tm), or raise tcp_mem.",
         settings: &[],
         needs: &[Sockstat, Settings, Counters],
         kernels: Kernels::ALL,
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// By the fastest link and the longest path, where both are known.
+/// Compares the maximum with the fastest link and the longest path, if both are known.
 fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> Option<Vec<Found>> {
     let (max, (speed, device)) = (window.now.nth(name, 2)?, fastest(window.now)?);
     let path =
@@ -88,7 +88,7 @@ fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> 
         window.set(name),
         window.shown(format!("speed of {device}"), format!("{speed} Mbit/s")),
         window.shown(format!("round trip to {}", path.peer), format!("{} us", path.rtt)),
-        window.shown("a connection has come to the maximum", if reached { "yes" } else { "no" }),
+        window.shown("a connection has reached the maximum", if reached { "yes" } else { "no" }),
     ];
     let formula = format!("{max} < 2 × {speed} Mbit/s × {} us = {}", path.rtt, 2 * holds);
     let mut found = found(max.unsigned_abs() < 2 * holds, severity, evidence, formula);
@@ -102,15 +102,15 @@ fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> 
 /// Returns the step that raises the third value of a setting.
 fn raise(now: &Sample, name: &str, bytes: u64) -> Step {
     let step = wanted(name, Want::Nth(2, i64::try_from(bytes).unwrap_or(i64::MAX)), now);
-    // The kernel takes no more than an int, and half of it keeps sums in range.
+    // The kernel accepts no more than an int. Half of it keeps sums in range.
     let too_much =
-        (bytes > 1 << 30).then(|| "more than a buffer may have: use several connections".to_owned());
+        (bytes > 1 << 30).then(|| "larger than a buffer may be: use several connections".to_owned());
     let act = if too_much.is_some() { Act::Own } else { step.act };
     Step { obstacle: too_much.or(step.obstacle), act, ..step }
 }
 
-/// Where a link or a path is not known, as in a container: connections that the maximum holds. What they need is not known, so that four times as
-/// much is advised until none is held.
+/// Finds connections that the maximum limits, where the link or the path is unknown, as in a
+/// container. The size that they need is unknown too, so the fix multiplies the maximum by four.
 fn held(
     window: &Window<'_>,
     name: &str,
@@ -129,7 +129,7 @@ fn held(
     found
 }
 
-/// Round trips below this need no buffer that one could speak of, microseconds.
+/// Round trip below which buffer sizes hardly matter, in microseconds.
 const SHORT: u32 = 5000;
 
 fn receives_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
@@ -146,7 +146,7 @@ fn receives_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String
 fn sends_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
     let waits = |socket: &Socket| {
         let (Some(info), Some(memory)) = (socket.info, socket.memory) else { return false };
-        // With room for two more segments in either window.
+        // Both windows must have room for two more segments.
         let more = info.unacked.saturating_add(2);
         let room =
             more <= info.snd_cwnd && u64::from(more) * u64::from(info.snd_mss) <= u64::from(info.snd_wnd);
@@ -162,7 +162,7 @@ fn sends_all(window: &Window<'_>, socket: &Socket, max: i64) -> Option<String> {
     })
 }
 
-/// The fastest link that is up, of those that are no pretence: what a path can bring at most.
+/// Returns the fastest physical link that is up. It bounds the rate of every path.
 fn fastest(sample: &Sample) -> Option<(u32, &str)> {
     let up = sample.devices.iter().filter(|device| device.up && device.parent.is_some());
     up.filter_map(|device| Some((device.speed?, device.name.as_str()))).max()
@@ -178,8 +178,8 @@ fn without_effect(window: &Window<'_>) -> Vec<Found> {
     found
 }
 
-/// Connections that were reset although TCP has memory now: the counter includes those closed because of too many orphans
-/// (`tcp_check_oom`).
+/// Finds connections that were reset although TCP has memory now. The counter includes connections
+/// closed because there were too many orphans (`tcp_check_oom`).
 fn resets(window: &Window<'_>) -> Vec<Found> {
     let mut found = super::counter(window, "TcpExtTCPAbortOnMemory", Severity::Critical);
     for found in &mut found {
@@ -187,12 +187,12 @@ fn resets(window: &Window<'_>) -> Vec<Found> {
         found.evidence.extend(orphans.map(|orphans| window.shown("TCP orphan", orphans)));
         let said = |text: &str| Some(text.to_owned());
         found.words = Words {
-            symptom: said("connections are reset: too many without a process, or no memory"),
+            symptom: said("connections are reset: too many orphans, or no memory"),
             why: said(
-                "The kernel resets connections that no process holds any more when there are more than tcp_max_orphans, half or a quarter of it for those without progress; or when TCP was short of memory.",
+                "The kernel resets orphans, connections that no process owns any more, above tcp_max_orphans. For orphans without progress the limit is a half or a quarter of that. It also resets connections while TCP is short of memory.",
             ),
             advice: said(
-                "Look at connections without a process: `firstbyte ss` in FIN-WAIT-1 and LAST-ACK, whose peers do not answer. Compare TCP orphan with tcp_max_orphans, TCP mem with tcp_mem.",
+                "List the orphans: `firstbyte ss` shows them in FIN-WAIT-1 and LAST-ACK, with peers that do not answer. Compare TCP orphan with tcp_max_orphans, and TCP mem with tcp_mem.",
             ),
             confidence: Some(Confidence::Likely),
         };
@@ -225,7 +225,7 @@ fn memory(window: &Window<'_>) -> Vec<Found> {
     let mut found = found(true, severity, evidence, formula);
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
-        // Twice as much, or as often as it takes to leave the pressure.
+        // Double it until it is below the pressure threshold.
         let is_enough = |times: u64| {
             *used <= pressure.saturating_mul(times)
                 && super::percent(*used, max.saturating_mul(times)) <= window.limit(&MEMORY)

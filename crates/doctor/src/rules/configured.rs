@@ -1,4 +1,4 @@
-//! What files say of the next boot: WIN-15, ST-11, ST-12.
+//! Settings that files apply at the next boot: WIN-15, ST-11, ST-12.
 use super::settings::wanted;
 use super::{Found, Kernels, Rule, lines};
 use crate::change::Want;
@@ -13,8 +13,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-15",
         symptom: "\"tuning\" that lowers a default",
         condition: "a file sets somaxconn, rmem_max, wmem_max or the maximum of tcp_rmem or tcp_wmem below this kernel's default",
-        why: "The recipe is older than the kernel, whose default has grown since.",
-        advice: "Take the line out.",
+        why: "The tuning recipe is older than the kernel. The default has grown since.",
+        advice: "Remove the line.",
         settings: &[],
         needs: &[Files, Settings],
         kernels: Kernels::ALL,
@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-11",
-        symptom: "a line for a setting that does not exist",
+        symptom: "configured setting does not exist",
         condition: "a file sets a name in net.core or net.ipv4 that this kernel does not have",
-        why: "Recipes are copied for years (tcp_tw_recycle went in 4.12); such lines do nothing, and say so only in a log.",
-        advice: "Take the line out.",
+        why: "Old recipes name settings that are gone (tcp_tw_recycle was removed in 4.12). Such lines have no effect except an error in the log.",
+        advice: "Remove the line.",
         settings: &[],
         needs: &[Files, Settings],
         kernels: Kernels::ALL,
@@ -37,10 +37,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-12",
-        symptom: "the running value is not the configured one",
-        condition: "the last line that sets a name says another value than the kernel has",
-        why: "The next boot takes the change back, or brings one that nobody expects.",
-        advice: "Write what is meant into the file, or apply the file: sysctl --system.",
+        symptom: "running value differs from the configured one",
+        condition: "the last line that sets a name has another value than the kernel",
+        why: "At the next boot the configured value replaces the running one.",
+        advice: "Write the intended value into the file, or apply the file: sysctl --system.",
         settings: &[],
         needs: &[Files, Settings],
         kernels: Kernels::ALL,
@@ -50,8 +50,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Defaults that have grown: the name, which of its numbers, since which kernel, its value since then.
-/// 5.4 raised SOMAXCONN (19f92a030ca6), 6.16 tcp_rmem, 6.17 rmem_max and wmem_max.
+/// Defaults that have grown: name, index of the number, first kernel with the new default, and the
+/// new default. 5.4 raised SOMAXCONN (19f92a030ca6), 6.16 tcp_rmem, 6.17 rmem_max and wmem_max.
 const GROWN: [(&str, usize, (u32, u32), i64); 5] = [
     ("net.core.somaxconn", 0, (5, 4), 4096),
     ("net.core.rmem_max", 0, (6, 17), 4 << 20),
@@ -60,11 +60,11 @@ const GROWN: [(&str, usize, (u32, u32), i64); 5] = [
     ("net.ipv4.tcp_wmem", 2, (2, 6), 4 << 20),
 ];
 
-/// Notes that the settings of the next boot are unknown, if this is not the host's first network
-/// namespace.
+/// Notes that the settings of the next boot are unknown outside the host's first network namespace.
 fn ask_files(window: &Window<'_>) {
     if window.now.configured.is_empty() && !window.now.is_first_namespace() {
-        window.lacks("files in sysctl.d are for the host's first network namespace, and this is another");
+        window
+            .lacks("files in sysctl.d apply to the host's first network namespace, and this is another one");
     }
 }
 
@@ -88,7 +88,7 @@ fn lowered(window: &Window<'_>) -> Vec<Found> {
 
 fn missing(window: &Window<'_>) -> Vec<Found> {
     ask_files(window);
-    // Deeper names belong to folders that are not read.
+    // Longer names belong to directories that are not read.
     let is_read = |line: &&Configured| {
         ["net.core.", "net.ipv4."].iter().any(|folder| line.name.starts_with(folder))
             && line.name.split('.').count() == 3
@@ -96,7 +96,7 @@ fn missing(window: &Window<'_>) -> Vec<Found> {
     let known = |line: &&Configured| {
         window.now.settings.contains_key(&line.name)
             || window.now.unreadable.contains(&line.name)
-            // A copy of /proc that an ordinary user has made lacks it.
+            // A copy of /proc made by an ordinary user lacks it.
             || line.name.ends_with("tcp_fastopen_key")
     };
     let lines = window.now.configured.iter().filter(is_read).filter(|line| !known(line));
@@ -121,7 +121,7 @@ fn differs(window: &Window<'_>) -> Vec<Found> {
     lines.collect()
 }
 
-/// The line that holds for each name.
+/// Returns the effective line for each name.
 fn last<'a>(window: &Window<'a>) -> BTreeMap<&'a str, &'a Configured> {
     window.now.configured.iter().map(|line| (line.name.as_str(), line)).collect()
 }

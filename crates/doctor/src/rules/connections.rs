@@ -1,4 +1,4 @@
-//! What single connections suffer from: WIN-02, WIN-07, CC-03, CC-11.
+//! Problems of single connections: WIN-02, WIN-07, CC-03, CC-11.
 use super::windows::{Judged, connections};
 use super::{Change, Found, Kernels, Rule, Words};
 use crate::finding::{Confidence, Scope, Severity};
@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-02",
-        symptom: "a connection without window scaling",
-        condition: "window scaling is on here, a connection was agreed without it, its round trip > 5 ms, and it has carried more than 1 MB",
-        why: "Without it a connection carries at most 65535 bytes a round trip.",
-        advice: "Look at the peer first: net.ipv4.tcp_window_scaling there, or a small or old system. Then compare the SYN as it leaves with the SYN as it arrives (tcpdump at both ends): a SYN proxy, firewall or load balancer between may take the option away; that of nftables takes: wscale 7 sack-perm timestamp.",
+        symptom: "connection without window scaling",
+        condition: "window scaling is on here, but a connection does not use it, its round trip > 5 ms, and it has carried more than 1 MB",
+        why: "Without window scaling a connection carries at most 65535 bytes per round trip.",
+        advice: "Check the peer first: net.ipv4.tcp_window_scaling there, or a small or old system. Then compare the SYN at both ends (tcpdump): a SYN proxy, firewall or load balancer may remove the option. A SYN proxy of nftables needs: wscale 7 sack-perm timestamp.",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -25,10 +25,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-07",
-        symptom: "fixed receive buffer below what the path holds",
-        condition: "a connection's rcvbuf and rcv_ssthresh stay the same while at least half a window comes in each round trip, rcv_space >= 60 % of rcv_ssthresh (autotuning keeps it at 50 % or less), rcvbuf < an eighth of the maximum of tcp_rmem, round trip > 5 ms, and tcp_moderate_rcvbuf = 1",
-        why: "The program has set SO_RCVBUF, which freezes the window: the rate is window over round trip.",
-        advice: "Take SO_RCVBUF out of the program (nginx: rcvbuf=).",
+        symptom: "fixed receive buffer too small for the path",
+        condition: "a connection's rcvbuf and rcv_ssthresh stay the same while at least half a window arrives in each round trip, rcv_space >= 60 % of rcv_ssthresh (autotuning keeps it at 50 % or less), rcvbuf < 1/8 of the maximum of tcp_rmem, round trip > 5 ms, and tcp_moderate_rcvbuf = 1",
+        why: "The program set SO_RCVBUF, which disables autotuning. The rate is limited to window / round trip.",
+        advice: "Remove SO_RCVBUF from the program (nginx: rcvbuf=).",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -38,10 +38,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-03",
-        symptom: "slow growth that no loss explains",
-        condition: "ssthresh below 1000 segments that a route or tcp_metrics gave, nothing retransmitted, not limited by the application, round trip > 10 ms",
-        why: "The connection left slow start at a threshold of another day or another connection.",
-        advice: "Take ssthresh out of the route, or forget what was remembered: ip tcp_metrics flush all.",
+        symptom: "slow growth without loss",
+        condition: "ssthresh is below 1000 segments and comes from a route or tcp_metrics, nothing was retransmitted, the application does not limit the rate, and round trip > 10 ms",
+        why: "The connection left slow start early, at a threshold that was learned from an older connection or set on a route.",
+        advice: "Remove ssthresh from the route, or delete what was remembered: ip tcp_metrics flush all.",
         settings: &[("net.ipv4.tcp_no_ssthresh_metrics_save", Change::To("1"))],
         needs: &[Sockets, Paths, Routes],
         kernels: Kernels::ALL,
@@ -52,9 +52,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CC-11",
         symptom: "full-size packets vanish (path MTU black hole)",
-        condition: "a connection's first full-size segments (MSS > 1200) are backed off at least 3 times while its handshake passed, and tcp_mtu_probing = 0",
-        why: "A link with a smaller MTU drops them and its ICMP message does not arrive: the connection hangs after the handshake.",
-        advice: "Allow ICMP \"fragmentation needed\", clamp the MSS at the tunnel, or let the kernel probe.",
+        condition: "a connection's handshake passed, but its first full-size segments (MSS > 1200) were retransmitted with at least 3 doubled time-outs, and tcp_mtu_probing = 0",
+        why: "A link with a smaller MTU drops them, and its ICMP message does not arrive. The connection hangs after the handshake.",
+        advice: "Allow ICMP \"fragmentation needed\", clamp the MSS at the tunnel, or let the kernel probe the MTU.",
         settings: &[("net.ipv4.tcp_mtu_probing", Change::To("1"))],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -114,18 +114,18 @@ fn without_scaling(window: &Window<'_>, socket: &Socket) -> Option<Found> {
 fn options(bits: u8) -> String {
     let all = [(TIMESTAMPS, "timestamps"), (SACK, "SACK"), (SCALING, "window scaling")];
     let names: Vec<&str> = all.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name).collect();
-    format!("{bits:#x}: {}", if names.is_empty() { "none of the usual".to_owned() } else { names.join(", ") })
+    format!("{bits:#x}: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })
 }
 
 /// The cause of missing window scaling, as far as other connections show it.
 enum Unscaled {
-    /// The connection began by SYN cookie, which keeps options only in timestamps.
+    /// The connection started with a SYN cookie, which keeps options only in timestamps.
     Cookie,
     /// Another connection with this peer has window scaling, so the peer supports it.
     PeerCan,
     /// No connection with another peer has window scaling: the cause is near this host.
     Nobody(usize),
-    /// Undecided between the peer and a box on the path.
+    /// The peer or a middlebox. The samples do not show which.
     Open,
 }
 
@@ -152,10 +152,10 @@ impl Unscaled {
         }
     }
 
-    /// Returns the words for the cause, and the evidence from other connections.
+    /// Returns the texts for the cause, and the evidence from other connections.
     fn words(&self) -> (Words, String) {
         let said = |why: &str, advice: &str| Words {
-            why: Some(format!("{why} It carries at most 65535 bytes a round trip.")),
+            why: Some(format!("{why} It carries at most 65535 bytes per round trip.")),
             advice: Some(advice.to_owned()),
             confidence: Some(Confidence::Likely),
             ..Words::default()
@@ -164,40 +164,44 @@ impl Unscaled {
             Unscaled::Cookie => (
                 said(
                     "This host answered its SYN with a SYN cookie, which keeps window scaling only for peers that send timestamps.",
-                    "Raise the backlog of that listener, so that no cookies are needed; have the peer send timestamps.",
+                    "Raise the backlog of that listener, so that it needs no cookies. Enable timestamps on the peer.",
                 ),
                 "SYN cookies were accepted since boot, and the peer sends no timestamps".to_owned(),
             ),
             Unscaled::PeerCan => (
                 said(
-                    "Another connection with this peer has window scaling, so that the peer can: a SYN proxy, a load balancer or a SYN cookie at its port took the option away.",
-                    "Look at what is in front of that port; a SYN proxy of nftables takes: wscale 7 sack-perm timestamp.",
+                    "Another connection with this peer has window scaling, so the peer supports it. A SYN proxy, a load balancer or a SYN cookie at the peer's port removed the option.",
+                    "Check the device in front of that port. A SYN proxy of nftables needs: wscale 7 sack-perm timestamp.",
                 ),
                 "one with the same peer has window scaling".to_owned(),
             ),
             Unscaled::Nobody(peers) => (
                 said(
-                    "No connection with another peer has window scaling either: a firewall or SYN proxy near this host takes the option away.",
-                    "Look at the firewall or SYN proxy next to this host; that of nftables takes: wscale 7 sack-perm timestamp.",
+                    "No connection with another peer has window scaling either. A firewall or SYN proxy near this host removes the option.",
+                    "Check the firewall or SYN proxy next to this host. A SYN proxy of nftables needs: wscale 7 sack-perm timestamp.",
                 ),
-                format!("none of those with {peers} other peers has window scaling"),
+                format!("none with {peers} other peers has window scaling"),
             ),
             Unscaled::Open => {
-                (Words::default(), "they do not tell the peer from a box on the path".to_owned())
+                (Words::default(), "they do not show whether the peer or a middlebox is the cause".to_owned())
             }
         }
     }
 }
 
-/// Fewest other peers without window scaling before a box near this host is likely.
+/// Fewest other peers without window scaling that make a middlebox near this host likely.
 const MANY: usize = 2;
-/// Most connections named by a finding: more would say the same again.
+/// Most connections named by a finding.
 const SHOWN: usize = 10;
 
 const TAKEN: Limit = Limit { rule: "WIN-07", name: "share", value: 60.0, unit: "%" };
 
-/// Autotuning makes a window of at least twice what the application took in a round trip (`tcp_rcvbuf_grow`), so that `rcv_space` above half
-/// of a window that stands still means that something holds the buffer. How much comes is no sign: a sender may be slower than the window.
+/// Detects a fixed receive buffer.
+///
+/// Autotuning keeps the window at twice what the application read in a round trip, or more
+/// (`tcp_rcvbuf_grow`). If the window stays the same and `rcv_space` is above half of it, something
+/// holds the buffer. The amount of data is not a sign, because a sender may be slower than the
+/// window.
 fn small_receive_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
     let (info, memory) = (socket.info?, socket.memory?);
     window.needs_before()?;

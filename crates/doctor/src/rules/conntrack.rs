@@ -1,4 +1,4 @@
-//! RX: the table of a firewall's connection tracking.
+//! RX: the connection tracking table of a firewall.
 use super::{Change, Found, Kernels, Rule, Words, percent};
 use crate::finding::{Confidence, Severity};
 use crate::limit::Limit;
@@ -11,9 +11,9 @@ const MAX: &str = "net.netfilter.nf_conntrack_max";
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "RX-13",
     symptom: "connection tracking table nearly full",
-    condition: "nf_conntrack_count > 80 % of nf_conntrack_max (critical: its counter drop grows), or early_drop grows",
-    why: "When the table is full, packets of new connections are dropped before any program sees them; no counter of TCP moves.",
-    advice: "See what fills it (conntrack -L): a flood, or connections without an end. Do not track what no rule needs (nft: notrack), shorten nf_conntrack_tcp_timeout_established, or enlarge the table.",
+    condition: "nf_conntrack_count > 80 % of nf_conntrack_max; or early_drop grows; or drop grows (critical)",
+    why: "While the table is full, packets of new connections are dropped before any program sees them. No TCP counter shows it.",
+    advice: "Find out what fills it (conntrack -L): a flood, or connections that never end. Exclude traffic that no rule needs (nft: notrack), shorten nf_conntrack_tcp_timeout_established, or enlarge the table.",
     settings: &[],
     needs: &[Source::Conntrack],
     kernels: Kernels::ALL,
@@ -26,7 +26,7 @@ const FULL: Limit = Limit { rule: "RX-13", name: "share", value: 80.0, unit: "%"
 
 fn fills(window: &Window<'_>) -> Vec<Found> {
     let Some(now) = window.now.conntrack else { return Vec::new() };
-    // Drops since the namespace began may be of any day.
+    // The drops since the namespace was created may be old.
     let then = window.before().and_then(|before| before.conntrack);
     let grown = |of: fn(&Conntrack) -> u64| then.map_or(0, |then| of(&now).saturating_sub(of(&then)));
     let (dropped, early) = (grown(|table| table.drop), grown(|table| table.early_drop));

@@ -1,4 +1,4 @@
-//! CC: what windows begin with: remembered thresholds, routes, pauses.
+//! CC: values that limit the growth of windows: remembered thresholds, routes, pauses.
 use super::{Act, Change, Found, Kernels, Rule, found};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -14,9 +14,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CC-01",
         symptom: "new connections to a peer grow slowly",
-        condition: "thresholds are remembered (tcp_no_ssthresh_metrics_save = 0), a peer's is below 64 segments, its round trip > 10 ms",
-        why: "A past loss left a tiny ssthresh, and every new connection to that peer leaves slow start at once.",
-        advice: "Switch it off, and forget what was remembered.",
+        condition: "thresholds are remembered (tcp_no_ssthresh_metrics_save = 0), a peer's is below 64 segments, and its round trip > 10 ms",
+        why: "A past loss left a small ssthresh. Every new connection to that peer leaves slow start almost immediately.",
+        advice: "Disable remembering, and delete the remembered thresholds.",
         settings: &[(SAVE, Change::To("1"))],
         needs: &[Paths, Settings],
         kernels: Kernels::since(5, 6),
@@ -26,10 +26,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-04",
-        symptom: "a route clamps the window",
-        condition: "a route has cwnd locked (warning), or carries ssthresh (info)",
-        why: "\"cwnd lock N\" caps every connection at N segments; ssthresh is ignored unless tcp_no_ssthresh_metrics_save = 0.",
-        advice: "Take the metric out of the route.",
+        symptom: "a route limits the congestion window",
+        condition: "a route has cwnd locked (warning), or sets ssthresh (info)",
+        why: "\"cwnd lock N\" caps every connection at N segments. ssthresh is ignored unless tcp_no_ssthresh_metrics_save = 0.",
+        advice: "Remove the metric from the route.",
         settings: &[],
         needs: &[Routes],
         kernels: Kernels::ALL,
@@ -41,8 +41,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "CC-05",
         symptom: "unusual initial window",
         condition: "a route's initcwnd is below 10 (warning) or above 32, or its initrwnd is below 10",
-        why: "A connection begins with initcwnd × MSS a round trip; large values burst into shallow queues.",
-        advice: "10 is the default, 20 to 32 help on clean paths.",
+        why: "A connection starts with initcwnd × MSS bytes per round trip. Large values overflow shallow queues.",
+        advice: "Remove the metric: the default is 10. On clean paths 20 to 32 help.",
         settings: &[],
         needs: &[Routes],
         kernels: Kernels::ALL,
@@ -52,10 +52,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-06",
-        symptom: "kept connections begin slowly after each pause",
-        condition: "tcp_slow_start_after_idle = 1, and at least 3 connections without BBR, idle for longer than their rto, with cwnd > 20 and round trip > 20 ms",
-        why: "The window is halved for each rto of idle time, down to its initial value; BBR is exempt.",
-        advice: "Switch it off on servers whose clients keep connections.",
+        symptom: "idle connections restart slowly after each pause",
+        condition: "tcp_slow_start_after_idle = 1, and at least 3 connections without BBR have been idle longer than their rto, with cwnd > 20 and round trip > 20 ms",
+        why: "Linux halves the window for each rto of idle time, down to the initial window. BBR is exempt.",
+        advice: "Disable it on servers whose clients keep connections open.",
         settings: &[("net.ipv4.tcp_slow_start_after_idle", Change::To("0"))],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -122,7 +122,7 @@ fn initial(window: &Window<'_>) -> Vec<Found> {
     })
 }
 
-/// Judges each route by its metrics; what is found names them as they should be.
+/// Judges each route by its metrics. The closure returns the corrected metrics.
 fn of_routes(
     window: &Window<'_>,
     judge: impl Fn(&RouteMetrics) -> Option<(Severity, String, RouteMetrics)>,
@@ -132,7 +132,7 @@ fn of_routes(
         Some(Found {
             severity,
             scope: match route.device.as_str() {
-                // Routes of a stack of ours, and those with several next hops, have none.
+                // Routes with several next hops, and routes of a Firstbyte stack, have no device.
                 "" => Scope::Peer(route.route.split(' ').next().unwrap_or_default().to_owned()),
                 device => Scope::Device(device.to_owned()),
             },
@@ -145,12 +145,12 @@ fn of_routes(
     found.collect()
 }
 
-/// The step that gives a route these metrics and leaves all else as it is.
+/// Returns the step that gives a route these metrics and changes nothing else.
 pub(super) fn change(route: &Route, metrics: &RouteMetrics) -> Step {
     let undo = format!("ip route change {}", changed(route, &route.metrics));
     Step {
         command: format!("ip route change {}", changed(route, metrics)),
-        persist: Some("the same in the file that makes the route".to_owned()),
+        persist: Some("the same metrics in the file that creates the route".to_owned()),
         undo: Some(undo.clone()),
         act: Act::Route(undo, Box::new(*metrics)),
         ..Step::default()

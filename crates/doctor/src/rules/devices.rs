@@ -1,4 +1,4 @@
-//! TX: what lies below the queueing discipline, and what does not outlive a boot.
+//! TX: queues below the queueing discipline, and settings that do not survive a boot.
 use super::cwnd::change;
 use super::settings::wanted;
 use super::{Found, Kernels, Rule, Words};
@@ -13,10 +13,10 @@ use crate::window::Window;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-03",
-        symptom: "a deep FIFO on a slow link",
-        condition: "the root queue is pfifo_fast, pfifo or bfifo, and what it holds (its limit, else txqueuelen × MTU) takes the link more than 100 ms",
-        why: "One bulk transfer fills it, and everything else waits behind.",
-        advice: "A discipline that keeps flows apart, where the kernel has one.",
+        symptom: "deep FIFO on a slow link",
+        condition: "the root queue is pfifo_fast, pfifo or bfifo, and the link needs more than 100 ms to send a full queue (its limit, else txqueuelen × MTU)",
+        why: "One bulk transfer fills the queue, and every other packet waits behind it.",
+        advice: "Use a discipline that separates flows, if the kernel has one.",
         settings: &[],
         needs: &[Queues, Devices, Ethtool],
         kernels: Kernels::ALL,
@@ -26,10 +26,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-04",
-        symptom: "byte queue limits missing or mistaken",
-        condition: "a hardware device has none (info), a limit_max is below two packets, or stall_cnt grows (warning)",
-        why: "They keep the ring short, so that the queueing discipline decides; a forgotten limit_max throttles the device.",
-        advice: "Restore limit_max; a driver that has none cannot be helped by a setting.",
+        symptom: "byte queue limits missing or wrong",
+        condition: "a hardware device has none (info); a limit_max is below two packets, or stall_cnt grows (warning)",
+        why: "Byte queue limits keep the ring short, so that the queueing discipline controls the queue. A leftover limit_max throttles the device.",
+        advice: "Restore limit_max. If the driver has no byte queue limits, no setting helps.",
         settings: &[],
         needs: &[Devices, Sysfs],
         kernels: Kernels::since(3, 3),
@@ -39,10 +39,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-05",
-        symptom: "a deep transmit ring without byte queue limits",
-        condition: "a device without byte queue limits whose transmit ring, of more than 64 full packets, takes its link more than 10 ms",
-        why: "It is one more FIFO, below the queueing discipline.",
-        advice: "A shorter ring.",
+        symptom: "deep transmit ring without byte queue limits",
+        condition: "a device has no byte queue limits, its transmit ring holds more than 64 full packets, and the link needs more than 10 ms to send a full ring",
+        why: "The ring is one more FIFO, below the queueing discipline.",
+        advice: "Shorten the ring.",
         settings: &[],
         needs: &[Devices, Ethtool, Sysfs],
         kernels: Kernels::ALL,
@@ -52,10 +52,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-07",
-        symptom: "a queueing discipline set by hand",
-        condition: "a device's root queue has a handle, so that tc or a program has set it, and is not what the kernel would attach (net.core.default_qdisc)",
-        why: "It vanishes with the device and at the next boot.",
-        advice: "See that something sets it again: systemd-networkd, NetworkManager or a unit.",
+        symptom: "queueing discipline set by hand",
+        condition: "a device's root queue has a handle, so tc or a program has set it; and it is not the kernel's default (net.core.default_qdisc)",
+        why: "The setting is lost at the next boot, or when the device is removed.",
+        advice: "Let systemd-networkd, NetworkManager or a unit set it again.",
         settings: &[],
         needs: &[Queues],
         kernels: Kernels::ALL,
@@ -65,10 +65,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-08",
-        symptom: "a bond that is broken, or reorders",
-        condition: "a member is down (critical); round-robin while packets come reordered, or 802.3ad without a partner (warning)",
-        why: "Round-robin sends packets of one flow by several links, and they overtake one another.",
-        advice: "Mode 802.3ad with xmit_hash_policy layer3+4; mend the link that is down.",
+        symptom: "bond with a failed member, or reordering packets",
+        condition: "a member is down (critical); round-robin while packets arrive reordered, or 802.3ad without a partner (warning)",
+        why: "Round-robin sends packets of one flow over several links, where they overtake one another.",
+        advice: "Use mode 802.3ad with xmit_hash_policy layer3+4, and repair the link that is down.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -78,10 +78,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-09",
-        symptom: "an MTU below 1500 towards the world",
-        condition: "the device of a default route has an MTU below 1500, or the route an MTU below the device's",
-        why: "A tunnel or a cloud network; peers learn it only by ICMP, or by the MSS.",
-        advice: "See that ICMP passes; or tell peers the MSS.",
+        symptom: "MTU below 1500 on the default route",
+        condition: "the device of a default route has an MTU below 1500, or the route has an MTU below the device's",
+        why: "The host is behind a tunnel or in a cloud network. Peers learn the MTU only from ICMP or from the MSS.",
+        advice: "Let ICMP pass, or advertise a smaller MSS with the route's advmss.",
         settings: &[],
         needs: &[Devices, Routes],
         kernels: Kernels::ALL,
@@ -95,12 +95,12 @@ const FIFO: Limit = Limit { rule: "TX-03", name: "milliseconds", value: 100.0, u
 const RING: Limit = Limit { rule: "TX-05", name: "milliseconds", value: 10.0, unit: "ms" };
 const USUAL_MTU: Limit = Limit { rule: "TX-09", name: "mtu", value: 1500.0, unit: "bytes" };
 
-/// How long the link takes for so many bytes.
+/// Returns the time that the link needs for this many bytes.
 fn milliseconds(window: &Window<'_>, device: &Device, bytes: f64) -> Option<f64> {
-    // What a TUN device says of its speed is made up.
+    // A TUN device reports an invented speed.
     let speed = device.speed.filter(|speed| *speed > 0 && device.kind.as_deref() != Some("tun"));
     if speed.is_none() && device.parent.is_some() {
-        window.lacks("its device does not say its speed");
+        window.lacks("its device does not report its speed");
     }
     let speed = speed?;
     Some(bytes * 8.0 / (f64::from(speed) * 1000.0))
@@ -110,7 +110,8 @@ fn full_packets(device: &Device, packets: u32) -> f64 {
     f64::from(packets) * f64::from(device.mtu)
 }
 
-/// Bytes that a FIFO holds at most, and the words for it. The limit of `pfifo` is in packets, that of `bfifo` in bytes.
+/// Returns the capacity of a FIFO in bytes, and a text for it. The limit of `pfifo` is in packets,
+/// that of `bfifo` in bytes.
 fn depth(queue: &Queue, device: &Device) -> (f64, String) {
     let limit = queue.options.iter().find(|(name, _)| name == "limit");
     let limit = limit.and_then(|(_, value)| value.trim_end_matches(['p', 'b']).parse::<u32>().ok());
@@ -137,7 +138,8 @@ pub(super) fn other_discipline(sample: &Sample, queue: &Queue) -> Vec<Step> {
     let kind = kind.unwrap_or(KEEP_SHORT[0]);
     let device = escape::word(&queue.device);
     let (place, undo) = match queue {
-        // Whatever replaced a shaper would let the queue go on to the next slow link: its class is where to put it.
+        // Replacing a shaper would move the queue to the next slow link. The new discipline belongs
+        // into the shaper's class.
         Queue { root: true, rate: Some(_), handle: (handle, _), .. } => {
             (format!("parent {handle:x}:1"), None)
         }
@@ -148,16 +150,17 @@ pub(super) fn other_discipline(sample: &Sample, queue: &Queue) -> Vec<Step> {
     };
     let default = (place == "root" && obstacle.is_none() && sample.settings.contains_key(DEFAULT))
         .then(|| wanted(DEFAULT, Want::Value(kind.to_owned()), sample));
-    let persist = default.is_none().then(|| "the same where the device is made".to_owned());
+    let persist =
+        default.is_none().then(|| "the same command in the script that creates the device".to_owned());
     let command = format!("tc qdisc replace dev {device} {place} {kind}");
     let step = Step { command, persist, undo, obstacle, ..Step::default() };
     default.into_iter().chain([step]).collect()
 }
 
-/// Disciplines that keep their queue short, the best first.
+/// Disciplines that keep their queue short, best first.
 const KEEP_SHORT: [&str; 3] = ["fq_codel", "cake", "fq"];
 
-/// The discipline that a device begins with; hidden in all but the first namespace.
+/// The default discipline of devices. Only the first namespace shows it.
 const DEFAULT: &str = "net.core.default_qdisc";
 
 fn of_device(device: &str, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
@@ -251,14 +254,14 @@ fn deep_ring(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// The size of a small ring, packets. Any driver allows it, and interrupts still keep it filled.
+/// Size of a small ring, in packets. Every driver allows it, and interrupts still keep it filled.
 const SMALL_RING: u32 = 64;
 
-/// The time at which a change of rings or channels takes effect.
-pub(super) const LINK_RESET: &str = "at once; most drivers take the link down for a moment";
+/// When a change of rings or channels takes effect.
+pub(super) const LINK_RESET: &str = "immediately; most drivers take the link down for a moment";
 
 fn by_hand(window: &Window<'_>) -> Vec<Found> {
-    // The kernel would attach the same by itself, or it is one that is advised here.
+    // The kernel's default, or a discipline that this crate advises.
     let is_usual = |queue: &&Queue| match window.now.setting(DEFAULT) {
         Some(default) => queue.kind == default,
         None => KEEP_SHORT.contains(&queue.kind.as_str()),
@@ -304,7 +307,7 @@ fn small_mtu(window: &Window<'_>) -> Vec<Found> {
                 let device = window.now.device(&route.device)?;
                 let below = route.metrics.mtu > 0 && route.metrics.mtu < device.mtu;
                 let mtu = if below { route.metrics.mtu } else { device.mtu };
-                // Headers of IPv4 and TCP without options.
+                // Minus the headers of IPv4 and TCP without options.
                 let mss = mtu.saturating_sub(40);
                 let evidence = vec![
                     window.shown("MTU", mtu),

@@ -10,10 +10,10 @@ use crate::window::Window;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-02",
-        symptom: "a listener drops SYNs though no queue is full",
-        condition: "TcpExtListenDrops grows by more than full accept queues (ListenOverflows) and full SYN queues (TCPReqQFullDrop) explain; the listeners whose sk_drops grow are named",
-        why: "Their clients wait a second and more, or fail, and no counter says why.",
-        advice: "Ask the kernel for the reason: the tracepoint skb:kfree_skb (perf, dropwatch). What is left: no memory for the request (slab, cgroup), a security module, SYNs to a broadcast address.",
+        symptom: "listener drops SYNs although no queue is full",
+        condition: "TcpExtListenDrops grows by more than full accept queues (ListenOverflows) and full SYN queues (TCPReqQFullDrop) explain; the finding names listeners whose sk_drops grow",
+        why: "Clients wait at least 1 s or fail, and no counter shows the reason.",
+        advice: "Get the reason from the kernel: the tracepoint skb:kfree_skb (perf, dropwatch). The remaining causes are lack of memory for the request (slab, cgroup), a security module, or SYNs to a broadcast address.",
         settings: &[],
         needs: &[Sockets, Counters, Settings, Sockstat],
         kernels: Kernels::ALL,
@@ -25,8 +25,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "RX-11",
         symptom: "segments with a wrong checksum",
         condition: "TcpInCsumErrors grows by at least 10, and by more than 0.1 % of TcpInSegs",
-        why: "They are dropped, and TCP sees loss: a link, a card or a virtual device damages packets, or does not fill in the checksum that was left to it.",
-        advice: "Find the device they come by: tcpdump -vv shows them. Try its checksum offload off at the sender (ethtool -K DEVICE tx off), then look at cables and drivers.",
+        why: "The kernel drops them, and TCP treats them as lost. A link, a NIC or a virtual device damages packets, or does not fill in an offloaded checksum.",
+        advice: "Find the device that they arrive on (tcpdump -vv). Disable checksum offload at the sender (ethtool -K DEVICE tx off) as a test, then check cables and drivers.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(3, 10),
@@ -36,10 +36,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-12",
-        symptom: "segments whose signature does not match",
+        symptom: "segments with a wrong TCP signature",
         condition: "TcpExtTCPMD5NotFound, TCPMD5Unexpected, TCPMD5Failure, TCPAOBad, TCPAOKeyNotFound or TCPAORequired grows",
-        why: "TCP MD5 (RFC 2385) or TCP-AO (RFC 5925) is set up differently at the two ends: every such segment is dropped without an answer.",
-        advice: "Compare the keys, key ids and addresses of both ends; BGP daemons name them per neighbour.",
+        why: "TCP MD5 (RFC 2385) or TCP-AO (RFC 5925) is configured differently at the two ends. The kernel drops every such segment without an answer.",
+        advice: "Compare the keys, key ids and addresses of both ends. BGP daemons configure them per neighbour.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -59,7 +59,7 @@ fn unexplained(window: &Window<'_>) -> Vec<Found> {
     let cause = Cause::of(window, rest);
     let dropping: Vec<&Socket> =
         window.listeners().filter(|listener| window.drops_grown(listener) > 0).collect();
-    // One that is full has its reason.
+    // Drops of a full listener are explained.
     let is_full = |listener: &Socket| listener.recv_queue > listener.send_queue;
     let others = dropping.iter().filter(|listener| !is_full(listener));
     let scopes: Vec<Scope> = others.map(|listener| Scope::Port(listener.local_port)).collect();
@@ -82,7 +82,7 @@ fn unexplained(window: &Window<'_>) -> Vec<Found> {
 
 /// The cause of drops that no full queue explains.
 enum Cause {
-    /// No route to the client, so that nothing can be answered (counted as `IpOutNoRoutes`).
+    /// No route to the client, so the SYN-ACK cannot be sent (counted as `IpOutNoRoutes`).
     NoRoute,
     /// Memory above the last value of `tcp_mem`.
     Memory,
@@ -93,7 +93,7 @@ impl Cause {
     fn of(window: &Window<'_>, rest: u64) -> Cause {
         let used = window.now.sockstat.get("TCP mem").copied();
         let most = window.now.nth("net.ipv4.tcp_mem", 2).and_then(|pages| u64::try_from(pages).ok());
-        // A packet that this host itself sends to nowhere is counted as well.
+        // The counter includes packets of this host's own programs.
         if window.grown("IpOutNoRoutes").saturating_mul(2) >= rest {
             return Cause::NoRoute;
         }
@@ -106,14 +106,14 @@ impl Cause {
     fn words(&self) -> Words {
         let (symptom, why, advice) = match self {
             Cause::NoRoute => (
-                "a listener drops SYNs: there is no route back to their addresses",
-                "The SYN-ACK has no way out, so that the SYN is dropped unanswered (IpOutNoRoutes).",
-                "Add the route back: `ip route get ADDRESS` says \"unreachable\" for a client's address. SYNs with forged addresses need none.",
+                "listener drops SYNs: no route back to the clients",
+                "This host has no route for the SYN-ACK, so it drops the SYN without an answer (IpOutNoRoutes).",
+                "Add the return route: `ip route get ADDRESS` says \"unreachable\" for a client's address. Forged addresses need no route.",
             ),
             Cause::Memory => (
-                "a listener drops SYNs: TCP is out of memory",
-                "TCP takes more pages than the last value of tcp_mem.",
-                "Find the connections that hold memory: `firstbyte ss -m`, and the program that does not read or send.",
+                "listener drops SYNs: TCP is out of memory",
+                "TCP uses more pages than the last value of tcp_mem.",
+                "Find the connections that hold memory (`firstbyte ss -m`), and the program that does not read or send.",
             ),
             Cause::Unknown => return Words::default(),
         };

@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "TFO-01",
         symptom: "Fast Open off for clients",
         condition: "bit 0x1 of tcp_fastopen is clear",
-        why: "MSG_FASTOPEN and TCP_FASTOPEN_CONNECT then behave as a plain connect.",
+        why: "MSG_FASTOPEN and TCP_FASTOPEN_CONNECT fall back to a plain connect.",
         advice: "Set bit 0x1.",
         settings: &[(SWITCH, Change::Set(0x1))],
         needs: &[Settings],
@@ -25,10 +25,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TFO-02",
-        symptom: "clients ask for Fast Open, the server refuses",
+        symptom: "clients request Fast Open cookies, the server sends none",
         condition: "TcpExtTCPFastOpenCookieReqd grows and bit 0x2 of tcp_fastopen is clear",
-        why: "Requests for cookies arrive, but the server's half is off by default; the one setting also governs IPv6.",
-        advice: "Set bit 0x2; the listener needs TCP_FASTOPEN too, and servers behind one address a key that they share.",
+        why: "Clients request cookies, but Fast Open for servers is off by default. The setting governs IPv4 and IPv6.",
+        advice: "Set bit 0x2. The listener also needs TCP_FASTOPEN. Servers behind one address need the same key.",
         settings: &[(SWITCH, Change::Set(0x2))],
         needs: &[Counters, Settings],
         kernels: Kernels::since(3, 7),
@@ -38,10 +38,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TFO-03",
-        symptom: "server half on, no listener uses it",
-        condition: "bit 0x2 set, at least 10 requests for cookies, none used",
+        symptom: "Fast Open enabled for servers, no listener uses it",
+        condition: "bit 0x2 of tcp_fastopen is set, and at least 10 cookie requests led to no Fast Open connection",
         why: "The listener did not set TCP_FASTOPEN, or was opened before bit 0x400 was set.",
-        advice: "nginx: listen 443 ssl fastopen=256; or the program's own option, and restart it.",
+        advice: "Enable Fast Open in the program and restart it (nginx: listen 443 ssl fastopen=256).",
         settings: &[],
         needs: &[Counters, Settings],
         kernels: Kernels::since(3, 7),
@@ -51,10 +51,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TFO-04",
-        symptom: "data on the SYN not accepted",
+        symptom: "servers do not accept data on the SYN",
         condition: "TcpExtTCPFastOpenActiveFail > 10 % of attempts, at least 10",
-        why: "The data crosses the path twice and nothing is gained.",
-        advice: "Look for changed keys at the server, or a middlebox on the path.",
+        why: "The data crosses the path twice, and the round trip is not saved.",
+        advice: "Check whether the server's key changed, and whether a middlebox removes the option or the data.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(3, 6),
@@ -67,9 +67,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-05",
         symptom: "a path drops SYNs with data",
-        condition: "tcp_metrics counts lost SYNs with data (fo_syn_drops) towards a peer",
-        why: "The kernel records it and goes on trying: each Fast Open connection to that peer waits for one SYN time-out, a second and more.",
-        advice: "Mend the firewall on the path, or switch Fast Open off in the program (or bit 0x1 of tcp_fastopen). The command forgets what was recorded, the cookie too.",
+        condition: "tcp_metrics counts lost SYNs with data (fo_syn_drops) for a peer",
+        why: "The kernel records the losses but keeps trying: each Fast Open connection to that peer waits for one SYN time-out, at least 1 s.",
+        advice: "Fix the firewall on the path, or disable Fast Open in the program (or bit 0x1 of tcp_fastopen). The command deletes the record of that peer, including its cookie.",
         settings: &[],
         needs: &[Paths],
         kernels: Kernels::since(3, 6),
@@ -81,8 +81,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "TFO-06",
         symptom: "Fast Open queue too short",
         condition: "TcpExtTCPFastOpenListenOverflow grows",
-        why: "Requests whose handshake is unfinished reached the listener's qlen; further clients fall back.",
-        advice: "Raise qlen of TCP_FASTOPEN to the connections a second times the round trip, and more.",
+        why: "The requests with an unfinished handshake reached the listener's qlen. Linux treats further Fast Open SYNs as plain SYNs.",
+        advice: "Raise the qlen of TCP_FASTOPEN above connections per second × round trip.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(3, 7),
@@ -92,10 +92,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TFO-07",
-        symptom: "cookies rejected",
+        symptom: "Fast Open cookies rejected",
         condition: "TcpExtTCPFastOpenPassiveFail > 5 % of attempts, at least 10",
-        why: "The servers of a pool have different keys, keys were changed without a backup, or clients come from changing addresses.",
-        advice: "The same keys everywhere, NEW,OLD, from a file that only root reads: cat keys > /proc/sys/net/ipv4/tcp_fastopen_key.",
+        why: "The servers of a pool have different keys, or a key was changed without a backup, or the addresses of clients change.",
+        advice: "Set the same keys on all servers, as NEW,OLD, from a file that only root can read: cat keys > /proc/sys/net/ipv4/tcp_fastopen_key.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(3, 7),
@@ -106,9 +106,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-08",
         symptom: "Fast Open key unset or without backup",
-        condition: "bit 0x2 set and the key is zero, or stands alone",
-        why: "Each host draws a random key at first use; behind a load balancer its cookies then fail at the other hosts.",
-        advice: "Set a shared key from secret storage and keep the previous one as the second.",
+        condition: "bit 0x2 of tcp_fastopen is set, and the key is zero or has no backup key",
+        why: "Without a set key each host draws a random one at first use. Behind a load balancer its cookies fail at the other hosts.",
+        advice: "Set a shared key from secret storage, and keep the previous key as the second one.",
         settings: &[],
         needs: &[Settings, Key],
         kernels: Kernels::since(3, 7),
@@ -120,8 +120,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "TFO-09",
         symptom: "key rotation in progress",
         condition: "TcpExtTCPFastOpenPassiveAltKey grows",
-        why: "Clients still use the backup key; dropping it now costs them a round trip.",
-        advice: "Keep NEW,OLD until the counter rests.",
+        why: "Some clients still use cookies of the backup key. If it is removed now, each of them loses one round trip.",
+        advice: "Keep NEW,OLD until the counter stops growing.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(5, 3),
@@ -132,9 +132,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-10",
         symptom: "data accepted without a cookie",
-        condition: "bit 0x200 of tcp_fastopen with a listener that others reach (critical), or bit 0x4 (warning)",
-        why: "Forged SYNs can make the server work and answer to whoever they name.",
-        advice: "Clear the bits; for trusted paths use TCP_FASTOPEN_NO_COOKIE or the route's fastopen_no_cookie.",
+        condition: "bit 0x200 of tcp_fastopen is set and a listener is reachable from other hosts (critical), or bit 0x4 is set (warning)",
+        why: "With forged SYNs an attacker makes the server work and send its answers to any address.",
+        advice: "Clear the bits. For trusted paths use TCP_FASTOPEN_NO_COOKIE or the route's fastopen_no_cookie.",
         settings: &[(SWITCH, Change::Clear(0x204))],
         needs: &[Settings, Sockets],
         kernels: Kernels::since(3, 7),
@@ -152,10 +152,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TFO-11",
-        symptom: "bits of tcp_fastopen that mean nothing",
+        symptom: "tcp_fastopen has bits without meaning",
         condition: "tcp_fastopen has bits outside 0x607",
-        why: "0x100 and 0x800 no longer exist; the kernel stores any number and says nothing.",
-        advice: "Remove the bits.",
+        why: "The bits 0x100 and 0x800 no longer exist. The kernel stores any number without an error.",
+        advice: "Clear the bits.",
         settings: &[(SWITCH, Change::Clear(!0x607))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -166,9 +166,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-12",
         symptom: "Fast Open forced on all listeners",
-        condition: "bit 0x400 of tcp_fastopen",
-        why: "Every later listener answers Fast Open, also of programs to which a repeated request does harm.",
-        advice: "Prefer the option of each listener.",
+        condition: "bit 0x400 of tcp_fastopen is set",
+        why: "Every listener opened after that accepts data on the SYN, including programs for which a repeated request is harmful.",
+        advice: "Set TCP_FASTOPEN on each listener that needs it instead.",
         settings: &[(SWITCH, Change::Clear(0x400))],
         needs: &[Settings],
         kernels: Kernels::since(3, 7),
@@ -180,8 +180,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "TFO-13",
         symptom: "Fast Open paused for all destinations",
         condition: "tcp_fastopen_blackhole_timeout_sec != 0 and TcpExtTCPFastOpenBlackhole grows",
-        why: "One bad path pauses Fast Open towards everyone, each time longer.",
-        advice: "Mend the path, or switch the pause off (the default since Linux 5.14).",
+        why: "One path that drops Fast Open pauses it for every destination, and each pause lasts longer.",
+        advice: "Fix the path, or disable the pause (the default since Linux 5.14).",
         settings: &[(PAUSE, Change::To("0"))],
         needs: &[Counters, Settings],
         kernels: Kernels::since(4, 13),
@@ -195,9 +195,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-14",
         symptom: "Fast Open ignored while SYN cookies are sent",
-        condition: "Fast Open is on for servers, and tcp_syncookies = 2, or TcpExtTCPReqQFullDoCookies grows without a flood",
-        why: "A SYN that is answered by a SYN cookie is not looked at for Fast Open.",
-        advice: "Set tcp_syncookies to 1; where the SYN queue overflows, raise the backlog of that listener.",
+        condition: "Fast Open is on for servers, and tcp_syncookies = 2; or TcpExtTCPReqQFullDoCookies grows without a flood",
+        why: "Linux ignores Fast Open on a SYN that it answers with a SYN cookie.",
+        advice: "Set tcp_syncookies to 1. If the SYN queue overflows, raise the backlog of that listener.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: &[Counters, Settings, Sockets],
         kernels: Kernels::since(3, 7),
@@ -222,8 +222,7 @@ fn syn_drops(window: &Window<'_>) -> Vec<Found> {
             scope: Scope::Peer(path.peer.to_string()),
             evidence: vec![
                 window.shown("fo_syn_drops", path.fo_syn_drops),
-                window
-                    .shown("the last of them", format!("{:.0} s ago", path.fo_syn_drop_age as f64 / 1000.0)),
+                window.shown("last one", format!("{:.0} s ago", path.fo_syn_drop_age as f64 / 1000.0)),
             ],
             formula: format!("fo_syn_drops = {} >= {least}", path.fo_syn_drops),
             steps: vec![Step {
@@ -239,7 +238,7 @@ fn without_parsing(window: &Window<'_>) -> Vec<Found> {
     let full = "TcpExtTCPReqQFullDoCookies";
     let serves = window.now.number(SWITCH).is_some_and(|value| value & 2 != 0);
     let always = window.now.number(COOKIES) == Some(2);
-    // A flood is named by its own rule, which says this too.
+    // The finding of a flood says this too.
     let overflows = window.grown(full) > 0 && flood(window).is_none();
     let evidence = vec![window.set(SWITCH), window.set(COOKIES), window.counted(full)];
     let formula = format!("tcp_syncookies = 2, or TCPReqQFullDoCookies +{} > 0", window.grown(full));
@@ -279,7 +278,7 @@ fn key(window: &Window<'_>) -> Vec<Found> {
     found(serves && bad, Severity::Info, evidence, format!("the key is {key}"))
 }
 
-/// Failures of one kind among all attempts: more than so many percent, and at least 10.
+/// Fires if the failures of one kind exceed the limit among all attempts, and are at least 10.
 fn share(window: &Window<'_>, failed: &str, worked: &str, limit: &Limit) -> Vec<Found> {
     let (bad, good) = (window.grown(failed), window.grown(worked));
     let limit = window.limit(limit);

@@ -1,6 +1,7 @@
-//! A SYN flood, as the kernel's numbers show it. Rules about half-open connections, retransmissions
-//! and drops check for a flood first. A flood moves all of their counters, and each rule would name
-//! another cause.
+//! Detects a SYN flood from the kernel's numbers.
+//!
+//! Rules about half-open connections, retransmissions and drops check for a flood first. A flood
+//! moves all of their counters, and each rule would name another cause.
 use crate::flood::Flood;
 use crate::limit::Limit;
 use crate::sample::Address;
@@ -9,7 +10,7 @@ use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Fewest addresses of a flood. Fewer may be clients whose answers are lost.
+/// Fewest source addresses of a flood. Fewer may be clients whose replies are lost.
 pub(super) const SOURCES: Limit = Limit { rule: "ACC-07", name: "sources", value: 16.0, unit: "addresses" };
 
 /// The half-open connections of a port.
@@ -20,9 +21,11 @@ struct Port {
     sources: BTreeSet<IpAddr>,
 }
 
-/// Returns the current flood, if there is one: half-open connections from many addresses, more of
-/// them unanswered than connections are completed, and a SYN queue that overflows or is more than
-/// half full of them.
+/// Returns the current flood, if there is one. The signs of a flood are:
+///
+/// - half-open connections from many addresses;
+/// - more of them unanswered than connections are completed;
+/// - a SYN queue that overflows, or is more than half full of them.
 pub(super) fn flood<'w>(window: &'w Window<'_>) -> Option<&'w Flood> {
     window.flood(of)
 }
@@ -34,12 +37,12 @@ fn of(window: &Window<'_>) -> Option<Flood> {
     let by_cookie = window.grown("TcpExtSyncookiesRecv");
     let overflowed = cookies.saturating_sub(by_cookie).saturating_add(dropped);
     let is_flooded = |number: u16, port: &Port| {
-        // Half of the queue, whose length is the backlog.
+        // The backlog bounds the queue.
         let half = least(window, number);
         let distinct = port.sources.len() as u64;
         let many = distinct as f64 >= window.limit(&SOURCES) && distinct.saturating_mul(2) >= port.all;
         let unanswered = port.again.saturating_mul(2) > port.all;
-        // What was completed since boot says nothing about now.
+        // Connections completed since boot say nothing about the present.
         let lost = overflowed.saturating_add(port.again);
         let most = window.before().is_none() || lost > completed;
         many && unanswered && most && (overflowed > 0 || port.all > half)
@@ -61,8 +64,8 @@ fn of(window: &Window<'_>) -> Option<Flood> {
     })
 }
 
-/// Returns half of a port's SYN queue. Linux gives half-open connections less time when more than
-/// this wait.
+/// Returns half of the length of a port's SYN queue. Above it Linux times half-open connections out
+/// sooner.
 pub(super) fn least(window: &Window<'_>, port: u16) -> u64 {
     let backlog = window.listeners().find(|listener| listener.local_port == port);
     u64::from(backlog.map_or(0, |listener| listener.send_queue)).max(8) / 2
@@ -79,8 +82,8 @@ fn ports(window: &Window<'_>) -> BTreeMap<u16, Port> {
     ports
 }
 
-/// Returns the address of a peer, or its /64 network for IPv6: a host may use every address of the
-/// network.
+/// Returns the address of a peer, or its /64 network for IPv6: an IPv6 host may use every address
+/// of its network.
 fn source(peer: Address) -> IpAddr {
     match peer.0 {
         IpAddr::V4(address) => address.into(),

@@ -1,20 +1,20 @@
-//! Which kernels a rule holds for.
+//! Kernel versions that a rule applies to.
 use std::fmt;
 
-/// Versions from one on.
+/// A range of kernel versions without an upper end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels(Option<(u32, u32)>);
 
 impl Kernels {
-    /// Every kernel that has what the rule reads.
+    /// Every kernel that provides the rule's sources.
     pub const ALL: Kernels = Kernels(None);
 
-    /// This version and later ones.
+    /// Returns the range from this version on.
     pub const fn since(major: u32, minor: u32) -> Kernels {
         Kernels(Some((major, minor)))
     }
 
-    /// Does it hold for this version? Of one that is not known it is supposed.
+    /// Returns whether the range contains this version. An unknown version counts as contained.
     pub fn hold(self, version: Option<(u32, u32)>) -> bool {
         version.is_none_or(|version| self.0.is_none_or(|since| version >= since))
     }

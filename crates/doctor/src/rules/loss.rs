@@ -1,4 +1,4 @@
-//! CC: congestion control, loss and the settings around them.
+//! CC: congestion control, loss and related settings.
 use super::{Change, Found, Kernels, Rule, found, percent, setting};
 use crate::finding::{Confidence, Severity};
 use crate::limit::Limit;
@@ -14,8 +14,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "CC-02",
         symptom: "slow-start thresholds remembered per destination",
         condition: "tcp_no_ssthresh_metrics_save = 0 and tcp_no_metrics_save = 0",
-        why: "One loss leaves a small ssthresh, and every later connection to that peer starts slowly; off by default since Linux 5.6.",
-        advice: "Switch it off and flush: ip tcp_metrics flush all.",
+        why: "One loss leaves a small ssthresh, and every later connection to that peer starts slowly. Off by default since Linux 5.6.",
+        advice: "Disable it, and delete what was remembered: ip tcp_metrics flush all.",
         settings: &[("net.ipv4.tcp_no_ssthresh_metrics_save", Change::To("1"))],
         needs: &[Settings],
         kernels: Kernels::since(5, 6),
@@ -32,8 +32,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "CC-07",
         symptom: "segments are lost",
         condition: "TcpRetransSegs without TcpExtTCPSynRetrans (SYNs and SYN-ACKs) > 1 % of TcpExtTCPOrigDataSent (critical: 5 %), with at least 1000 segments of data",
-        why: "At 1 to 2 % loss, congestion control that reacts to loss carries a small part of what the path could.",
-        advice: "Find the link or queue that loses them; `firstbyte ss -i` shows which peers. Congestion control that does not react to each loss (BBR) carries more meanwhile.",
+        why: "At 1 to 2 % loss, loss-based congestion control achieves only a small part of the path's rate.",
+        advice: "Find the link or queue that loses them; `firstbyte ss -i` shows the affected peers. BBR does not react to each loss and achieves more until then.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -43,9 +43,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-08",
-        symptom: "early repair of losses off",
+        symptom: "early loss recovery off",
         condition: "tcp_early_retrans = 0 or tcp_recovery = 0",
-        why: "A time-out costs 200 ms and more and the whole window; tail loss probes and RACK avoid most of them.",
+        why: "A retransmission time-out costs at least 200 ms and resets the window. Tail loss probes and RACK avoid most time-outs.",
         advice: "Restore the defaults.",
         settings: &[
             ("net.ipv4.tcp_early_retrans", Change::To("3")),
@@ -64,10 +64,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-12",
-        symptom: "SYNs unanswered",
-        condition: "TcpExtTCPSynRetrans > 5 % of TcpActiveOpens, at least 10; where this host answers SYNs too, whose SYN-ACKs the counter includes, only sockets in SYN-SENT count",
-        why: "Peers are dead or filtered, or their accept queues are full.",
-        advice: "Look at the destinations in SYN-SENT, and run the doctor at the peer.",
+        symptom: "SYNs get no answer",
+        condition: "TcpExtTCPSynRetrans > 5 % of TcpActiveOpens, at least 10; on a host that also answers SYNs, whose SYN-ACKs the counter includes, only sockets in SYN-SENT count",
+        why: "The peers are down or filtered, or their accept queues are full.",
+        advice: "Check the destinations in SYN-SENT, and run the doctor on the peer.",
         settings: &[],
         needs: &[Counters, Sockets],
         kernels: Kernels::ALL,
@@ -82,7 +82,7 @@ const LOSS_CRITICAL: Limit = Limit { rule: "CC-07", name: "critical", value: 5.0
 const SYNS: Limit = Limit { rule: "CC-12", name: "share", value: 5.0, unit: "%" };
 
 fn lost(window: &Window<'_>) -> Vec<Found> {
-    // TcpOutSegs counts pure acknowledgements and SYN-ACKs as well.
+    // TcpOutSegs also counts pure acknowledgements and SYN-ACKs.
     let counts_data = window.now.counters.contains_key("TcpExtTCPOrigDataSent");
     let all = if counts_data { "TcpExtTCPOrigDataSent" } else { "TcpOutSegs" };
     let (again, sent) = (data_again(window), window.grown(all));
@@ -111,7 +111,7 @@ fn unanswered(window: &Window<'_>) -> Vec<Found> {
     let mut evidence = vec![
         window.counted("TcpExtTCPSynRetrans"),
         window.counted("TcpActiveOpens"),
-        window.shown("SYN-SENT sockets that have sent their SYN again", waiting.len()),
+        window.shown("SYN-SENT sockets that have retransmitted their SYN", waiting.len()),
     ];
     let mut peers: BTreeMap<(Address, u16), u64> = BTreeMap::new();
     waiting.iter().for_each(|socket| *peers.entry((socket.peer, socket.peer_port)).or_default() += 1);
@@ -121,12 +121,12 @@ fn unanswered(window: &Window<'_>) -> Vec<Found> {
     }
     let limit = window.limit(&SYNS);
     let formula =
-        format!("{again} SYNs sent again >= 10, of {opened} connects begun: {share:.0} % > {limit} %");
+        format!("{again} SYNs retransmitted >= 10, for {opened} connects: {share:.0} % > {limit} %");
     found(again >= 10 && share > limit, Severity::Warning, evidence, formula)
 }
 
-/// Returns whether all SYNs in `TcpExtTCPSynRetrans` are this host's connects. The counter also
-/// includes SYN-ACKs.
+/// Returns whether all SYNs in `TcpExtTCPSynRetrans` belong to this host's connects. The counter
+/// also includes SYN-ACKs.
 fn is_client_only(window: &Window<'_>) -> bool {
     let serves = [
         "TcpPassiveOpens",
@@ -140,7 +140,7 @@ fn is_client_only(window: &Window<'_>) -> bool {
     !answers && serves.iter().all(|counter| window.grown(counter) == 0)
 }
 
-/// Returns how many SYNs a socket has retransmitted within the window.
+/// Returns the number of SYNs that a socket has retransmitted in the window.
 fn tries(window: &Window<'_>, socket: &Socket) -> u8 {
     let before = window.earlier(socket).filter(|then| then.state == SYN_SENT);
     socket.retransmits.saturating_sub(before.map_or(0, |then| then.retransmits))

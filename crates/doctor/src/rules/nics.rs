@@ -11,10 +11,10 @@ use crate::window::Window;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "RX-04",
-        symptom: "the receive ring overflows",
+        symptom: "receive ring overflows",
         condition: "rx_missed_errors, rx_fifo_errors or rx_over_errors of a device grow",
-        why: "The CPU did not empty the ring in time, and packets are lost before the kernel sees them.",
-        advice: "A larger ring where the device has one; else spread its interrupts over more CPUs.",
+        why: "The CPU did not empty the ring in time. The packets are lost before the kernel sees them.",
+        advice: "Enlarge the ring if the device allows it, else spread its interrupts over more CPUs.",
         settings: &[],
         needs: &[Devices],
         kernels: Kernels::ALL,
@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-05",
-        symptom: "a device's packets are dropped before a protocol takes them",
+        symptom: "device drops packets before any protocol handles them",
         condition: "rx_dropped or rx_nohandler of a device grow",
-        why: "No memory, an unknown protocol, or a drop by tc or XDP: not a matter of the ring.",
-        advice: "Ask the kernel for the reason: the tracepoint skb:kfree_skb.",
+        why: "The cause is lack of memory, an unknown protocol, or a drop by tc or XDP. It is not the ring.",
+        advice: "Get the reason from the kernel: the tracepoint skb:kfree_skb (perf, dropwatch).",
         settings: &[],
         needs: &[Devices],
         kernels: Kernels::ALL,
@@ -38,9 +38,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "RX-06",
         symptom: "one CPU receives everything",
-        condition: "all interrupts for receiving of a device go to one CPU of several, no packet steering, and that CPU takes more than 80 % of NET_RX at more than 10000 packets a second",
-        why: "The host receives no more than that one CPU can.",
-        advice: "More queues, or steering to other CPUs.",
+        condition: "all receive interrupts of a device go to one of several CPUs, packet steering is off, and that CPU handles more than 80 % of NET_RX at more than 10000 packets a second",
+        why: "The host cannot receive more than this one CPU can handle.",
+        advice: "Use more queues, or steer packets to other CPUs (RPS).",
         settings: &[],
         needs: &[Devices, Interrupts, Softnet, Sysfs],
         kernels: Kernels::ALL,
@@ -50,10 +50,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-10",
-        symptom: "offloads switched off",
-        condition: "tx-tcp-segmentation, tx-generic-segmentation, rx-gro or tx-checksum-ip-generic was switched off on a device of at least 1 Gbit/s, or of unknown speed",
-        why: "Old advice about latency: it costs several times the CPU, and since TSO autosizing and BQL gains nothing.",
-        advice: "Switch them on.",
+        symptom: "offloads disabled",
+        condition: "tx-tcp-segmentation, tx-generic-segmentation, rx-gro or tx-checksum-ip-generic was disabled on a device of at least 1 Gbit/s, or of unknown speed",
+        why: "Disabling them costs several times the CPU. The old latency advice is obsolete since TSO autosizing and BQL.",
+        advice: "Enable them.",
         settings: &[],
         needs: &[Devices, Ethtool],
         kernels: Kernels::since(5, 7),
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Each device with what it was in the earlier sample.
+/// Pairs each device with the same device in the earlier sample.
 fn pairs<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Device, &'a Device)> {
     let before = window.needs_before();
     let (devices, now) = (before.map(|before| &before.devices), window.now);
@@ -98,7 +98,7 @@ fn ring(window: &Window<'_>) -> Vec<Found> {
                     "in the device's .link file (systemd): RxBufferSize=".to_owned() + &max.to_string(),
                 ),
                 undo: Some(format!("ethtool -G {name} rx {size}")),
-                obstacle: (size >= max).then(|| "the ring has its largest size already".to_owned()),
+                obstacle: (size >= max).then(|| "the ring already has its maximum size".to_owned()),
                 effect: Some(LINK_RESET.to_owned()),
                 ..Step::default()
             });
@@ -160,7 +160,7 @@ fn one_cpu(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Those named for what is received, or all where no name says so.
+/// Returns the interrupts whose names say that they receive, or all if no name does.
 fn receiving(device: &Device) -> Vec<&Interrupt> {
     let named: Vec<_> = device
         .interrupts
@@ -182,7 +182,7 @@ fn spread(device: &Device, cpus: usize) -> Step {
             ..Step::default()
         };
     }
-    // A mask of the CPUs, of which a group of more than 32 would need commas.
+    // A mask of CPUs. Groups of more than 32 would need commas.
     let mask = (1_u64 << cpus.min(32)) - 1;
     let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", device.name);
     let file = escape::word(&file);
@@ -199,9 +199,9 @@ fn offloads(window: &Window<'_>) -> Vec<Found> {
     devices
         .filter_map(|device| {
             let meant = |name: &str| match device.kind.as_deref() {
-                // It begins without GRO, for which it has no use.
+                // A veth starts without GRO and does not need it.
                 Some("veth") => name == "rx-gro",
-                // The program behind it says what it takes.
+                // The program behind it states what it accepts.
                 Some("tun") => true,
                 _ => false,
             };

@@ -1,12 +1,12 @@
-//! Which rules mean something over a stack of ours, and their fixes in the words of its commands.
+//! Selects the rules that apply to a Firstbyte stack, and translates fixes into commands for it.
 //!
-//! A stack has sockets, counters, settings, routes and remembered paths as a kernel has, under the same names. It has no devices, queues and
-//! interrupts of its own, and no files that are read at boot.
+//! A stack has sockets, counters, settings, routes and remembered paths under the kernel's names.
+//! It has no devices, queues or interrupts of its own, and reads no files at boot.
 use super::Rule;
 use crate::finding::Step;
 use crate::sample::{Sample, Source};
 
-/// What can be read of a stack.
+/// Sources that a stack provides.
 const SOURCES: [Source; 7] = [
     Source::Sockets,
     Source::Counters,
@@ -17,40 +17,41 @@ const SOURCES: [Source; 7] = [
     Source::Sockstat,
 ];
 
-/// Rules that would have what they read, and mean nothing all the same.
+/// Rules whose sources exist, but that do not apply to a stack, with the reason.
 const REASONS: [(&str, &str); 7] = [
-    ("ACC-11", "what is usual for tcp_max_syn_backlog is judged by the kernel's version"),
-    ("CC-10", "every socket may have every congestion control"),
-    ("RX-09", "a stack lists the value for all devices alone"),
+    ("ACC-11", "the rule compares tcp_max_syn_backlog with the default of a kernel version"),
+    ("CC-10", "every socket can use every congestion control"),
+    ("RX-09", "a stack has only the value for all devices"),
     (
         "ST-02",
-        "what waits to be accepted is the process's already; `ss -li` counts clients that gave up (closed_before_accept)",
+        "a connection that waits in accept() already belongs to the process; `ss -li` counts clients that gave up (closed_before_accept)",
     ),
-    ("TX-06", "there is no such setting: below a stack is the queue of its device"),
+    ("TX-06", "a stack has no such setting: below it is the queue of its device"),
     ("TX-08", "a stack has no bonds"),
-    ("WIN-13", "such settings are refused, with the reason, when they are set"),
+    ("WIN-13", "a stack refuses such settings with an error"),
 ];
 
 impl Rule {
-    /// Why it is not judged over a stack of ours; `None`: it is.
+    /// Returns the reason why it is not judged for a Firstbyte stack, or `None` if it is judged.
     pub fn elsewhere(&self) -> Option<String> {
         if let Some((_, reason)) = REASONS.iter().find(|(id, _)| *id == self.id) {
             return Some((*reason).to_owned());
         }
         let missing: Vec<&str> =
             self.needs.iter().filter(|need| !SOURCES.contains(need)).map(|need| need.name()).collect();
-        (!missing.is_empty()).then(|| format!("a stack has none of its own: {}", missing.join(", ")))
+        (!missing.is_empty()).then(|| format!("a stack does not have: {}", missing.join(", ")))
     }
 }
 
-/// A step in the words of the commands that change what was read: as it is, or over a running stack.
+/// Translates a step into the commands for the target: unchanged for a kernel, `firstbyte` commands
+/// for a running stack.
 pub(super) fn words(step: Step, now: &Sample) -> Step {
     if !now.of_stack {
         return step;
     }
     let lasts = match step.command.starts_with(CHANGE_ROUTE) {
-        true => "the same in the --route options of firstbyte serve",
-        false => "a line in the file of --settings",
+        true => "the same route in the --route options of firstbyte serve",
+        false => "a line in the --settings file of firstbyte serve",
     };
     Step {
         command: command(&step.command),
@@ -63,7 +64,7 @@ pub(super) fn words(step: Step, now: &Sample) -> Step {
 const CHANGE_ROUTE: &str = "ip route change ";
 
 fn command(of_kernel: &str) -> String {
-    // A stack has no gateways: a destination of which nothing is left to say is taken back.
+    // A stack has no gateways. A destination without metrics left is deleted.
     if let Some(prefix) = of_kernel.strip_prefix(CHANGE_ROUTE).filter(|rest| !rest.contains(' ')) {
         return format!("firstbyte route del --stack {prefix}");
     }

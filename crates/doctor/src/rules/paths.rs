@@ -1,4 +1,4 @@
-//! CC: order of packets, congestion controls that may be chosen, and how long a connect waits.
+//! CC: packet order, available congestion controls, and the time-out of connect().
 use super::loss::data_again;
 use super::settings::wanted;
 use super::{Found, Kernels, Rule, found, percent};
@@ -14,8 +14,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "CC-09",
         symptom: "packets arrive out of order or twice",
         condition: "TcpExtTCPSACKReorder and TCPTSReorder grow by at least 20 (info); TcpExtTCPDSACKRecv > 20 % of the retransmitted data (TcpRetransSegs without TcpExtTCPSynRetrans), at least 20 (warning)",
-        why: "Packets were late, not lost: retransmissions were for nothing. RACK hides most of the cost.",
-        advice: "Look for balancing by packet: bonding mode balance-rr, per-packet ECMP; balance by flow.",
+        why: "The packets were late, not lost, and the retransmissions were unnecessary. RACK hides most of the cost.",
+        advice: "Look for per-packet balancing (bonding mode balance-rr, per-packet ECMP), and balance by flow instead.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -25,10 +25,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-10",
-        symptom: "a congestion control that programs cannot have",
-        condition: "the default is not among those available, or one that is available is not among those allowed",
-        why: "Programs without CAP_NET_ADMIN, and namespaces and containers, get \"operation not permitted\" for it.",
-        advice: "Allow it.",
+        symptom: "congestion control not usable by programs",
+        condition: "the default is not available, or an available one is not allowed",
+        why: "Programs without CAP_NET_ADMIN, other namespaces and containers get \"operation not permitted\" for it.",
+        advice: "Add it to the allowed list.",
         settings: &[],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -38,10 +38,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "CC-13",
-        symptom: "connects give up late",
-        condition: "a connect has sent its SYN at least three times, and gives up only after more than 60 s",
+        symptom: "connect() takes long to fail",
+        condition: "a connect has sent its SYN at least three times, and fails only after more than 60 s",
         why: "The program waits that long for a peer that does not answer.",
-        advice: "A time-out in the program; in a data centre fewer SYNs.",
+        advice: "Set a connect time-out in the program. In a data centre, send fewer SYNs.",
         settings: &[("net.ipv4.tcp_syn_retries", super::Change::To("2"))],
         needs: &[Settings, Sockets],
         kernels: Kernels::ALL,
@@ -75,7 +75,7 @@ fn not_allowed(window: &Window<'_>) -> Vec<Found> {
     const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
     const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
     const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
-    // The list is one for all namespaces, and only the first can change it.
+    // All namespaces share one list, and only the first can change it.
     if !window.now.settings.is_empty() && !window.now.is_first_namespace() {
         window.lacks("the list is one for the whole host: run the doctor in its first network namespace");
         return Vec::new();
@@ -115,16 +115,15 @@ fn gives_up_late(window: &Window<'_>) -> Vec<Found> {
     let mut waiting: Vec<String> = waiting.map(|socket| socket.ends()).collect();
     let count = waiting.len();
     waiting.truncate(3);
-    let mut evidence =
-        vec![window.set(retries), window.set(linear), window.shown("connects that wait", count)];
+    let mut evidence = vec![window.set(retries), window.set(linear), window.shown("waiting connects", count)];
     evidence.extend(waiting.into_iter().map(|ends| window.shown("one of them", ends)));
     let limit = window.limit(&GIVES_UP_AFTER);
     found(count > 0 && seconds as f64 > limit, Severity::Info, evidence, format!("{seconds} s > {limit} s"))
 }
 
-/// Seconds until connect() gives up: the first retransmission at which 2^(retries + 1) - 1 seconds have gone by
-/// (retransmits_timed_out() in net/ipv4/tcp_timer.c). SYNs go out a second apart as long as they are `linear`, then at
-/// doubling distances.
+/// Returns the seconds until connect() fails: the first retransmission after 2^(retries + 1) - 1
+/// seconds (retransmits_timed_out() in net/ipv4/tcp_timer.c). The first `linear` SYNs are one
+/// second apart, and the distance doubles after that.
 fn gives_up(retries: u32, linear: u32) -> u64 {
     let end = (1_u64 << (retries.min(16) + 1)) - 1;
     let (mut at, mut distance, mut sent) = (0, 1, 0);

@@ -1,4 +1,4 @@
-//! WIN: programs that do not read, at either end.
+//! WIN: programs that do not read, on this host and on the peer.
 use super::windows::{Judged, connections};
 use super::{Found, Kernels, Rule, Words, holder};
 use crate::finding::{Confidence, Scope, Severity};
@@ -14,9 +14,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-09",
         symptom: "a program here reads too slowly",
-        condition: "TcpExtTCPToZeroWindowAdv or TcpExtTCPWantZeroWindowAdv grows, and a connection has unread data in at least half of its receive buffer in a sample, from which something was read",
-        why: "This host told the peer to stop: the reader is the bottleneck, not the network.",
-        advice: "Make the program read faster: more threads, less work between two reads. Larger buffers only delay it.",
+        condition: "TcpExtTCPToZeroWindowAdv or TcpExtTCPWantZeroWindowAdv grows, and a connection that a program still reads from has a receive buffer at least half full of unread data in a sample",
+        why: "This host advertised a zero window. The program is the bottleneck, not the network.",
+        advice: "Make the program read faster: more threads, less work between two reads. Larger buffers only postpone the problem.",
         settings: &[],
         needs: &[Counters, Sockets],
         kernels: Kernels::ALL,
@@ -28,15 +28,15 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-10",
         symptom: "a peer keeps its window closed",
         condition: "a connection probes a zero window, and its peer is not a program of this host that has stopped reading",
-        why: "The program at the other end does not read, or has no memory left; the kernel probes, ever more rarely.",
-        advice: "Run the doctor at the peer: it names the program. TCP_USER_TIMEOUT bounds the wait.",
+        why: "The program on the peer does not read, or has no memory left. The kernel probes at growing intervals.",
+        advice: "Run the doctor on the peer: it names the program. TCP_USER_TIMEOUT limits the wait.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
         limits: &[],
         judge: |window| {
-            // One whose reader is on this host is named by its process.
+            // If the reader is on this host, another rule names its process.
             let here: HashSet<Ends> = unread(window).map(|(socket, _)| socket.key()).collect();
             connections(window, |window, socket| match here.contains(&peer_ends(socket)) {
                 true => None,
@@ -47,9 +47,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-17",
         symptom: "a program here has stopped reading",
-        condition: "unread data takes at least half of a connection's receive buffer, and for at least 1 s nothing was read of it",
-        why: "The window is closed or about to close: the peer waits for this program.",
-        advice: "Look at what the process does: a blocked thread, a lock, a full queue behind it (its stack, strace). Larger buffers do not help.",
+        condition: "unread data fills at least half of a connection's receive buffer, and nothing was read for at least 1 s",
+        why: "The receive window is closed or about to close. The peer waits for this program.",
+        advice: "Find out what the process does: a blocked thread, a lock, a full queue behind it (its stack, strace). Larger buffers do not help.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Returns the connections that a process holds and may read from.
+/// Returns the connections that a process holds and can read from.
 fn readable<'a>(window: &Window<'a>) -> impl Iterator<Item = &'a Socket> {
     let states = [ESTABLISHED, FIN_WAIT_1, FIN_WAIT_2, CLOSE_WAIT];
     states.into_iter().flat_map(|state| window.in_state(state)).filter(|socket| socket.inode != 0)
@@ -116,7 +116,7 @@ fn stopped(window: &Window<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Returns the connections from which nothing was read for too long, and the number of seconds.
+/// Returns the connections from which nothing was read for too long, with the seconds.
 fn unread<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Socket, f64)> {
     let limit = window.limit(&AGE);
     let unread = readable(window).filter_map(|socket| Some((socket, unread_for(window, socket)?)));
@@ -125,19 +125,19 @@ fn unread<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Socket, f64)> {
 
 type Ends = (Address, u16, Address, u16);
 
-/// Returns the connection's ends, as the peer names them.
+/// Returns the connection's addresses and ports from the peer's point of view.
 fn peer_ends(socket: &Socket) -> Ends {
     (socket.peer, socket.peer_port, socket.local, socket.local_port)
 }
 
-/// Most connections named by a finding: more would say the same again.
+/// Most connections named by a finding.
 const SHOWN: usize = 10;
 
 /// Returns the seconds without a read, if the receive buffer is at least half full and nothing was
 /// read in the window.
 fn unread_for(window: &Window<'_>, socket: &Socket) -> Option<f64> {
     let info = socket.info.filter(|_| socket.is_half_full())?;
-    // Data that came last so long ago lies there since then, unless some of it was read.
+    // Unless some data was read, the last data has waited since it arrived.
     let since_last = f64::from(info.last_data_recv) / 1000.0;
     if window.before().is_none() {
         return Some(since_last);

@@ -1,4 +1,4 @@
-//! RX: packets that come in and never reach a socket.
+//! RX: received packets that never reach a socket.
 use super::{Change, Found, Kernels, Rule, found};
 use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "RX-01",
         symptom: "packets dropped before IP",
         condition: "softnet_stat's drops grow (critical: more than 100 a second)",
-        why: "A CPU's backlog overflowed; all namespaces share it.",
+        why: "A CPU's backlog queue overflowed. All namespaces share it.",
         advice: "Spread the load over CPUs first (RPS, queues), then raise the backlog.",
         settings: &[(BACKLOG, Change::AtLeast(4096))],
         needs: &[Softnet],
@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-02",
-        symptom: "receiving ends with work left",
+        symptom: "receive processing stops before the ring is empty",
         condition: "softnet_stat's time_squeeze grows by more than 1 % of the packets, at least 10",
-        why: "netdev_budget or netdev_budget_usecs was used up: packets wait in the ring for the next round.",
-        advice: "Larger budgets; better, more queues or CPUs that receive.",
+        why: "netdev_budget or netdev_budget_usecs was used up. The remaining packets wait in the ring for the next round.",
+        advice: "Add receive queues or CPUs that process them. Larger budgets also help.",
         settings: &[
             ("net.core.netdev_budget", Change::AtLeast(600)),
             ("net.core.netdev_budget_usecs", Change::AtLeast(16000)),
@@ -40,10 +40,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-03",
-        symptom: "packets of one flow dropped for the others' sake",
+        symptom: "packets of one flow dropped to protect others",
         condition: "softnet_stat's flow_limit_count grows",
-        why: "One flow had more than its share of a CPU's backlog, and net.core.flow_limit_cpu_bitmap protects the others.",
-        advice: "Usually as it should be; spread that flow's load over more connections.",
+        why: "One flow exceeded its share of a CPU's backlog queue, and net.core.flow_limit_cpu_bitmap protects the other flows.",
+        advice: "Usually nothing. If that flow matters, spread its load over more connections.",
         settings: &[],
         needs: &[Softnet],
         kernels: Kernels::since(3, 11),
@@ -57,10 +57,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-07",
-        symptom: "packets arrive and nobody answers",
+        symptom: "packets arrive and get no answer (rp_filter)",
         condition: "TcpExtIPReversePathFilter grows",
-        why: "The reply would leave by another interface than the packet came by, and strict rp_filter drops the packet unseen: a second uplink, or forged addresses, for which the filter is there.",
-        advice: "Loosen the filter of that device, or route by source: ip rule add from ADDRESS table TABLE.",
+        why: "The reply would leave through another interface than the one the packet arrived on, and strict rp_filter silently drops the packet. Causes are a second uplink, or forged addresses, which the filter is meant to stop.",
+        advice: "Use the loose filter (2), or route by source: ip rule add from ADDRESS table TABLE.",
         settings: &[("net.ipv4.conf.all.rp_filter", Change::To("2"))],
         needs: &[Counters, Settings],
         kernels: Kernels::ALL,
@@ -71,9 +71,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "RX-08",
         symptom: "strict reverse-path filter on a host with several links",
-        condition: "the larger of conf.all.rp_filter and the device's is 1 on at least two devices with addresses, and no rule routes by source",
-        why: "The first flow whose reply leaves by the other link is dropped unseen.",
-        advice: "Loosen the filter, or route by source: ip rule add from ADDRESS table TABLE.",
+        condition: "the larger of conf.all.rp_filter and the device's value is 1 on at least two devices with addresses, and no rule routes by source",
+        why: "rp_filter silently drops every flow whose reply leaves through the other link.",
+        advice: "Use the loose filter (2), or route by source: ip rule add from ADDRESS table TABLE.",
         settings: &[("net.ipv4.conf.all.rp_filter", Change::To("2"))],
         needs: &[Settings, Devices, Routes],
         kernels: Kernels::ALL,
@@ -83,10 +83,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "RX-09",
-        symptom: "rp_filter half switched off",
-        condition: "conf.all.rp_filter = 1 and 0 on a device other than lo",
-        why: "The larger of the two holds, so the 0 has no effect.",
-        advice: "Set both to the value that is meant.",
+        symptom: "rp_filter disabled for a device, but not in effect",
+        condition: "conf.all.rp_filter = 1, and 0 on a device other than lo",
+        why: "The kernel uses the larger of the two values, so the 0 has no effect.",
+        advice: "Set both to the intended value.",
         settings: &[],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -96,7 +96,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What was added to a column on all CPUs, between two samples: since boot it says little, one burst of long ago.
+/// Returns the growth of a column, summed over CPUs, between two samples. The value since boot says
+/// little, because one old burst may explain it.
 fn softnet(window: &Window<'_>, column: fn(&sample::Softnet) -> u64) -> u64 {
     let sum = |sample: &Sample| sample.softnet.iter().map(column).fold(0, u64::saturating_add);
     window.needs_before().map_or(0, |before| sum(window.now).saturating_sub(sum(before)))

@@ -1,11 +1,11 @@
-//! Settings of sysctl(8) that mend a finding.
+//! Steps that change sysctl(8) settings.
 use crate::change::{Act, Change, Want};
 use crate::escape;
 use crate::finding::Step;
 use crate::sample::Sample;
 
 impl Change {
-    /// The step that makes it so, unless it is so already.
+    /// Returns the step that makes the change, or `None` if the setting needs none.
     pub(super) fn step(self, name: &str, now: &Sample) -> Option<Step> {
         let Some(present) = now.setting(name) else {
             let value = match self {
@@ -13,7 +13,7 @@ impl Change {
                 Change::AtLeast(number) | Change::AtMost(number) => number.to_string(),
                 Change::Set(_) | Change::Clear(_) => return None,
             };
-            // What a kernel does not have it does not need.
+            // A setting that the kernel does not have needs no change.
             let obstacle = Some(obstacle(name, now)?);
             return Some(Step { command: command(name, &value), obstacle, ..Step::default() });
         };
@@ -28,7 +28,7 @@ pub(super) fn wanted(name: &str, want: Want, now: &Sample) -> Step {
     Step { act: Act::Set(name.to_owned(), want), ..set_to(name, &value, now) }
 }
 
-/// The step that gives a setting this value.
+/// Returns the step that sets this value.
 pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
     Step {
         command: command(name, value),
@@ -40,17 +40,17 @@ pub(super) fn set_to(name: &str, value: &str, now: &Sample) -> Step {
     }
 }
 
-/// Settings that do not change sockets or devices in use, and when they take effect.
+/// Settings that do not affect sockets or devices in use, and when they take effect.
 const EFFECTS: [(&str, &str); 6] = [
-    ("net.core.default_qdisc", "for devices that come up later"),
+    ("net.core.default_qdisc", "for devices created later"),
     ("net.core.somaxconn", "when the program calls listen() again: restart it"),
-    ("net.ipv4.tcp_rto_max_ms", "for sockets that are opened later: restart the program"),
+    ("net.ipv4.tcp_rto_max_ms", "for sockets opened later: restart the program"),
     ("net.ipv4.tcp_sack", "for new connections"),
     ("net.ipv4.tcp_timestamps", "for new connections"),
     ("net.ipv4.tcp_window_scaling", "for new connections"),
 ];
 
-/// The command that gives a setting this value.
+/// Returns the command that sets this value.
 pub(super) fn command(name: &str, value: &str) -> String {
     format!("sysctl -w {}={}", escape::word(name), escape::value(value))
 }
@@ -61,7 +61,8 @@ fn obstacle(name: &str, now: &Sample) -> Option<String> {
     whole_host.then(|| "a setting of the whole host: change it in its first network namespace".to_owned())
 }
 
-/// What is changed only in the namespace that the host booted with, and hidden from others or read-only there.
+/// Settings that only the initial network namespace can change. Other namespaces do not show them,
+/// or show them read-only.
 const WHOLE_HOST: [&str; 7] = [
     "net.core.rmem_",
     "net.core.wmem_",

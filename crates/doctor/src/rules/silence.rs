@@ -1,4 +1,4 @@
-//! CC: connections whose peers no longer answer.
+//! CC: connections whose peers stopped answering.
 use super::{Found, Kernels, Rule};
 use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "CC-14",
-    symptom: "data is sent and nothing comes back",
-    condition: "connections that were answered before have sent the same data again at least 3 times with doubled time-outs, and their peers acknowledge nothing",
-    why: "The path or the peer has gone, or a firewall or NAT has forgotten the connection: the program waits for a quarter of an hour (tcp_retries2), then gets an error.",
-    advice: "Look along the path in both directions: tcpdump at the peer shows whether the data arrives and its acknowledgement leaves. TCP_USER_TIMEOUT, or keepalive below the time-out of the NAT, bounds the wait.",
+    symptom: "peer stopped answering, data is unacknowledged",
+    condition: "connections that were acknowledged before have retransmitted at least 3 times with doubled time-outs, and their peers acknowledge nothing",
+    why: "The path or the peer is down, or a firewall or NAT has dropped the connection's state. The program waits about 15 minutes (tcp_retries2), then gets an error.",
+    advice: "Check the path in both directions: tcpdump at the peer shows whether the data arrives and its acknowledgement leaves. TCP_USER_TIMEOUT, or keepalive below the time-out of the NAT, limits the wait.",
     settings: &[],
     needs: &[Sockets],
     kernels: Kernels::ALL,
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 const BACKED_OFF: Limit = Limit { rule: "CC-14", name: "backoff", value: 3.0, unit: "time-outs" };
 
-/// Number of silent peers that points at this host's own link, or at the network behind it.
+/// Number of silent peers above which the cause is this host's link or the network behind it.
 const PEERS: usize = 3;
 
 fn silent(window: &Window<'_>) -> Vec<Found> {
@@ -47,8 +47,8 @@ fn silent(window: &Window<'_>) -> Vec<Found> {
         .collect()
 }
 
-/// Returns whether a peer that answered before no longer does. A connection that never carried a
-/// full segment is left out: it may have met a smaller MTU.
+/// Returns whether a peer that answered before no longer does. Ignores connections that never
+/// carried a full segment, because these may have met a smaller MTU.
 fn is_silent(socket: &Socket, limit: f64) -> bool {
     socket.info.is_some_and(|info| {
         let small = info.snd_mss <= 1200 || info.bytes_acked >= 4 * u64::from(info.snd_mss);

@@ -1,4 +1,4 @@
-//! ST: states that last too long, ports, and what limits them.
+//! ST: connection states that last too long, ports, and their limits.
 use super::{Change, Found, Kernels, OF_HOST, Rule, counter, found, percent};
 use crate::finding::{Confidence, Scope, Severity, Step};
 use crate::limit::Limit;
@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ST-01",
-        symptom: "CLOSE-WAIT leak",
+        symptom: "CLOSE-WAIT leak: the program does not close",
         condition: "more than 100 in CLOSE-WAIT, or one that a process has held for more than 60 s (critical: more than 1000)",
-        why: "The peer has closed and this program never calls close(): descriptors leak.",
-        advice: "Mend the program: it must close what its peer has closed.",
+        why: "The peer has closed the connection, but the program never calls close(). It leaks file descriptors.",
+        advice: "Fix the program: it must close a connection after its peer has closed it.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -25,9 +25,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ST-02",
         symptom: "clients gave up in the accept queue",
-        condition: "CLOSE-WAIT without a process, and connections wait at that port's listener",
-        why: "The queue is longer than the service can work off before clients lose patience.",
-        advice: "A shorter backlog, or more who accept.",
+        condition: "CLOSE-WAIT sockets without a process, while connections wait at that port's listener",
+        why: "Clients time out before the service accepts their connections.",
+        advice: "Lower the backlog, or add threads that accept.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -37,10 +37,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-03",
-        symptom: "closed connections held by a zero window",
+        symptom: "zero window holds closed connections",
         condition: "at least 10 in FIN-WAIT-1 without a process that probe a zero window",
-        why: "What was written cannot be sent, and the kernel gives up only after 1023 retransmission time-outs and tcp_rto_max_ms (120 s): 325 s at the least.",
-        advice: "Since Linux 6.15 lower tcp_rto_max_ms and restart the service: the kernel gives up when probes are that far apart, whatever tcp_orphan_retries says. What is held already can be closed.",
+        why: "The kernel cannot send the remaining data. It gives up only after 1023 retransmission time-outs and tcp_rto_max_ms (120 s), at least 325 s.",
+        advice: "On Linux 6.15 or later, lower tcp_rto_max_ms and restart the service: the kernel gives up once probes are that far apart, whatever tcp_orphan_retries is. The commands close the present ones.",
         settings: &[("net.ipv4.tcp_rto_max_ms", Change::AtMost(10_000))],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -50,10 +50,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-04",
-        symptom: "FIN-WAIT-2 without an end",
-        condition: "more than 10 in FIN-WAIT-2 that a process holds, without a timer, silent for more than 60 s",
-        why: "After shutdown() without close() tcp_fin_timeout does not apply: the connection waits for its peer for ever.",
-        advice: "close() in the program, or TCP_LINGER2.",
+        symptom: "FIN-WAIT-2 without a time-out",
+        condition: "more than 10 in FIN-WAIT-2 that a process holds, without a timer, idle for more than 60 s",
+        why: "After shutdown() without close(), tcp_fin_timeout does not apply. The connection waits for its peer indefinitely.",
+        advice: "Call close() in the program, or set TCP_LINGER2.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::ALL,
@@ -63,10 +63,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-05",
-        symptom: "many connections without a process",
+        symptom: "many connections without a process (orphans)",
         condition: "TCP orphan of sockstat > 25 % of tcp_max_orphans (critical: 50 %)",
-        why: "Above the limit, which the kernel halves or quarters for those that make no progress, closed connections are reset instead of finished.",
-        advice: "Raise the limit (each takes up to 64 KiB); let them give up sooner.",
+        why: "Above the limit, the kernel resets closed connections instead of finishing them. For orphans without progress the limit is a half or a quarter.",
+        advice: "Raise the limit (each orphan takes up to 64 KiB), or let orphans time out sooner.",
         settings: &[("net.ipv4.tcp_orphan_retries", Change::To("3"))],
         needs: &[Sockstat, Settings],
         kernels: Kernels::ALL,
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "ST-06",
         symptom: "TIME-WAIT table full",
         condition: "TcpExtTCPTimeWaitOverflow grows",
-        why: "Connections skip TIME-WAIT: old duplicates may hit new ones.",
+        why: "Connections skip TIME-WAIT, so old duplicate segments may reach new connections.",
         advice: "Raise the limit.",
         settings: &[],
         needs: &[Counters],
@@ -99,8 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "ST-07",
         symptom: "ephemeral ports running out",
         condition: "sockets from one address to one destination and port use > 70 % of ip_local_port_range (critical: 95 %)",
-        why: "The limit holds for each destination, and beyond it connect() fails.",
-        advice: "Keep connections open and reuse them; widen the range; add source addresses.",
+        why: "The limit applies to each destination. Above it connect() fails.",
+        advice: "Keep connections open and reuse them, widen the range, or add source addresses.",
         settings: &[
             ("net.ipv4.ip_local_port_range", Change::To("1024 65535")),
             ("net.ipv4.tcp_tw_reuse", Change::To("1")),
@@ -113,10 +113,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ST-08",
-        symptom: "ports in TIME-WAIT not used again",
-        condition: "tcp_tw_reuse is not 1, and TIME-WAIT towards one destination > 50 % of ip_local_port_range",
-        why: "The default, 2, covers loopback only; 1 uses a port again after a second, by timestamps.",
-        advice: "Switch it on; a pool of connections is better still.",
+        symptom: "ports in TIME-WAIT are not reused",
+        condition: "tcp_tw_reuse is not 1, and TIME-WAIT sockets to one destination take > 50 % of ip_local_port_range",
+        why: "The default 2 covers loopback only. With 1 Linux reuses a port after one second, protected by timestamps.",
+        advice: "Set it to 1. A connection pool is better.",
         settings: &[("net.ipv4.tcp_tw_reuse", Change::To("1"))],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -128,8 +128,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "ST-09",
         symptom: "programs here reset connections",
         condition: "TcpExtTCPAbortOnClose > 10 % of opens, at least 20",
-        why: "close() with unread data, or SO_LINGER of 0, sends a reset, and peers see errors.",
-        advice: "Read to the end before close().",
+        why: "close() with unread data, or SO_LINGER of 0, sends a reset. The peer sees an error.",
+        advice: "Read all data before close().",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -141,8 +141,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "ST-10",
         symptom: "tcp_fin_timeout lowered",
         condition: "tcp_fin_timeout < 60",
-        why: "It governs only FIN-WAIT-2 without a process; TIME-WAIT lasts 60 s whatever it says.",
-        advice: "Restore it.",
+        why: "It applies only to FIN-WAIT-2 without a process. TIME-WAIT lasts 60 s in any case.",
+        advice: "Restore the default.",
         settings: &[("net.ipv4.tcp_fin_timeout", Change::To("60"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -158,7 +158,7 @@ const LEAKED: Limit = Limit { rule: "ST-01", name: "sockets", value: 100.0, unit
 const LEAK_AGE: Limit = Limit { rule: "ST-01", name: "age", value: 60.0, unit: "s" };
 const LEAK_CRITICAL: Limit = Limit { rule: "ST-01", name: "critical", value: 1000.0, unit: "sockets" };
 const HELD: Limit = Limit { rule: "ST-03", name: "sockets", value: 10.0, unit: "sockets" };
-/// Peers that its commands name: a host with more of them is under attack.
+/// Most peers that the commands name. A host with more of them is under attack.
 const PEERS: usize = 10;
 const PORTS: Limit = Limit { rule: "ST-07", name: "share", value: 70.0, unit: "%" };
 const PORTS_CRITICAL: Limit = Limit { rule: "ST-07", name: "critical", value: 95.0, unit: "%" };
@@ -210,7 +210,7 @@ fn gave_up(window: &Window<'_>) -> Vec<Found> {
                     window.shown("CLOSE-WAIT without a process", count),
                     window.shown("Recv-Q", listener.recv_queue),
                 ],
-                formula: format!("{count} of {} that wait have already gone", listener.recv_queue),
+                formula: format!("{count} clients have left, {} connections wait", listener.recv_queue),
                 ..Found::default()
             })
         })
@@ -242,12 +242,7 @@ fn endless(window: &Window<'_>) -> Vec<Found> {
     };
     let count = window.in_state(FIN_WAIT_2).filter(endless).count();
     let evidence = vec![window.shown("FIN-WAIT-2 that a process holds", count)];
-    found(
-        count as f64 > limit,
-        Severity::Info,
-        evidence,
-        format!("{count} > {limit}, each silent for {age} s"),
-    )
+    found(count as f64 > limit, Severity::Info, evidence, format!("{count} > {limit}, each idle for {age} s"))
 }
 
 const ORPHANS: Limit = Limit { rule: "ST-05", name: "share", value: 25.0, unit: "%" };
@@ -268,14 +263,14 @@ fn orphans(window: &Window<'_>) -> Vec<Found> {
         found(share > limit, severity, evidence, format!("{orphans} / {most} = {share:.0} % > {limit} %"));
     found.iter_mut().for_each(|found| {
         found.scope = Scope::Host;
-        // Twice as many, or as many as bring what there is below the share.
+        // Double the limit, or raise it until the share is below the threshold.
         let enough = (*orphans as f64 * 100.0 / limit.max(1.0)).ceil() as i64;
         found.steps.extend(Change::AtLeast(most.saturating_mul(2).max(enough)).step(MAX, window.now));
     });
     found
 }
 
-/// Counts the ports of a range.
+/// Returns the number of ports in a range.
 fn width(low: i64, high: i64) -> u64 {
     u64::try_from(high.saturating_sub(low)).map_or(0, |width| width.saturating_add(1))
 }

@@ -18,9 +18,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-07",
         symptom: "SYN flood",
-        condition: "half-open connections from at least 16 addresses, hardly two from one, more than half with their SYN-ACK retransmitted, more than connections are completed; and the SYN queue overflows (TcpExtTCPReqQFullDoCookies, TCPReqQFullDrop) or is more than half full",
-        why: "The SYNs come from forged or unreachable addresses, and nobody answers the SYN-ACKs: they fill the SYN queue.",
-        advice: "Drop or limit the SYNs before this host (provider, firewall, a SYN proxy). A longer SYN queue only moves the limit. Where the addresses are those of your clients it is no attack: the way back to them is broken.",
+        condition: "half-open connections come from at least 16 addresses, with few per address; more than half have retransmitted their SYN-ACK, and these outnumber completed connections; and the SYN queue overflows (TcpExtTCPReqQFullDoCookies, TCPReqQFullDrop) or is more than half full",
+        why: "SYNs from forged or unreachable addresses fill the SYN queue. Nobody answers the SYN-ACKs.",
+        advice: "Drop or rate-limit the SYNs before this host (provider, firewall, SYN proxy). A longer SYN queue does not stop a flood. If the addresses belong to your clients, this is not an attack: the return path to them is broken.",
         settings: &[(COOKIES, Change::To("1")), (SYNACK_RETRIES, Change::To("2"))],
         needs: &[Sockets, Counters, Settings],
         kernels: Kernels::ALL,
@@ -31,9 +31,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-08",
         symptom: "SYNs dropped, SYN queue full",
-        condition: "no flood, and TcpExtTCPReqQFullDrop grows; or without cookies TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
-        why: "Without SYN cookies every SYN beyond the queue is lost, and its client waits a second.",
-        advice: "Switch SYN cookies on and raise the backlog.",
+        condition: "no flood, and TcpExtTCPReqQFullDrop grows; or, without SYN cookies, TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
+        why: "Without SYN cookies Linux drops every SYN that the queue cannot hold, and the client retries after 1 s.",
+        advice: "Enable SYN cookies and raise the backlog.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: &[Counters, Settings, Sockets],
         kernels: Kernels::ALL,
@@ -44,9 +44,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-12",
         symptom: "half-open connections pile up",
-        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have sent their SYN-ACK again, and there are more than half of max(8, backlog); or in the window at least 16 have and fewer connections were completed",
-        why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged; above half full Linux gives half-open connections less time.",
-        advice: "Look at the way back to these clients: firewall, routes, rp_filter on either side. Under attack fewer retries free the queue sooner.",
+        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have retransmitted their SYN-ACK, and there are more than half of max(8, backlog); or in the window at least 16 have retransmitted it and fewer connections were completed",
+        why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged. Above half of the queue, Linux times half-open connections out sooner.",
+        advice: "Check the return path to these clients: firewall, routes, rp_filter on both sides. Under attack, fewer SYN-ACK retries free the queue sooner.",
         settings: &[(SYNACK_RETRIES, Change::To("2"))],
         needs: &[Sockets, Counters],
         kernels: Kernels::ALL,
@@ -56,10 +56,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-13",
-        symptom: "clients connected that the server does not know",
+        symptom: "clients are connected, but the server has no connection",
         condition: "TcpExtSyncookiesRecv and TcpExtListenOverflows grow together",
-        why: "A handshake by cookie ended at the client while the accept queue was full: it sends data into nothing.",
-        advice: "See why the program accepts too slowly; a longer accept queue takes bursts: raise the backlog in the program and listen again.",
+        why: "A client completed its handshake with a SYN cookie while the accept queue was full. The server dropped the connection, and the client's data gets no answer.",
+        advice: "Find out why the program accepts too slowly. For bursts, raise the backlog in the program and restart it.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -69,10 +69,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ACC-14",
-        symptom: "SYN queue overflows, cookies are sent",
+        symptom: "SYN queue overflows, SYN cookies are sent",
         condition: "no flood, tcp_syncookies is not 2, and TcpExtTCPReqQFullDoCookies grows",
-        why: "More connections are half open than the backlog: it is smaller than arrivals times round trip, or SYN-ACKs are not answered. Connections by cookie lose Fast Open and, without timestamps, window scaling and SACK.",
-        advice: "Raise the backlog of that listener in the program, and listen again.",
+        why: "More connections are half open than the backlog allows: the backlog is below arrival rate × round trip, or SYN-ACKs get no answer. Connections that start with a SYN cookie lose Fast Open and, without timestamps, window scaling and SACK.",
+        advice: "Raise the backlog of that listener in the program, and restart it.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: &[Counters, Sockets, Settings],
         kernels: Kernels::since(3, 0),
@@ -88,7 +88,7 @@ fn flooded(window: &Window<'_>) -> Vec<Found> {
     let mut evidence = vec![
         window.shown("SYN-RECEIVED sockets", half_open),
         window.shown("with their SYN-ACK retransmitted", unanswered),
-        window.shown("addresses they come from", sources(flood)),
+        window.shown("source addresses", sources(flood)),
         window.counted("TcpExtTCPReqQFullDoCookies"),
         window.counted("TcpExtSyncookiesRecv"),
         window.counted("TcpExtTCPReqQFullDrop"),
@@ -96,18 +96,18 @@ fn flooded(window: &Window<'_>) -> Vec<Found> {
     ];
     if !flood.others.is_empty() {
         let others: Vec<String> = flood.others.iter().take(SHOWN).map(u16::to_string).collect();
-        evidence.push(window.shown("other ports that are flooded", others.join(", ")));
+        evidence.push(window.shown("other flooded ports", others.join(", ")));
     }
-    // Who is hurt.
+    // The reason depends on who is affected.
     let why = match (dropped, cookies) {
         (1.., _) => {
-            "SYNs from forged or unreachable addresses fill the SYN queue, and clients' SYNs are dropped with them: new clients wait a second and more, or fail."
+            "SYNs from forged or unreachable addresses fill the SYN queue, and Linux drops SYNs of real clients too. New clients wait 1 s or more, or fail."
         }
         (_, 1..) => {
-            "SYNs from forged or unreachable addresses fill the SYN queue. Clients still connect, by SYN cookie: without Fast Open and, where they send no timestamps, without window scaling and SACK."
+            "SYNs from forged or unreachable addresses fill the SYN queue. Clients still connect with SYN cookies, but without Fast Open. Clients that send no timestamps also lose window scaling and SACK."
         }
         _ => {
-            "SYNs from forged or unreachable addresses fill the SYN queue; no client is hurt yet. When it is full, clients connect by SYN cookie, or without cookies not at all."
+            "SYNs from forged or unreachable addresses fill the SYN queue. No client is affected yet. Once it is full, clients connect with SYN cookies; if those are off, they cannot connect."
         }
     };
     vec![Found {
@@ -123,7 +123,7 @@ fn flooded(window: &Window<'_>) -> Vec<Found> {
     }]
 }
 
-/// Sources and ports that evidence names.
+/// Most sources and ports that evidence names.
 const SHOWN: usize = 3;
 
 fn sources(flood: &Flood) -> String {
@@ -143,13 +143,16 @@ fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
         window.shown("SYN-RECEIVED sockets, of the port with most", most_half_open(window)),
         window.set(COOKIES),
     ];
-    let formula = format!("TCPReqQFullDrop +{} > 0, or no room left without cookies", window.grown(full));
+    let formula = format!(
+        "TCPReqQFullDrop +{} > 0, or the SYN queue has no room and cookies are off",
+        window.grown(full)
+    );
     let holds = window.grown(full) > 0 || is_without_room(window);
     found(holds, Severity::Critical, evidence, formula)
 }
 
-/// Returns whether SYNs are dropped because the last quarter of the SYN queue is kept for known
-/// peers. Linux does so without SYN cookies, and counts no reason (`tcp_conn_request`).
+/// Returns whether Linux drops SYNs because it reserves the last quarter of the SYN queue for known
+/// peers. Linux does this only without SYN cookies, and no counter shows it (`tcp_conn_request`).
 pub(super) fn is_without_room(window: &Window<'_>) -> bool {
     let Some(most) = window.now.number(MAX_SYN_BACKLOG).and_then(|most| u64::try_from(most).ok()) else {
         return false;
@@ -166,7 +169,7 @@ fn most_half_open(window: &Window<'_>) -> u64 {
 
 const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.0, unit: "%" };
 
-/// Fewest unanswered handshakes of a problem: fewer may be a few clients that left, or a scan.
+/// Fewest unanswered handshakes that count as a problem. Fewer may be clients that left, or a scan.
 const FAILING: u64 = 16;
 
 fn half_open(window: &Window<'_>) -> Vec<Found> {
@@ -184,7 +187,7 @@ fn half_open(window: &Window<'_>) -> Vec<Found> {
         let least = least(window, port);
         let share = super::percent(again, all);
         let limit = window.limit(&UNANSWERED);
-        // A long queue is far from full, and hardly a handshake succeeds all the same.
+        // A long queue may be far from full although almost no handshake succeeds.
         let fails = window.before().is_some() && again >= FAILING && again > completed;
         ((all > least || fails) && share > limit).then(|| Found {
             severity: Severity::Warning,
@@ -215,7 +218,7 @@ fn ghosts(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn cookies_sent(window: &Window<'_>) -> Vec<Found> {
-    // With 2 the kernel counts every SYN so, however long the queue is.
+    // With 2 the kernel counts every SYN here, whatever the length of the queue.
     if flood(window).is_some() || window.now.number(COOKIES) == Some(2) {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! TX: queueing disciplines and what is sent through them.
+//! TX: queueing disciplines and the traffic through them.
 use super::devices::other_discipline;
 use super::{Change, Found, Kernels, Rule, setting};
 use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
@@ -10,10 +10,10 @@ use crate::window::Window;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-01",
-        symptom: "packets dropped by our own queue",
-        condition: "drops of a queueing discipline grow",
-        why: "They die before the wire, and TCP sees loss.",
-        advice: "A larger limit, an AQM instead of a FIFO, or the right rate of the shaper.",
+        symptom: "this host's own queue drops packets",
+        condition: "the drop counter of a queueing discipline grows",
+        why: "The packets are dropped before they reach the wire, and TCP treats them as lost.",
+        advice: "Raise the limit, use an AQM instead of a FIFO, or correct the rate of the shaper.",
         settings: &[],
         needs: &[Queues],
         kernels: Kernels::ALL,
@@ -29,9 +29,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-02",
         symptom: "standing queue",
-        condition: "bytes wait in both samples, and at the shaper's rate, or that of the time between, they wait for more than 20 ms; or none was sent between",
-        why: "Everything behind waits that long.",
-        advice: "A discipline that keeps its queue short where the kernel has one, else a smaller limit. Below a shaper it belongs under the shaper.",
+        condition: "bytes wait in both samples, and at the shaper's rate or the measured rate the queue takes more than 20 ms to drain; or nothing was sent between the samples",
+        why: "Every later packet waits that long.",
+        advice: "Use a discipline that keeps its queue short if the kernel has one, else a smaller limit. If there is a shaper, attach the discipline below it.",
         settings: &[],
         needs: &[Queues],
         kernels: Kernels::ALL,
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
                     let stands = grown.backlog > 0 && seconds * 1000.0 > window.limit(&STANDING);
                     return stands.then(|| {
                         let formula =
-                            format!("{} bytes wait, and none was sent in {seconds:.1} s", grown.backlog);
+                            format!("{} bytes wait, and nothing was sent in {seconds:.1} s", grown.backlog);
                         (formula, other_discipline(window.now, grown))
                     });
                 }
@@ -63,10 +63,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "TX-06",
-        symptom: "limit of small queues changed",
+        symptom: "TCP small queues limit changed",
         condition: "tcp_limit_output_bytes < 65536 or > 16 MiB",
-        why: "Tiny values throttle each connection, huge ones fill the queues below.",
-        advice: "Set it to 1 MiB, the default before Linux 6.16; since then it is 4 MiB.",
+        why: "A small value throttles each connection. A large one fills the queues below TCP.",
+        advice: "Set it to 1 MiB, the default before Linux 6.16 (since then 4 MiB).",
         settings: &[("net.ipv4.tcp_limit_output_bytes", Change::To("1048576"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -83,7 +83,8 @@ pub(super) const RULES: &[Rule] = &[
 
 const STANDING: Limit = Limit { rule: "TX-02", name: "milliseconds", value: 20.0, unit: "ms" };
 
-/// Judges what each queue did between two samples: its drops and bytes are what was added, its backlog is the smaller one.
+/// Judges each queue by the change between two samples: added drops, added bytes, and the smaller
+/// backlog.
 fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<(String, Vec<Step>)>) -> Vec<Found> {
     let Some(before) = window.needs_before() else { return Vec::new() };
     let found = window.now.queues.iter().filter_map(|now| {

@@ -46,8 +46,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Copies a sample without connections. Lines of files are left out too: the value in a file is
-/// known without a trial.
+/// Copies a sample without connections and without lines of files. The value in a file is known
+/// without a trial.
 fn without_connections(sample: &Sample) -> Sample {
     let sockets = sample.in_state(state::LISTEN).cloned().collect();
     let unread = sample.unread.clone();

@@ -12,8 +12,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-01",
         symptom: "window scaling off",
         condition: "tcp_window_scaling = 0",
-        why: "Each connection carries at most 65535 bytes a round trip.",
-        advice: "Switch it on.",
+        why: "Each connection carries at most 65535 bytes per round trip.",
+        advice: "Enable it.",
         settings: &[("net.ipv4.tcp_window_scaling", Change::To("1"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -25,10 +25,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-03",
-        symptom: "the sender waits for the receiver's window",
-        condition: "rwnd_limited > 20 % of busy_time in the window, a tenth of it busy, busy more than 1 s since the connection began, and at most 1 % of its segments sent again",
-        why: "The peer's buffer or its application is the bottleneck, not the network.",
-        advice: "At the peer: a larger maximum of tcp_rmem, or an application that reads faster.",
+        symptom: "sender waits for the receiver's window",
+        condition: "rwnd_limited > 20 % of busy_time in the window; the connection was busy for at least 10 % of the window, and for more than 1 s in total; and at most 1 % of its segments were retransmitted",
+        why: "The peer's buffer or its application limits the rate, not the network.",
+        advice: "At the peer, raise the maximum of tcp_rmem, or make the application read faster.",
         settings: &[],
         needs: &[Sockets],
         kernels: Kernels::since(4, 10),
@@ -38,10 +38,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-06",
-        symptom: "fixed send buffer below what the path holds",
-        condition: "wmem_queued >= 90 % of sndbuf, below cwnd, sndbuf < 2 × cwnd, and sndbuf below what autotuning would allow",
-        why: "The program has set SO_SNDBUF, which switches autotuning off: the rate is sndbuf over the round trip.",
-        advice: "Take SO_SNDBUF out of the program (MySQL and JDBC: socketSendBuffer).",
+        symptom: "fixed send buffer too small for the path",
+        condition: "wmem_queued >= 90 % of sndbuf, segments in flight < cwnd, sndbuf < 2 × cwnd, and sndbuf < the maximum of tcp_wmem",
+        why: "The program set SO_SNDBUF, which disables autotuning. The rate is limited to sndbuf / round trip.",
+        advice: "Remove SO_SNDBUF from the program (MySQL and JDBC: socketSendBuffer).",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -51,10 +51,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-08",
-        symptom: "autotuning of receive buffers off",
+        symptom: "receive buffer autotuning off",
         condition: "tcp_moderate_rcvbuf = 0",
-        why: "Windows stay at the middle value of tcp_rmem.",
-        advice: "Switch it on.",
+        why: "Receive buffers stay at the middle value of tcp_rmem.",
+        advice: "Enable it.",
         settings: &[("net.ipv4.tcp_moderate_rcvbuf", Change::To("1"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -66,10 +66,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "WIN-11",
-        symptom: "receive queues overflow in memory",
+        symptom: "receive buffers out of memory",
         condition: "PruneCalled, TCPRcvCollapsed, OfoPruned or TCPZeroWindowDrop grows (warning); RcvPruned, TCPRcvQDrop or TCPBacklogDrop (critical)",
-        why: "Buffers are full in bytes of memory although the window allowed the data: a slow reader, many small segments, or TCP short of memory.",
-        advice: "Mend the reader; raise the maximum of tcp_rmem.",
+        why: "The buffers' memory is used up although the window allowed the data. Causes are a slow reader, many small segments, or TCP short of memory.",
+        advice: "Make the program read faster, or raise the maximum of tcp_rmem.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::ALL,
@@ -81,8 +81,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-12",
         symptom: "SACK or timestamps off",
         condition: "tcp_sack = 0 or tcp_timestamps = 0",
-        why: "Repair of several losses needs SACK; protection against old segments and reuse of TIME-WAIT need timestamps.",
-        advice: "Switch them on.",
+        why: "Recovery from several losses in one window needs SACK. PAWS and TIME-WAIT reuse need timestamps.",
+        advice: "Enable them.",
         settings: &[("net.ipv4.tcp_sack", Change::To("1")), ("net.ipv4.tcp_timestamps", Change::To("1"))],
         needs: &[Settings],
         kernels: Kernels::ALL,
@@ -98,8 +98,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "WIN-16",
         symptom: "SO_SNDBUF or SO_RCVBUF clamped",
         condition: "a socket's buffer is exactly twice wmem_max or rmem_max",
-        why: "The program asked for more than the host allows; setsockopt() cuts it and says nothing.",
-        advice: "Raise net.core.wmem_max or rmem_max, or drop the option and leave it to autotuning.",
+        why: "The program asked for a larger buffer than the host allows. setsockopt() clamps it without an error.",
+        advice: "Raise net.core.wmem_max or rmem_max, or remove the option and let autotuning set the size.",
         settings: &[],
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
@@ -128,22 +128,22 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
     found.take(SHOWN).collect()
 }
 
-/// Connections named by one rule: more would say the same again.
+/// Most connections named by one rule.
 const SHOWN: usize = 10;
 
-/// Percent of retransmitted segments above which losses, not the reader, fill the window.
+/// Percentage of retransmitted segments above which losses, not the reader, fill the window.
 const LOSSY: f64 = 1.0;
-/// The part of a window in which a connection must have had data to send.
+/// Share of the window in which a connection must have had data to send.
 const BUSY: f64 = 0.1;
 const WAITING: Limit = Limit { rule: "WIN-03", name: "share", value: 20.0, unit: "%" };
 
 fn waits_for_window(window: &Window<'_>, socket: &Socket) -> Judged {
     let info = socket.info?;
     let then = window.earlier(socket).and_then(|then| then.info).unwrap_or_default();
-    // What limited it at another time is over.
+    // Limits before the window no longer matter.
     let busy_time = info.busy_time.saturating_sub(then.busy_time);
     let rwnd_limited = info.rwnd_limited.saturating_sub(then.rwnd_limited);
-    // Behind a lost segment the window fills with what came after it.
+    // Behind a lost segment, later segments fill the window.
     let sent = info.data_segs_out.saturating_sub(then.data_segs_out);
     let again = info.total_retrans.saturating_sub(then.total_retrans);
     if super::percent(again.into(), sent.into()) > LOSSY {

@@ -1,4 +1,4 @@
-//! What is read of a host beside its sockets: devices, queues, routes, remembered paths, lines of files.
+//! Devices, queues, routes, remembered paths and lines of configuration files.
 use super::socket::Address;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Softnet {
-    /// Packets handled.
+    /// Packets processed.
     pub processed: u64,
-    /// Packets dropped because the CPU's backlog was full.
+    /// Packets dropped because the CPU's backlog queue was full.
     pub dropped: u64,
-    /// Rounds that ended with work left.
+    /// Rounds that ended with packets left.
     pub squeezed: u64,
-    /// Packets dropped because one flow had more than its share.
+    /// Packets dropped because one flow exceeded its share.
     pub flow_limited: u64,
 }
 
@@ -23,17 +23,17 @@ pub struct Softnet {
 pub struct Queue {
     /// The device.
     pub device: String,
-    /// The discipline's handle, as numbers; 0 of one that the kernel attached by itself.
+    /// Handle of the discipline, as numbers. 0 if the kernel attached it by default.
     pub handle: (u16, u16),
-    /// The class above it, as numbers; 0 of a root.
+    /// Parent class, as numbers. 0 for a root.
     pub parent: (u16, u16),
-    /// Is it the device's root?
+    /// True if it is the root of the device.
     pub root: bool,
-    /// How many use it.
+    /// Number of references.
     pub references: u32,
-    /// Its options in the words of tc(8), in tc's order; a word without a value stands alone.
+    /// Options in the words and order of tc(8). A word without a value has an empty value.
     pub options: Vec<(String, String)>,
-    /// Bytes a second that it lets through, where it is a shaper that says so.
+    /// Rate limit in bytes per second, if it is a shaper.
     pub rate: Option<u64>,
     /// Its kind: "tbf".
     pub kind: String,
@@ -41,9 +41,9 @@ pub struct Queue {
     pub backlog: u32,
     /// Packets that wait.
     pub length: u32,
-    /// Packets that the device gave back.
+    /// Packets that the device refused for lack of room.
     pub requeues: u32,
-    /// Packets that had to wait for a shaper.
+    /// Packets delayed by a shaper.
     pub overlimits: u32,
     /// Packets dropped.
     pub drops: u32,
@@ -59,67 +59,67 @@ pub struct Queue {
 pub struct Device {
     /// Its name.
     pub name: String,
-    /// Its number in this namespace.
+    /// The interface index in this namespace.
     pub index: u32,
-    /// Is it up?
+    /// True if it is up.
     pub up: bool,
-    /// Is it the loopback device?
+    /// True if it is the loopback device.
     pub loopback: bool,
-    /// Its kind where it is virtual: "veth", "bond".
+    /// Kind of a virtual device: "veth", "bond".
     pub kind: Option<String>,
-    /// The hardware's name on its bus: "0000:00:03.0", "virtio2".
+    /// Name of the hardware on its bus: "0000:00:03.0", "virtio2".
     pub parent: Option<String>,
-    /// MTU, bytes.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Packets that a FIFO on it holds (txqueuelen).
+    /// Length of a FIFO on this device in packets (txqueuelen).
     pub tx_queue_len: u32,
-    /// IPv4 addresses that others may reach.
+    /// Number of IPv4 addresses that other hosts can reach.
     pub addresses: u32,
     /// Packets received.
     pub rx_packets: u64,
-    /// Dropped by the kernel before a protocol took them.
+    /// Packets that the kernel dropped before a protocol handled them.
     pub rx_dropped: u64,
-    /// Dropped because the ring had no room (counted by the hardware).
+    /// Packets dropped because the ring was full (counted by the hardware).
     pub rx_missed_errors: u64,
-    /// As `rx_missed_errors`, where the driver counts them so.
+    /// Like `rx_missed_errors`, if the driver uses this counter.
     pub rx_fifo_errors: u64,
-    /// As `rx_missed_errors`, where the driver counts them so.
+    /// Like `rx_missed_errors`, if the driver uses this counter.
     pub rx_over_errors: u64,
-    /// For a protocol that nobody handles.
+    /// Packets for a protocol without a handler.
     pub rx_nohandler: u64,
-    /// Dropped on the way out.
+    /// Packets dropped while sending.
     pub tx_dropped: u64,
-    /// Megabits a second.
+    /// Speed in Mbit/s.
     pub speed: Option<u32>,
-    /// Descriptors of its rings.
+    /// Descriptors of the rings.
     pub rings: Option<Rings>,
-    /// Queues in use, and how many it could have.
+    /// Queues: used and possible.
     pub channels: Option<Pool>,
-    /// Offloads by their name for ethtool(8), and whether they are on, or asked for.
+    /// Offloads by their ethtool(8) names. True if enabled or requested.
     pub features: BTreeMap<String, bool>,
-    /// Byte queue limits of its transmit queues.
+    /// Byte queue limits of the transmit queues.
     pub byte_limits: Vec<ByteLimit>,
-    /// Do other CPUs take part in receiving (receive packet steering)?
+    /// True if receive packet steering uses other CPUs.
     pub rps: bool,
-    /// Its interrupts.
+    /// The interrupts.
     pub interrupts: Vec<Interrupt>,
 }
 
-/// How many there are, and how many there could be.
+/// A present value and its maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// In use.
+    /// The present value.
     pub now: u32,
-    /// At most.
+    /// The maximum.
     pub max: u32,
 }
 
 /// Descriptors of a device's rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rings {
-    /// For what is received.
+    /// Receive ring.
     pub rx: Pool,
-    /// For what is sent.
+    /// Transmit ring.
     pub tx: Pool,
 }
 
@@ -128,11 +128,11 @@ pub struct Rings {
 pub struct ByteLimit {
     /// "tx-0".
     pub queue: String,
-    /// Bytes that may lie in the ring now.
+    /// Bytes allowed in the ring now.
     pub limit: u64,
-    /// The largest limit that may be chosen.
+    /// Upper bound of `limit`.
     pub limit_max: u64,
-    /// Times the queue stood still for too long (since Linux 6.9).
+    /// Number of stalls of the queue (since Linux 6.9).
     pub stall_cnt: u64,
 }
 
@@ -143,65 +143,66 @@ pub struct Interrupt {
     pub number: u32,
     /// Its name in /proc/interrupts.
     pub name: String,
-    /// The CPUs that it is delivered to: "0-3".
+    /// CPUs that handle it: "0-3".
     pub cpus: String,
 }
 
-/// A route that says more than where to.
+/// A route with its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// As ip(8) takes it, without source, protocol and metrics: "default via 10.0.0.1 dev eth0".
+    /// The route in the words of ip(8), without source, protocol and metrics: "default via 10.0.0.1
+    /// dev eth0".
     pub route: String,
     /// The device.
     pub device: String,
-    /// Is it a default route?
+    /// True if it is a default route.
     pub default: bool,
-    /// IPv4 or IPv6: 4 or 6.
+    /// Version of IP: 4 or 6.
     pub family: u8,
-    /// What becomes of packets, where they are not sent: "unreachable", "local".
+    /// Type, if packets are not forwarded: "unreachable", "local".
     pub kind: String,
-    /// The table it is in.
+    /// The routing table.
     pub table: u32,
-    /// Who has made it: "kernel", "boot", "static".
+    /// The protocol that created it: "kernel", "boot", "static".
     pub protocol: String,
-    /// How far it reaches: "link", "host".
+    /// Scope: "link", "host".
     pub scope: String,
-    /// This host's address for it.
+    /// Preferred source address.
     pub source: Option<Address>,
     /// Its metrics.
     pub metrics: RouteMetrics,
-    /// Metrics that no rule looks at, as ip(8) takes them: "hoplimit 64 congctl bbr".
+    /// Metrics that no rule uses, in the words of ip(8): "hoplimit 64 congctl bbr".
     pub other_metrics: String,
 }
 
-/// What a route says of TCP; 0: nothing.
+/// TCP metrics of a route. 0 means unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouteMetrics {
-    /// Bytes.
+    /// MTU in bytes.
     pub mtu: u32,
-    /// Bytes.
+    /// Advertised MSS in bytes.
     pub advmss: u32,
-    /// Segments.
+    /// Congestion window in segments.
     pub cwnd: u32,
-    /// Is the window clamped to `cwnd`?
+    /// True if `cwnd` caps the congestion window.
     pub cwnd_locked: bool,
-    /// Segments.
+    /// Slow-start threshold in segments.
     pub ssthresh: u32,
-    /// Segments.
+    /// Initial congestion window in segments.
     pub initcwnd: u32,
-    /// Segments.
+    /// Initial receive window in segments.
     pub initrwnd: u32,
-    /// The shortest retransmission time-out, milliseconds.
+    /// Minimum retransmission time-out in milliseconds.
     pub rto_min: u32,
-    /// Acknowledgements are not delayed.
+    /// 1 if acknowledgements are not delayed.
     pub quickack: u32,
-    /// What the kernel may not move away from: a bit for each metric (RTAX_*).
+    /// Metrics that the kernel must not change: one bit for each (RTAX_*).
     pub locked: u32,
 }
 
-/// What the kernel remembers of a path.
+/// An entry of tcp_metrics: what the kernel remembers of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathMetrics {
@@ -209,27 +210,27 @@ pub struct PathMetrics {
     pub peer: Address,
     /// This host's address.
     pub source: Address,
-    /// Milliseconds since it was used.
+    /// Milliseconds since its last use.
     pub age: u64,
-    /// Slow-start threshold, segments; 0: none.
+    /// Slow-start threshold in segments. 0: none.
     pub ssthresh: u32,
-    /// Congestion window, segments; 0: none.
+    /// Congestion window in segments. 0: none.
     pub cwnd: u32,
-    /// Round trip, microseconds; 0: none.
+    /// Round trip time in microseconds. 0: none.
     pub rtt: u32,
-    /// Its variation, microseconds; 0: none.
+    /// Deviation of the round trip time in microseconds. 0: none.
     pub rttvar: u32,
-    /// Reordering, segments; 0: none.
+    /// Reordering in segments. 0: none.
     pub reordering: u32,
-    /// The peer's MSS, known with its cookie; 0: none.
+    /// MSS of the peer, stored with its cookie. 0: none.
     pub fo_mss: u32,
-    /// SYNs with data that were lost in a row.
+    /// SYNs with data lost in a row.
     pub fo_syn_drops: u32,
-    /// Milliseconds since the last of them.
+    /// Milliseconds since the last lost SYN with data.
     pub fo_syn_drop_age: u64,
-    /// Is there a cookie?
+    /// True if there is a cookie.
     pub fo_cookie: bool,
-    /// The cookie. It is a secret between the two, so that no record has it.
+    /// The cookie. Records leave it out, because it is a secret.
     #[serde(skip)]
     pub cookie: Vec<u8>,
 }
@@ -239,28 +240,27 @@ pub struct PathMetrics {
 pub struct Configured {
     /// The file.
     pub file: String,
-    /// Its line, from 1.
+    /// Line number, starting at 1.
     pub line: u32,
-    /// The setting, with dots.
+    /// Name of the setting, with dots.
     pub name: String,
     /// Its value.
     pub value: String,
 }
 
-/// The connection tracking of this namespace.
+/// Connection tracking of this namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conntrack {
     /// Tracked connections (`nf_conntrack_count`).
     pub count: u64,
-    /// Most connections that may be tracked (`nf_conntrack_max`, one for the whole host).
+    /// Limit of tracked connections (`nf_conntrack_max`, one for the whole host).
     pub max: u64,
-    /// Packets of new connections dropped because there was no room or no memory.
+    /// Packets of new connections dropped for lack of room or memory.
     pub drop: u64,
     /// Tracked connections dropped to make room.
     pub early_drop: u64,
-    /// Connections that could not be entered, because another one had the same addresses and ports
-    /// first.
+    /// Connections not inserted because another one with the same addresses and ports was first.
     pub insert_failed: u64,
     /// Packets that belong to no valid connection.
     pub invalid: u64,
@@ -272,10 +272,10 @@ pub struct Conntrack {
 pub struct Bond {
     /// Its name.
     pub name: String,
-    /// Its mode, in the driver's words: "load balancing (round-robin)".
+    /// The mode in the driver's words: "load balancing (round-robin)".
     pub mode: String,
-    /// Its members that are down.
+    /// Members that are down.
     pub down: Vec<String>,
-    /// The partner's address, of mode 802.3ad: all zero without one.
+    /// Address of the partner in mode 802.3ad. All zero without one.
     pub partner: Option<String>,
 }

@@ -1,46 +1,46 @@
-//! A TCP socket as inet_diag shows it.
+//! TCP sockets, as inet_diag reports them.
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// A TCP socket as inet_diag shows it.
+/// A TCP socket, as inet_diag reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Socket {
-    /// Its state: `TCP_ESTABLISHED` and so on, by the kernel's number.
+    /// State by the kernel's number: `TCP_ESTABLISHED` and so on.
     pub state: u8,
-    /// Its own address.
+    /// Local address.
     pub local: Address,
-    /// Its own port.
+    /// Local port.
     pub local_port: u16,
-    /// The peer's address.
+    /// Address of the peer.
     pub peer: Address,
-    /// The peer's port.
+    /// Port of the peer.
     pub peer_port: u16,
-    /// Bytes not yet read; of a listener, connections not yet accepted.
+    /// Unread bytes. For a listener: connections waiting for accept().
     pub recv_queue: u32,
-    /// Bytes not yet acknowledged; of a listener, its backlog.
+    /// Unacknowledged bytes. For a listener: its backlog.
     pub send_queue: u32,
-    /// 0: no process holds it.
+    /// Inode. 0 if no process holds the socket.
     pub inode: u32,
-    /// The user it belongs to.
+    /// User id of the owner.
     pub uid: u32,
-    /// Does any timer of the kernel run for it?
+    /// True if any timer runs.
     pub timed: bool,
-    /// Is a zero window being probed?
+    /// True if it probes a zero window.
     pub probing: bool,
-    /// Does the timer wait to ask an idle peer whether it is there?
+    /// True if the keepalive timer runs.
     pub keepalive: bool,
-    /// Retransmissions in a row of what is waiting for its acknowledgement.
+    /// Retransmissions in a row.
     pub retransmits: u8,
-    /// Milliseconds until its timer expires.
+    /// Milliseconds until the timer expires.
     pub expires: u32,
-    /// The congestion control, by its kernel name.
+    /// Congestion control, by its kernel name.
     pub congestion: Arc<str>,
-    /// Memory, where the kernel told of it.
+    /// Memory, if the kernel reported it.
     pub memory: Option<Memory>,
-    /// `tcp_info`, where the kernel told of it.
+    /// `tcp_info`, if the kernel reported it.
     pub info: Option<Info>,
 }
 
@@ -57,102 +57,103 @@ pub mod state {
     pub const LISTEN: u8 = 10;
 }
 
-/// A socket's memory, under the names that `ss -m` gives them in its manual.
+/// Memory of a socket. The short names are those of `ss -m`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// `rb`: the receive buffer's limit.
+    /// `rb`: limit of the receive buffer.
     pub rcvbuf: u32,
-    /// `tb`: the send buffer's limit.
+    /// `tb`: limit of the send buffer.
     pub sndbuf: u32,
-    /// `r`: what the receive queue takes.
+    /// `r`: memory of the receive queue.
     pub rmem_alloc: u32,
-    /// `w`: what the send queue takes.
+    /// `w`: memory of the send queue.
     pub wmem_queued: u32,
-    /// `t`: what was handed to the queues below and is not yet freed.
+    /// `t`: memory passed to the queues below and not freed yet.
     #[serde(default)]
     pub wmem_alloc: u32,
-    /// `f`: set aside for this socket, and not yet used.
+    /// `f`: memory reserved for this socket and not used yet.
     #[serde(default)]
     pub fwd_alloc: u32,
-    /// `o`: options of the socket.
+    /// `o`: memory of socket options.
     #[serde(default)]
     pub optmem: u32,
-    /// `bl`: packets that wait for a lock on the socket.
+    /// `bl`: packets waiting for the socket's lock.
     #[serde(default)]
     pub backlog: u32,
     /// `d`: packets dropped before they reached the socket.
     pub drops: u32,
 }
 
-/// A connection's `tcp_info`, under the names of include/uapi/linux/tcp.h without their prefix.
+/// `tcp_info` of a connection. Names are those of include/uapi/linux/tcp.h without their prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
     /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4, ECN 8, ECN seen 16, SYN data acknowledged 32.
     pub options: u8,
-    /// How congestion control sees the path (TCP_CA_*): open 0, disorder 1, window reduced 2, recovery 3, loss 4.
+    /// State of congestion control (TCP_CA_*): open 0, disorder 1, window reduced 2, recovery 3,
+    /// loss 4.
     pub ca_state: u8,
-    /// Shift of the windows that the peer advertises.
+    /// Window scale of the peer.
     pub snd_wscale: u8,
-    /// Shift of the windows that it advertises.
+    /// Window scale of this socket.
     pub rcv_wscale: u8,
-    /// Back-offs of the retransmission timer in a row.
+    /// Doublings of the retransmission time-out in a row.
     pub backoff: u8,
-    /// Probes of a closed window, or of an idle peer, that were not answered.
+    /// Unanswered probes of a closed window or an idle peer.
     pub probes: u8,
-    /// Was the last sample of the delivery rate limited by the application?
+    /// True if the application limited the last sample of the delivery rate.
     pub app_limited: bool,
-    /// Why Fast Open failed: 1 no cookie, 2 data not acknowledged, 3 SYN retransmitted.
+    /// Reason why Fast Open failed: 1 no cookie, 2 data not acknowledged, 3 SYN retransmitted.
     pub fastopen_client_fail: u8,
-    /// The retransmission time-out, microseconds.
+    /// Retransmission time-out in microseconds.
     pub rto: u32,
-    /// The time it may wait with an acknowledgement, microseconds.
+    /// Delay of acknowledgements in microseconds.
     pub ato: u32,
-    /// MSS of what it sends, bytes.
+    /// MSS for sending, in bytes.
     pub snd_mss: u32,
-    /// MSS of what it receives, as it looks, bytes.
+    /// Estimated MSS of the peer's segments, in bytes.
     pub rcv_mss: u32,
-    /// MSS that it advertised, bytes.
+    /// Advertised MSS in bytes.
     pub advmss: u32,
-    /// Path MTU, bytes.
+    /// Path MTU in bytes.
     pub pmtu: u32,
     /// Segments in flight.
     pub unacked: u32,
-    /// Of these, acknowledged selectively.
+    /// Segments in flight that were acknowledged selectively.
     pub sacked: u32,
-    /// Of these, held to be lost.
+    /// Segments in flight that are marked lost.
     pub lost: u32,
-    /// Of these, sent again.
+    /// Segments in flight that were retransmitted.
     pub retrans: u32,
-    /// Congestion window, segments.
+    /// Congestion window in segments.
     pub snd_cwnd: u32,
-    /// Slow-start threshold, segments.
+    /// Slow-start threshold in segments.
     pub snd_ssthresh: u32,
-    /// The window that the peer advertises, bytes.
+    /// Window that the peer advertises, in bytes.
     pub snd_wnd: u32,
-    /// Smoothed round trip, microseconds.
+    /// Smoothed round trip time in microseconds.
     pub rtt: u32,
-    /// Its variation, microseconds.
+    /// Deviation of the round trip time in microseconds.
     pub rttvar: u32,
-    /// Smallest round trip seen, microseconds.
+    /// Minimum round trip time in microseconds.
     pub min_rtt: u32,
-    /// The largest window that it may advertise, bytes.
+    /// Largest window to advertise now, in bytes.
     pub rcv_ssthresh: u32,
-    /// The round trip as a receiver sees it, microseconds.
+    /// Round trip time as estimated by the receiver, in microseconds.
     pub rcv_rtt: u32,
-    /// What the application takes in a round trip, bytes.
+    /// Bytes that the application reads per round trip.
     pub rcv_space: u32,
-    /// Segments that may overtake one another before one is held to be lost.
+    /// Reordering distance before a segment is marked lost, in segments.
     pub reordering: u32,
-    /// Milliseconds since data was sent.
+    /// Milliseconds since data was last sent.
     pub last_data_sent: u32,
-    /// Milliseconds since data came.
+    /// Milliseconds since data last arrived.
     pub last_data_recv: u32,
-    /// Milliseconds since the last acknowledgement came.
+    /// Milliseconds since the last acknowledgement arrived.
     pub last_ack_recv: u32,
-    /// Bytes sent, again and again counted.
+    /// Bytes sent, including retransmissions.
     pub bytes_sent: u64,
-    /// Of these, sent again.
+    /// Bytes retransmitted.
     pub bytes_retrans: u64,
     /// Bytes acknowledged by the peer.
     pub bytes_acked: u64,
@@ -170,36 +171,36 @@ pub struct Info {
     pub delivered: u32,
     /// Duplicates that the peer reported (D-SACK).
     pub dsack_dups: u32,
-    /// Times that packets were seen out of order.
+    /// Reorderings seen.
     pub reord_seen: u32,
     /// Packets received out of order.
     pub rcv_ooopack: u32,
-    /// Bytes written that were never sent.
+    /// Bytes written but not sent yet.
     pub notsent_bytes: u32,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub total_retrans: u32,
     /// Microseconds with data to send.
     pub busy_time: u64,
-    /// Of these, microseconds in which the peer's window was full.
+    /// Microseconds in which the peer's window limited sending. Part of `busy_time`.
     pub rwnd_limited: u64,
-    /// Of these, microseconds in which the send buffer was full.
+    /// Microseconds in which the send buffer limited sending. Part of `busy_time`.
     pub sndbuf_limited: u64,
-    /// Bytes a second that the network delivered last.
+    /// Latest delivery rate in bytes per second.
     pub delivery_rate: u64,
-    /// Bytes a second at which it is paced.
+    /// Pacing rate in bytes per second.
     pub pacing_rate: u64,
 }
 
-/// Who holds a socket.
+/// The process that holds a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
 }
 
-/// An address of a socket; "any" where there is none.
+/// An address of a socket. The unspecified address prints as "any".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Address(pub IpAddr);
@@ -217,35 +218,35 @@ impl fmt::Display for Address {
 }
 
 impl Socket {
-    /// Both ends, as ss(8) writes them.
+    /// Returns both ends in the format of ss(8).
     pub fn ends(&self) -> String {
         let end = |address: Address, port| SocketAddr::new(address.0, port);
         format!("{} -> {}", end(self.local, self.local_port), end(self.peer, self.peer_port))
     }
 
-    /// What makes it the same socket in another sample.
+    /// Returns the key that identifies the same socket in another sample.
     pub fn key(&self) -> (Address, u16, Address, u16) {
         (self.local, self.local_port, self.peer, self.peer_port)
     }
 
-    /// Packets that never reached it.
+    /// Returns the packets dropped before they reached the socket.
     pub fn drops(&self) -> u32 {
         self.memory.map_or(0, |memory| memory.drops)
     }
 
-    /// Returns whether unread data takes at least half of the receive buffer. The window is then
-    /// about to close, or closed.
+    /// Returns whether unread data fills at least half of the receive buffer. The window is then
+    /// closed or about to close.
     pub fn is_half_full(&self) -> bool {
         let half = |memory: Memory| u64::from(memory.rmem_alloc) * 2 >= u64::from(memory.rcvbuf);
         self.state != state::LISTEN && self.recv_queue > 0 && self.memory.is_some_and(half)
     }
 
-    /// Is its own address one that only this host reaches?
+    /// Returns whether only this host can reach its local address.
     pub fn is_loopback(&self) -> bool {
         self.local.0.is_loopback()
     }
 
-    /// Is its peer on this host?
+    /// Returns whether its peer is on this host.
     pub fn is_to_loopback(&self) -> bool {
         self.peer.0.is_loopback() || self.peer == self.local
     }

@@ -1,19 +1,19 @@
-//! Counters in the words of nstat(8).
+//! Prints counters like nstat(8).
 use super::{columns, glossary};
 use crate::finding::Finding;
 use crate::window::Window;
 use serde_json::{Map, Value, json};
 
-/// Which counters.
+/// Selects counters.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// Only names that contain one of these, in any case; all without any.
+    /// Only names that contain one of these, ignoring case. Empty: all names.
     pub patterns: Vec<String>,
-    /// Those too that have not moved.
+    /// Includes counters that have not grown.
     pub zeros: bool,
 }
 
-/// Name, what was added, and how much that is a second.
+/// Returns name, growth, and growth per second.
 fn rows<'a>(view: &View, window: &Window<'a>) -> Vec<(&'a str, u64, f64)> {
     let patterns: Vec<String> = view.patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
     let named = |name: &str| {
@@ -28,7 +28,7 @@ fn rows<'a>(view: &View, window: &Window<'a>) -> Vec<(&'a str, u64, f64)> {
     rows.filter(|(_, grown, _)| view.zeros || *grown > 0).collect()
 }
 
-/// A line each: its name, what was added in the window, and that a second.
+/// Returns one line per counter: name, growth in the window, and growth per second.
 pub fn text(view: &View, window: &Window<'_>) -> String {
     let lines: Vec<[String; 3]> = rows(view, window)
         .into_iter()
@@ -37,7 +37,7 @@ pub fn text(view: &View, window: &Window<'_>) -> String {
     columns(&lines, [false; 3])
 }
 
-/// As JSON.
+/// Returns the counters as JSON.
 pub fn json(view: &View, window: &Window<'_>) -> Value {
     let rows = rows(view, window);
     let counters: Map<String, Value> =
@@ -45,7 +45,7 @@ pub fn json(view: &View, window: &Window<'_>) -> Value {
     json!({ "window": window.name(), "seconds": window.seconds(), "counters": counters })
 }
 
-/// What each counter that is shown means, and which of its rules have fired.
+/// Explains each counter that is shown, and names its rules that fired.
 pub fn explained(view: &View, window: &Window<'_>, findings: &[Finding]) -> String {
     let names = rows(view, window).into_iter().map(|(name, ..)| name);
     glossary::explain(&glossary::COUNTERS, names, findings)

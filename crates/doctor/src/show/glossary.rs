@@ -1,39 +1,40 @@
-//! What a figure is, what is usual, and which rules look at it. The words stand in tables beside this file, one for each kind of figure.
+//! The meaning of each name, its usual value, and the rules that use it. The texts are TOML tables
+//! beside this file.
 use crate::finding::Finding;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// Words about the figures of one kind, by name.
+/// Entries of one kind, by name.
 pub type Glossary = BTreeMap<String, Entry>;
 
-/// Words about one figure.
+/// The explanation of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Entry {
-    /// What it is.
+    /// The meaning.
     pub is: String,
-    /// What is usual; of a setting, its default.
+    /// The usual value. For a setting, its default.
     pub usual: String,
-    /// What it does not do, though many believe it.
+    /// A common misunderstanding.
     pub not: String,
-    /// What else takes part.
+    /// Related names.
     pub with: String,
-    /// Rules that look at it.
+    /// Rules that use it.
     pub rules: Vec<String>,
 }
 
-/// Figures of a socket.
+/// Values of a socket.
 pub static SOCKETS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("sockets.toml")));
 
 /// Counters of /proc/net/snmp and /proc/net/netstat.
 pub static COUNTERS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("counters.toml")));
 /// Settings below /proc/sys/net.
 pub static SETTINGS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("settings.toml")));
-/// Figures and kinds of queueing disciplines.
+/// Values and kinds of queueing disciplines.
 pub static QUEUES: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("queues.toml")));
-/// Figures of remembered paths.
+/// Values of remembered paths.
 pub static PATHS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("paths.toml")));
 /// Metrics of routes.
 pub static ROUTES: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("routes.toml")));
@@ -43,7 +44,7 @@ fn parse(text: &str) -> Glossary {
     toml::from_str(text).unwrap_or_default()
 }
 
-/// An entry for each of these names that has one, and which of its rules have fired.
+/// Formats an entry for each name that has one, and marks its rules that fired.
 pub(super) fn explain<'a>(
     glossary: &Glossary,
     names: impl Iterator<Item = &'a str>,

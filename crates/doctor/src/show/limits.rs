@@ -1,4 +1,4 @@
-//! What limits a connection now, and the rate that each limit would allow by itself.
+//! The limit of a connection now, and the rate that each limit would allow alone.
 use super::rate;
 use crate::sample::{Address, Info, Sample, Socket, state};
 use crate::window::Window;
@@ -6,20 +6,20 @@ use hashbrown::HashMap;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What limits a connection.
+/// The limit of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The application has written no more.
+    /// The application has no more data to send.
     Application,
-    /// The peer takes no more.
+    /// The peer's receive window.
     ReceiveWindow,
-    /// The send buffer holds no more.
+    /// The send buffer.
     SendBuffer,
     /// The congestion window.
     Cwnd,
-    /// Losses are being repaired.
+    /// Loss recovery.
     Loss,
-    /// Segments wait for their turn to be let out.
+    /// Pacing delays the next segment.
     Pacing,
 }
 
@@ -36,17 +36,17 @@ impl fmt::Display for By {
     }
 }
 
-/// All limits. If two were seen about equally often, the first of them is named.
+/// All limits. If two were seen about equally often, the first one is reported.
 const ALL: [By; 6] = [By::ReceiveWindow, By::Loss, By::Cwnd, By::Pacing, By::SendBuffer, By::Application];
 
-/// Several looks at the same connections. One look falls between two packets: it may see a queue
-/// that is empty, or a window that is full, for a microsecond. Two looks at a steady transfer may
-/// therefore name different limits.
+/// A series of samples of the same connections. A single sample may fall between two packets, when
+/// a queue is empty or a window full for a microsecond. Two samples of a steady transfer may
+/// therefore show different limits.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// Number of looks that saw each limit, in the order of `ALL`, by connection.
+    /// Number of samples that showed each limit, in the order of `ALL`, by connection.
     seen: HashMap<(Address, u16, Address, u16), [u16; ALL.len()]>,
-    /// Most looks that count. After that, earlier looks count half.
+    /// Most samples that count. Beyond it, earlier samples count half.
     most: u16,
 }
 
@@ -57,12 +57,12 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// Creates an empty series. After `most` looks, earlier ones count half.
+    /// Creates an empty series. After `most` samples, earlier ones count half.
     pub fn of_the_last(most: u16) -> Looks {
         Looks { seen: HashMap::new(), most }
     }
 
-    /// Adds one look at every connection of a sample.
+    /// Adds a sample of every connection.
     pub fn take(&mut self, sample: &Sample) {
         let mut seen = HashMap::with_capacity(sample.sockets.len().min(self.seen.len()));
         for socket in sample.sockets.iter().filter(|socket| sends(socket)) {
@@ -77,7 +77,7 @@ impl Looks {
             }
             seen.insert(socket.key(), votes);
         }
-        // Connections that are gone are forgotten.
+        // Drops connections that are gone.
         self.seen = seen;
     }
 
@@ -90,25 +90,25 @@ impl Looks {
 /// The limits of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionLimits {
-    /// The limit that most looks have seen.
+    /// The limit that most samples show.
     pub by: By,
-    /// Why this is so, with the numbers.
+    /// The reason, with the numbers.
     pub because: String,
-    /// Bytes per second that each limit would allow by itself, if known. Empty for a connection
-    /// that delivers nothing.
+    /// Bytes per second that each limit would allow alone, if known. Empty for a connection that
+    /// delivers nothing.
     pub rates: Vec<(By, f64)>,
-    /// Bytes per second acknowledged between two samples; `None` if there is only one sample.
+    /// Bytes per second acknowledged between two samples. `None` if there is only one sample.
     pub now: Option<f64>,
 }
 
-/// The limits of a connection that can send; `None` for others.
+/// Returns the limits of a connection that can send, or `None` for others.
 pub fn of(socket: &Socket, window: &Window<'_>, looks: &Looks) -> Option<ConnectionLimits> {
     let info = socket.info.as_ref().filter(|_| sends(socket))?;
     let (by, because) = over(socket, info, &looks.of(socket));
     let acked =
         |before: &Socket| before.info.map(|before| info.bytes_acked.saturating_sub(before.bytes_acked));
     let now = window.earlier(socket).and_then(acked).map(|bytes| bytes as f64 / window.seconds());
-    // Where nothing is delivered a rate would be about another time.
+    // Without deliveries a rate would describe an earlier time.
     let rates = if now == Some(0.0) { Vec::new() } else { rates(socket, info, now) };
     Some(ConnectionLimits { by, because, rates, now })
 }
@@ -117,14 +117,14 @@ fn sends(socket: &Socket) -> bool {
     [state::ESTABLISHED, state::CLOSE_WAIT, state::FIN_WAIT_1].contains(&socket.state)
 }
 
-/// Returns the limit that most looks have seen, and why.
+/// Returns the limit that most samples show, and the reason.
 fn over(socket: &Socket, info: &Info, looks: &[(By, u16)]) -> (By, String) {
     let (last, because) = judge(socket, info);
     let all: u16 = looks.iter().map(|(_, count)| count).sum();
     if all < 2 {
         return (last, because);
     }
-    // Pacing that lets out more than a window each round trip only spreads it: the window is what holds.
+    // Pacing above one window per round trip only spreads the window, which remains the limit.
     let paced = info.pacing_rate as f64;
     let is_spread = |by: By| {
         let window = by_window(info, f64::from(info.snd_cwnd) * f64::from(info.snd_mss));
@@ -136,7 +136,7 @@ fn over(socket: &Socket, info: &Info, looks: &[(By, u16)]) -> (By, String) {
         counts.iter_mut().filter(|(other, _)| *other == by).for_each(|(_, sum)| *sum += count);
     }
     let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    // A tenth of the looks is chance.
+    // Counts within a tenth of the samples are equal by chance.
     let (by, count) = counts
         .iter()
         .copied()
@@ -144,9 +144,9 @@ fn over(socket: &Socket, info: &Info, looks: &[(By, u16)]) -> (By, String) {
         .unwrap_or((last, 0));
     counts.retain(|(other, count)| *other != by && *count > 0);
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut words = format!("at {count} of {all} looks");
+    let mut words = format!("in {count} of {all} samples");
     for (other, count) in counts {
-        words += &format!(", {other} at {count}");
+        words += &format!(", {other} in {count}");
     }
     if by == last {
         words += &format!("; {because}");
@@ -159,15 +159,15 @@ fn judge(socket: &Socket, info: &Info) -> (By, String) {
     let waiting = u64::from(info.notsent_bytes);
     let (window, mss) = (u64::from(info.snd_wnd), u64::from(info.snd_mss));
     if waiting == 0 && !is_full(socket) {
-        return (By::Application, format!("all that was written was sent, {in_flight} bytes are in flight"));
+        return (By::Application, format!("everything written was sent, {in_flight} bytes are in flight"));
     }
     if socket.probing || window < in_flight + mss {
         return (By::ReceiveWindow, format!("{waiting} bytes wait, {in_flight} in flight, snd_wnd {window}"));
     }
     if info.ca_state >= CA_RECOVERY {
-        return (By::Loss, format!("{} segments are held to be lost, cwnd {}", info.lost, info.snd_cwnd));
+        return (By::Loss, format!("{} segments are marked lost, cwnd {}", info.lost, info.snd_cwnd));
     }
-    // What is lost or has come is not in flight any more.
+    // Lost and acknowledged segments are no longer in flight.
     let left = info.sacked.saturating_add(info.lost);
     let pipe = info.unacked.saturating_add(info.retrans).saturating_sub(left);
     if pipe.saturating_add(1) >= info.snd_cwnd {
@@ -176,13 +176,14 @@ fn judge(socket: &Socket, info: &Info) -> (By, String) {
             format!("{waiting} bytes wait, {pipe} segments in flight, cwnd {}", info.snd_cwnd),
         );
     }
-    // A buffer whose larger part waits to be sent is large enough: it is full because the application is quick.
+    // A buffer that mostly holds unsent data is large enough: it is full because the application
+    // writes faster than the network sends.
     if is_full(socket) && waiting <= in_flight {
         let memory = socket.memory.unwrap_or_default();
         return (
             By::SendBuffer,
             format!(
-                "{} of {} bytes of the send buffer are taken, {pipe} of {} segments in flight",
+                "{} of {} bytes of the send buffer are used, {pipe} of {} segments in flight",
                 memory.wmem_queued, memory.sndbuf, info.snd_cwnd
             ),
         );
@@ -190,10 +191,11 @@ fn judge(socket: &Socket, info: &Info) -> (By, String) {
     (By::Pacing, format!("{waiting} bytes wait, {pipe} of {} segments in flight", info.snd_cwnd))
 }
 
-/// TCP_CA_Recovery; TCP_CA_Loss is above it.
+/// TCP_CA_Recovery. Only TCP_CA_Loss is above it.
 const CA_RECOVERY: u8 = 3;
 
-/// tcp_info's own sndbuf_limited stays 0 in most of these cases.
+/// Returns whether the send buffer is full. tcp_info's own sndbuf_limited stays 0 in most of these
+/// cases.
 fn is_full(socket: &Socket) -> bool {
     socket.memory.is_some_and(|memory| {
         memory.sndbuf > 0 && u64::from(memory.wmem_queued) * 10 >= u64::from(memory.sndbuf) * 9
@@ -203,41 +205,41 @@ fn is_full(socket: &Socket) -> bool {
 fn rates(socket: &Socket, info: &Info, measured: Option<f64>) -> Vec<(By, f64)> {
     let mss = f64::from(info.snd_mss);
     let mut rates = Vec::new();
-    // What the application gave, where nothing else held it back.
+    // The application's rate, if nothing else limited it.
     if let Some(measured) = measured.filter(|measured| info.app_limited && *measured > 0.0) {
         rates.push((By::Application, measured));
     }
     let mut window = |by, bytes: f64| rates.extend(by_window(info, bytes).map(|rate| (by, rate)));
     window(By::ReceiveWindow, f64::from(info.snd_wnd));
     if let Some(memory) = socket.memory.filter(|memory| memory.wmem_queued > 0 && socket.send_queue > 0) {
-        // Memory for a byte of data, as the queue shows it.
+        // Memory per byte of data, as the queue shows it.
         let share = f64::from(socket.send_queue) / f64::from(memory.wmem_queued);
         window(By::SendBuffer, f64::from(memory.sndbuf) * share.min(1.0));
     }
     window(By::Cwnd, f64::from(info.snd_cwnd) * mss);
     if info.bytes_retrans > 0 {
-        // Mathis et al. 1997, of Reno: mss / rtt × 1.22 / √p.
+        // Model of Reno by Mathis et al. 1997: mss / rtt × 1.22 / √p.
         let lost = info.bytes_retrans as f64 / info.bytes_sent.max(1) as f64;
         window(By::Loss, mss * 1.22 / lost.sqrt());
     }
     if info.pacing_rate > 0 && info.pacing_rate < u64::MAX {
         rates.push((By::Pacing, info.pacing_rate as f64));
     }
-    // What has just been carried was allowed by each of them: a window that is small now was larger in between. A model says nothing of a
-    // connection that does better.
+    // Each limit allowed at least the measured rate: a window that is small now was larger before.
+    // A model that predicts less than the measured rate does not apply.
     let measured = measured.unwrap_or(0.0);
     rates.retain(|(by, rate)| *by != By::Loss || *rate >= measured);
     rates.iter_mut().for_each(|(_, rate)| *rate = rate.max(measured));
     rates
 }
 
-/// Bytes a second of a window that is used once each round trip.
+/// Returns the rate of a window that is used once per round trip, in bytes per second.
 pub(super) fn by_window(info: &Info, bytes: f64) -> Option<f64> {
     (info.rtt > 0).then(|| bytes * 1e6 / f64::from(info.rtt))
 }
 
 impl ConnectionLimits {
-    /// Rates in bits a second.
+    /// Returns the limits as JSON. Rates are in bits per second.
     pub(super) fn json(&self) -> Value {
         let rates: serde_json::Map<String, Value> =
             self.rates.iter().map(|(by, rate)| (by.to_string(), ((rate * 8.0) as u64).into())).collect();
@@ -250,7 +252,7 @@ impl fmt::Display for ConnectionLimits {
         write!(f, "limited by: {} ({})", self.by, self.because)?;
         match self.now {
             Some(now) if now > 0.0 => write!(f, "; now {}", rate(now))?,
-            Some(_) => f.write_str("; delivers nothing")?,
+            Some(_) => f.write_str("; no data delivered")?,
             None => {}
         }
         for (at, (by, allowed)) in self.rates.iter().enumerate() {
@@ -294,7 +296,7 @@ mod tests {
         let full = |socket: &mut Socket, _: &mut Info| {
             socket.memory = Some(Memory { sndbuf: 1000, wmem_queued: 950, ..Memory::default() });
         };
-        assert_eq!(limits(full), By::Pacing, "nearly all of it waits");
+        assert_eq!(limits(full), By::Pacing, "almost everything waits");
         let in_flight = |socket: &mut Socket, info: &mut Info| {
             full(socket, info);
             info.notsent_bytes = 0;
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(limits(in_flight), By::SendBuffer);
     }
 
-    /// A steady transfer whose looks show different limits by chance.
+    /// Returns a socket of a steady transfer whose samples show different limits by chance.
     fn steady(n: u64) -> Socket {
         let mut info = Info {
             snd_mss: 1000,
@@ -354,7 +356,7 @@ mod tests {
         let (first, last) = (at(1.0), at(2.0));
         let shown =
             |window: Window<'_>| of(&last.sockets[0], &window, &Looks::default()).unwrap().to_string();
-        assert!(shown(Window::between(&first, &last)).ends_with("; delivers nothing"));
+        assert!(shown(Window::between(&first, &last)).ends_with("; no data delivered"));
         assert!(!shown(Window::since_boot(&last)).contains("now"));
     }
 

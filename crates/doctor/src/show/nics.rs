@@ -1,10 +1,11 @@
 //! Devices and the layers between them and TCP: rings, queues, offloads, queueing disciplines,
-//! backlogs of the CPUs, bonds, connection tracking. Findings show them only if something is wrong.
+//! backlog queues of the CPUs, bonds, connection tracking. Findings show them only if something is
+//! wrong.
 use crate::sample::{Bond, Conntrack, Device, Pool, Sample};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Formats a paragraph for each device, or for one, and then the state that all devices share.
+/// Formats a paragraph for each device, or for one, then the state that all devices share.
 pub fn text(device: Option<&str>, sample: &Sample) -> String {
     let mut text = String::new();
     for one in shown(device, sample) {
@@ -23,7 +24,7 @@ fn shown<'a>(device: Option<&'a str>, sample: &'a Sample) -> impl Iterator<Item 
     sample.devices.iter().filter(move |one| device.is_none_or(|name| one.name == name))
 }
 
-/// Writes a line: the topic in a column, and the words.
+/// Writes a line: the topic in its column, then the text.
 fn line(text: &mut String, name: &str, words: &str) {
     let _ = writeln!(text, "    {name:<11}{words}");
 }
@@ -64,7 +65,7 @@ fn paragraph(device: &Device, sample: &Sample, text: &mut String) {
         );
     }
     if device.rps {
-        line(text, "steering", "other CPUs take part in receiving (rps_cpus)");
+        line(text, "steering", "other CPUs help to receive (rps_cpus)");
     }
     for queue in sample.queues.iter().filter(|queue| queue.device == *name) {
         let place = if queue.root { "root" } else { "below" };
@@ -108,7 +109,7 @@ fn shared(sample: &Sample, text: &mut String) {
     if let Some(Conntrack { count, max, drop, early_drop, insert_failed, invalid }) = sample.conntrack {
         let _ = writeln!(
             text,
-            "connection tracking: {count} of at most {max}; {drop} dropped, {early_drop} given up early, {insert_failed} not entered, {invalid} invalid"
+            "connection tracking: {count} of at most {max}; {drop} dropped, {early_drop} dropped early, {insert_failed} inserts failed, {invalid} invalid"
         );
     }
 }

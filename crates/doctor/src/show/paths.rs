@@ -1,10 +1,10 @@
-//! What the kernel remembers of peers, in the words of `ip tcp_metrics`.
+//! Prints the kernel's remembered paths like `ip tcp_metrics`.
 use super::glossary;
 use crate::finding::Finding;
 use crate::sample::PathMetrics;
 use serde_json::{Map, Value};
 
-/// One line each.
+/// Returns one line per path.
 pub fn text(paths: &[PathMetrics]) -> String {
     let line = |path: &PathMetrics| {
         let words = figures(path).into_iter().map(|(name, value)| format!(" {name} {value}"));
@@ -13,7 +13,7 @@ pub fn text(paths: &[PathMetrics]) -> String {
     paths.iter().map(line).collect()
 }
 
-/// As JSON.
+/// Returns the paths as JSON.
 pub fn json(paths: &[PathMetrics]) -> Value {
     let one = |path: &PathMetrics| {
         let mut object = Map::from_iter([("dst".to_owned(), Value::from(path.peer.to_string()))]);
@@ -29,7 +29,7 @@ pub fn json(paths: &[PathMetrics]) -> Value {
     paths.iter().map(one).collect()
 }
 
-/// What is known of a path, by name.
+/// Returns the known values of a path, by name.
 fn figures(path: &PathMetrics) -> Vec<(&'static str, String)> {
     let mut figures = vec![("age", seconds(path.age) + "sec")];
     let mut add = |name, known: bool, value: String| figures.extend(known.then_some((name, value)));
@@ -54,7 +54,7 @@ fn seconds(milliseconds: u64) -> String {
     format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
 }
 
-/// What each figure that is shown means, and which of its rules have fired.
+/// Explains each value that is shown, and names its rules that fired.
 pub fn explained(paths: &[PathMetrics], findings: &[Finding]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in paths.iter().flat_map(figures) {

@@ -1,4 +1,4 @@
-//! Queueing disciplines in the words of `tc -s qdisc`.
+//! Prints queueing disciplines like `tc -s qdisc`.
 use super::glossary;
 use crate::finding::Finding;
 use crate::sample::{Queue, Sample};
@@ -10,7 +10,7 @@ fn shown<'a>(device: Option<&'a str>, sample: &'a Sample) -> impl Iterator<Item 
     sample.queues.iter().filter(move |queue| device.is_none_or(|device| queue.device == device))
 }
 
-/// Three lines each: what it is, what it has sent, what waits. Of one device, or of all.
+/// Returns three lines per discipline, as tc does, for one device or for all.
 pub fn text(device: Option<&str>, sample: &Sample) -> String {
     let mut text = String::new();
     for queue in shown(device, sample) {
@@ -31,7 +31,7 @@ pub fn text(device: Option<&str>, sample: &Sample) -> String {
     text
 }
 
-/// Major and minor number, hexadecimal, as tc writes them.
+/// Formats major and minor number in hexadecimal, as tc does.
 fn handle((major, minor): (u16, u16)) -> String {
     match minor {
         0 => format!("{major:x}:"),
@@ -40,7 +40,7 @@ fn handle((major, minor): (u16, u16)) -> String {
     }
 }
 
-/// As JSON; `delay_ms` is how long the last byte that waits will wait, of a shaper.
+/// Returns the disciplines as JSON. `delay_ms` is the time that a shaper needs to drain its queue.
 pub fn json(device: Option<&str>, sample: &Sample) -> Value {
     let queues = shown(device, sample).map(|queue| {
         let options: Map<String, Value> = queue
@@ -65,7 +65,7 @@ fn delay(queue: &Queue) -> Option<f64> {
     queue.rate.filter(|rate| *rate > 0).map(|rate| f64::from(queue.backlog) / rate as f64)
 }
 
-/// What each figure and each kind means, and which of its rules have fired.
+/// Explains each value and each kind, and names its rules that fired.
 pub fn explained(device: Option<&str>, sample: &Sample, findings: &[Finding]) -> String {
     let mut text = String::new();
     for queue in shown(device, sample) {

@@ -1,4 +1,4 @@
-//! Routes in the words of `ip route`.
+//! Prints routes like `ip route`.
 use super::glossary;
 use crate::escape;
 use crate::finding::Finding;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// RT_TABLE_MAIN.
 pub const MAIN: u32 = 254;
 
-/// One line each, of one table or, without, of all.
+/// Returns one line per route, of one table or of all.
 pub fn text(routes: &[Route], table: Option<u32>, family: u8) -> String {
     shown(routes, table, family).map(|route| line(route) + "\n").collect()
 }
@@ -24,7 +24,7 @@ fn line(route: &Route) -> String {
         Some(words) if !words.contains(" nexthop ") => (words, true),
         _ => (route.route.as_str(), false),
     };
-    // The metric stands behind what the kernel adds.
+    // The metric comes after the words that the kernel adds.
     let (before, metric) = match route_words.split_once(" metric ") {
         Some((before, metric)) => (before, Some(metric.split(" table ").next().unwrap_or(metric))),
         None => (route_words.split(" table ").next().unwrap_or(route_words), None),
@@ -38,7 +38,7 @@ fn line(route: &Route) -> String {
     if route.table != MAIN {
         add("table", &if route.table == 255 { "local".to_owned() } else { route.table.to_string() });
     }
-    // As ip(8): what a person has set by hand goes without saying.
+    // ip(8) leaves out the protocol of routes set by hand.
     if route.protocol != "boot" && !route.protocol.is_empty() {
         add("proto", &route.protocol);
     }
@@ -58,9 +58,11 @@ fn line(route: &Route) -> String {
     words.join(" ")
 }
 
-/// The route with these metrics instead of its own, as `ip route change` takes it: what it does not name is lost.
+/// Returns the arguments of `ip route change` that give the route these metrics. `ip route change`
+/// drops every attribute that it does not name.
 pub(crate) fn changed(route: &Route, metrics: &RouteMetrics) -> String {
-    // Next hops come last: ip(8) takes nothing but more of them behind the first. It locks rto_min by itself, and takes no word for it.
+    // ip(8) accepts only more next hops after the first one, so they come last. It always locks
+    // rto_min, and has no word for that.
     let mut words: Vec<String> = Vec::new();
     let mut hops: Vec<String> = Vec::new();
     let mut in_hop = false;
@@ -96,7 +98,7 @@ fn metric_words(route: &Route, values: &RouteMetrics) -> Vec<String> {
     words
 }
 
-/// The metrics that are set, in the order of ip(8).
+/// Returns the metrics that are set, in the order of ip(8).
 fn metrics(metrics: &RouteMetrics) -> Vec<(&'static str, String)> {
     // With their number among RTAX_* (include/uapi/linux/rtnetlink.h).
     let all = [
@@ -118,7 +120,7 @@ fn metrics(metrics: &RouteMetrics) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// As JSON.
+/// Returns the routes as JSON.
 pub fn json(routes: &[Route], table: Option<u32>, family: u8) -> Value {
     let all = shown(routes, table, family).map(|route| {
         let metrics: Map<String, Value> =
@@ -132,7 +134,7 @@ pub fn json(routes: &[Route], table: Option<u32>, family: u8) -> Value {
     all.collect()
 }
 
-/// What each metric that is set means, and which of its rules have fired.
+/// Explains each metric that is set, and names its rules that fired.
 pub fn explained(routes: &[Route], table: Option<u32>, family: u8, findings: &[Finding]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in shown(routes, table, family).flat_map(|route| metrics(&route.metrics)) {
@@ -141,9 +143,7 @@ pub fn explained(routes: &[Route], table: Option<u32>, family: u8, findings: &[F
         }
     }
     match names.is_empty() {
-        true => {
-            "No route carries a metric that concerns TCP: connections begin as the settings say.\n".to_owned()
-        }
+        true => "No route has a TCP metric: connections start with the settings.\n".to_owned(),
         false => glossary::explain(&glossary::ROUTES, names.into_iter(), findings),
     }
 }

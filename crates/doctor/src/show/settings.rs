@@ -1,10 +1,11 @@
-//! Settings in the words of sysctl(8).
+//! Prints settings like sysctl(8).
 use super::glossary;
 use crate::finding::Finding;
 use crate::sample::Sample;
 use serde_json::{Map, Value};
 
-/// The settings of these names, or below them ("net.ipv4.tcp"); all without any name.
+/// Returns the settings with these names, or below them ("net.ipv4.tcp"). Without names, returns
+/// all.
 fn chosen<'a>(names: &[String], sample: &'a Sample) -> Vec<(&'a str, &'a str)> {
     let names: Vec<String> = names.iter().map(|name| dotted(name)).collect();
     let wanted = |setting: &str| names.is_empty() || names.iter().any(|name| belongs(setting, name));
@@ -12,22 +13,22 @@ fn chosen<'a>(names: &[String], sample: &'a Sample) -> Vec<(&'a str, &'a str)> {
     all.filter(|(name, _)| wanted(name)).collect()
 }
 
-/// Is the setting this one, below it, or this one without what stands in front ("tcp_sack")?
+/// Returns whether a setting is the named one, is below it, or ends in it ("tcp_sack").
 fn belongs(setting: &str, name: &str) -> bool {
     let below = |rest: &str| rest.is_empty() || rest.starts_with(['.', '_']);
     setting.strip_prefix(name).is_some_and(below)
         || setting.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// sysctl(8) takes slashes too.
+/// Replaces slashes by dots: sysctl(8) accepts both.
 fn dotted(name: &str) -> String {
     if name.contains('/') { name.replace('/', ".") } else { name.to_owned() }
 }
 
-/// A line each; the first name that no setting has is the error.
+/// Returns one line per setting.
 ///
 /// # Errors
-/// The name.
+/// Returns the first name that no setting has.
 pub fn text(names: &[String], sample: &Sample) -> Result<String, String> {
     missing(names, sample)?;
     let lines = chosen(names, sample).into_iter();
@@ -39,7 +40,7 @@ fn missing(names: &[String], sample: &Sample) -> Result<(), String> {
     absent.map_or(Ok(()), |name| Err(name.clone()))
 }
 
-/// Is there such a setting, which this user may not read?
+/// Returns whether the setting exists but this user cannot read it.
 pub fn is_unreadable(name: &str, sample: &Sample) -> bool {
     let name = dotted(name);
     sample.unreadable.iter().any(|setting| belongs(setting, &name))
@@ -49,10 +50,10 @@ fn one_line(value: &str) -> String {
     value.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// As JSON: an object of names and values, numbers as numbers.
+/// Returns a JSON object of names and values. Numbers stay numbers.
 ///
 /// # Errors
-/// The first name that no setting has.
+/// Returns the first name that no setting has.
 pub fn json(names: &[String], sample: &Sample) -> Result<Value, String> {
     missing(names, sample)?;
     let value = |text: &str| text.parse::<i64>().map_or_else(|_| text.into(), Value::from);
@@ -61,10 +62,10 @@ pub fn json(names: &[String], sample: &Sample) -> Result<Value, String> {
     Ok(all.into())
 }
 
-/// What each does, its default, what it does not do, and what else takes part.
+/// Explains each setting: its effect, its default, common misunderstandings and related settings.
 ///
 /// # Errors
-/// The first name that neither a setting of this kernel has nor a word here.
+/// Returns the first name that is neither a setting of this kernel nor in the glossary.
 pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Result<String, String> {
     let mut text = String::new();
     for name in names {
@@ -81,7 +82,7 @@ pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Res
         for setting in wanted {
             let value = match sample.setting(setting) {
                 Some(value) => one_line(value),
-                None if sample.unreadable.contains(setting) => "(only root may read it)".to_owned(),
+                None if sample.unreadable.contains(setting) => "(only root can read it)".to_owned(),
                 None => "not in this kernel or namespace".to_owned(),
             };
             text += &format!("{setting} = {value}\n");
@@ -89,7 +90,8 @@ pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Res
             {
                 Some((_, words)) => text += words,
                 None => {
-                    text += "    (nothing about it here; the kernel's Documentation/networking/ip-sysctl.rst may have it)\n"
+                    text +=
+                        "    (no explanation here; see the kernel's Documentation/networking/ip-sysctl.rst)\n"
                 }
             }
         }
@@ -131,7 +133,7 @@ mod tests {
         assert!(is_unreadable("net/core/bpf_jit_harden") && is_unreadable("bpf_jit_harden"));
         assert!(!is_unreadable("tcp_sack") && !is_unreadable("bpf_jit_enable"));
         let text = explained(&["bpf_jit_harden".to_owned()], &sample(), &[]).unwrap();
-        assert!(text.starts_with("net.core.bpf_jit_harden = (only root may read it)\n"), "{text}");
+        assert!(text.starts_with("net.core.bpf_jit_harden = (only root can read it)\n"), "{text}");
     }
 
     #[test]

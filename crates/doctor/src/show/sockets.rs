@@ -1,4 +1,4 @@
-//! Sockets in the words of ss(8).
+//! Prints sockets like ss(8).
 use super::limits::{self, Looks};
 use super::{Figure, Word, columns, glossary, line, object};
 use crate::escape;
@@ -10,40 +10,40 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Which sockets, and what of them.
+/// Selects sockets and details.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// Which states.
+    /// The states.
     pub which: Which,
     /// 4 or 6: only this version of IP.
     pub family: Option<u8>,
-    /// Only with this port at either end.
+    /// Only sockets with this port at either end.
     pub port: Option<u16>,
-    /// What TCP knows of each.
+    /// Includes the state of TCP.
     pub info: bool,
-    /// Memory of each.
+    /// Includes memory.
     pub memory: bool,
-    /// Timer of each.
+    /// Includes timers.
     pub timers: bool,
-    /// Inode and user of each.
+    /// Includes inode and user.
     pub extended: bool,
-    /// Looks that tell the limit of each connection; `None`: limits are not shown.
+    /// Samples that show the limit of each connection. `None`: limits are not shown.
     pub limits: Option<Looks>,
-    /// Who holds each socket, by its inode; `None`: not shown.
+    /// Processes of each socket, by its inode. `None`: not shown.
     pub holders: Option<BTreeMap<u32, Vec<Holder>>>,
 }
 
-/// Which states.
+/// The states to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
-    /// Neither listeners nor half-open nor in TIME-WAIT.
+    /// All except listeners, half-open connections and TIME-WAIT.
     #[default]
     Connected,
     /// Listeners.
     Listening,
-    /// Every one.
+    /// All states.
     All,
-    /// Those in one state, by its name for ss(8).
+    /// One state, by its number.
     State(u8),
 }
 
@@ -63,7 +63,7 @@ impl View {
     }
 }
 
-/// Sockets as ss(8) prints them: a line each, and below it what else was asked for.
+/// Returns sockets as ss(8) prints them: one line each, and requested details below it.
 pub fn text(view: &View, window: &Window<'_>) -> String {
     let shown: Vec<&Socket> = window.now.sockets.iter().filter(|socket| view.shows(socket)).collect();
     let head = ["State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"].map(str::to_owned);
@@ -126,10 +126,10 @@ fn below(view: &View, socket: &Socket, window: &Window<'_>) -> Vec<String> {
     lines
 }
 
-/// Who holds a socket, as ss(8) writes it.
+/// Returns the processes of a socket in the format of ss(8).
 fn users(view: &View, socket: &Socket) -> Option<Word> {
     let holders = view.holders.as_ref()?.get(&socket.inode)?;
-    // A process gives itself any name.
+    // A process can choose any name.
     let each = holders.iter().map(|Holder { pid, name, descriptor }| {
         format!("(\"{}\",pid={pid},fd={descriptor})", escape::line(name))
     });
@@ -137,7 +137,7 @@ fn users(view: &View, socket: &Socket) -> Option<Word> {
     Some(Word { name: "users", figure: Figure::Text(text) })
 }
 
-/// The names of figures that [`text`] shows, each once.
+/// Returns the names of the values that [`text`] shows, each once.
 pub fn names(view: &View, sample: &Sample) -> Vec<&'static str> {
     let mut names = vec!["Recv-Q", "Send-Q"];
     let mut add = |name| {
@@ -159,12 +159,12 @@ pub fn names(view: &View, sample: &Sample) -> Vec<&'static str> {
     names
 }
 
-/// What each figure that is shown means, and which of its rules have fired.
+/// Explains each value that is shown, and names its rules that fired.
 pub fn explained(view: &View, sample: &Sample, findings: &[Finding]) -> String {
     glossary::explain(&glossary::SOCKETS, names(view, sample).into_iter(), findings)
 }
 
-/// As JSON: times in milliseconds, rates in bits a second.
+/// Returns the sockets as JSON. Times are in milliseconds, rates in bits per second.
 pub fn json(view: &View, window: &Window<'_>) -> Value {
     let shown = window.now.sockets.iter().filter(|socket| view.shows(socket));
     let sockets: Vec<Value> = shown.map(|socket| one(view, socket, window)).collect();
@@ -209,7 +209,7 @@ fn one(view: &View, socket: &Socket, window: &Window<'_>) -> Value {
     object_.into()
 }
 
-/// How many sockets are in which state.
+/// Returns the number of sockets in each state.
 pub fn summary(sample: &Sample, as_json: bool) -> String {
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for socket in &sample.sockets {
@@ -240,7 +240,7 @@ pub fn summary(sample: &Sample, as_json: bool) -> String {
     text + &format!("\nMemory: {pages} pages, of the whole host; tcp_mem: {levels}\n")
 }
 
-/// The name of a state for ss(8).
+/// Returns the name that ss(8) uses for a state.
 pub fn state_name(number: u8) -> &'static str {
     match number {
         1 => "ESTAB",
@@ -258,7 +258,8 @@ pub fn state_name(number: u8) -> &'static str {
     }
 }
 
-/// The state of that name, in any case; `established` and `syn-recv` as ss(8) takes them.
+/// Returns the state with this name, ignoring case. Accepts `established` and `syn-recv` as ss(8)
+/// does.
 pub fn state_number(name: &str) -> Option<u8> {
     let wanted = match name.to_ascii_uppercase().as_str() {
         "ESTABLISHED" => "ESTAB".to_owned(),
@@ -269,7 +270,7 @@ pub fn state_number(name: &str) -> Option<u8> {
     (1..=11).find(|number| state_name(*number) == wanted)
 }
 
-/// Requests that wait for the end of their handshake (TCP_NEW_SYN_RECV).
+/// Requests whose handshake is not finished (TCP_NEW_SYN_RECV).
 const NEW_SYN_RECEIVED: u8 = 12;
 
 fn timer_name(socket: &Socket) -> &'static str {
@@ -281,7 +282,7 @@ fn timer_name(socket: &Socket) -> &'static str {
     }
 }
 
-/// ss(8) writes 1.536 s as "1.536ms"; here the unit is right.
+/// Formats the timer. ss(8) writes 1.536 s as "1.536ms"; the unit here is right.
 fn timer(socket: &Socket) -> Option<Word> {
     let name = timer_name(socket);
     let left = match socket.expires {
@@ -308,13 +309,14 @@ fn memory_word(memory: &Memory) -> Word {
     text_word("skmem", text)
 }
 
-/// What TCP knows of a socket, in the order of ss(8). What is zero or unknown is left out, as there.
+/// Returns the state of TCP of a socket, in the order of ss(8). Like ss(8) it leaves out values
+/// that are zero or unknown.
 pub fn words(socket: &Socket) -> Vec<Word> {
     let Some(info) = &socket.info else { return Vec::new() };
     let mut words = Words(Vec::new());
     words.agreed(info, socket);
     if socket.state == state::LISTEN {
-        // Of a listener, the other fields have another meaning: its queues, which its line shows.
+        // For a listener the other fields have another meaning: its queues, which its line shows.
         words.count("cwnd", info.snd_cwnd);
         return words.0;
     }
@@ -376,7 +378,7 @@ impl Words {
         ] {
             self.count(name, value);
         }
-        // TCP_INFINITE_SSTHRESH: none yet.
+        // TCP_INFINITE_SSTHRESH: not set yet.
         self.count("ssthresh", Some(info.snd_ssthresh).filter(|value| *value < 0xffff).unwrap_or(0));
     }
 

@@ -1,14 +1,15 @@
-//! What files say that settings should be after the next boot: sysctl.d(5).
+//! Settings that configuration files apply at the next boot: sysctl.d(5).
 use crate::sample::Configured;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The first folder wins where two have a file of the same name; files are read in the order of their names, and of two lines the later holds.
+/// Directories, in order of precedence: of two files with the same name, the first directory wins.
+/// sysctl reads files in the order of their names, and the last line for a setting wins.
 const FOLDERS: [&str; 5] =
     ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
 
-/// Every line about net, in the order in which sysctl reads it.
+/// Reads every line about net, in the order of sysctl.
 pub(super) fn read(root: &Path) -> Vec<Configured> {
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for folder in FOLDERS {
@@ -20,7 +21,7 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
         }
     }
     let mut files: Vec<PathBuf> = files.into_values().collect();
-    // /etc/sysctl.conf comes last; many hosts have it as a link in sysctl.d too.
+    // /etc/sysctl.conf comes last. On many hosts sysctl.d also has a link to it.
     files.push("etc/sysctl.conf".into());
     let mut lines: Vec<Configured> = Vec::new();
     for file in files {
@@ -35,14 +36,14 @@ pub(super) fn read(root: &Path) -> Vec<Configured> {
     lines
 }
 
-/// Returns whether there is a file or folder of sysctl. A copy of /proc alone says nothing about
+/// Returns whether there is a file or directory of sysctl. A copy of /proc alone says nothing about
 /// the next boot.
 pub(super) fn is_there(root: &Path) -> bool {
     FOLDERS.iter().chain(&["etc/sysctl.conf"]).any(|name| root.join(name).exists())
 }
 
-/// Returns the file that a symbolic link leads to, below the same root. Debian's 99-sysctl.conf
-/// links to /etc/sysctl.conf, and a fix must edit that file.
+/// Follows a symbolic link below the same root. Debian's 99-sysctl.conf links to /etc/sysctl.conf,
+/// and a fix must edit that file.
 fn target(root: &Path, mut file: PathBuf) -> PathBuf {
     for _ in 0..LINKS {
         let Ok(link) = fs::read_link(root.join(&file)) else { break };
@@ -62,7 +63,7 @@ fn target(root: &Path, mut file: PathBuf) -> PathBuf {
     file
 }
 
-/// Most symbolic links that are followed, as in the kernel (MAXSYMLINKS in include/linux/namei.h).
+/// Most symbolic links to follow, as in the kernel (MAXSYMLINKS in include/linux/namei.h).
 const LINKS: usize = 40;
 
 fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {
@@ -71,7 +72,7 @@ fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {
         return None;
     }
     let (name, value) = line.split_once('=')?;
-    // A minus: an error is to be ignored.
+    // A minus tells sysctl to ignore errors.
     let name = dotted(name.trim().trim_start_matches('-'));
     name.starts_with("net.").then(|| Configured {
         file: file.to_owned(),
@@ -81,7 +82,8 @@ fn setting(line: &str, number: u32, file: &str) -> Option<Configured> {
     })
 }
 
-/// The first separator decides which of the two forms it is: net/ipv4/conf/eth0.5/rp_filter or net.ipv4.conf.eth0/5.rp_filter.
+/// Converts a name to dots. The first separator decides between the two forms:
+/// net/ipv4/conf/eth0.5/rp_filter and net.ipv4.conf.eth0/5.rp_filter.
 fn dotted(name: &str) -> String {
     let slashes = name.find(['/', '.']).is_some_and(|at| name.as_bytes().get(at) == Some(&b'/'));
     match slashes {

@@ -1,4 +1,4 @@
-//! Network devices with their statistics and addresses, by rtnetlink.
+//! Reads network devices with their statistics and addresses from rtnetlink.
 use super::netlink::dump;
 use crate::sample::Device;
 use netlink_packet_route::RouteNetlinkMessage;
@@ -8,7 +8,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use std::io;
 use std::net::IpAddr;
 
-/// Reads them all.
+/// Reads all devices.
 pub(super) fn read() -> io::Result<Vec<Device>> {
     let mut devices = Vec::new();
     dump(NETLINK_ROUTE, RouteNetlinkMessage::GetLink(LinkMessage::default()), |answer| {

@@ -1,9 +1,10 @@
-//! Speed, rings, queues and offloads of devices, by the generic netlink family ethtool.
+//! Reads speed, rings, queues and offloads of devices from the generic netlink family ethtool.
 use super::generic::{Attributes, Family};
 use crate::sample::{Device, Pool, Rings};
 use std::io;
 
-// include/uapi/linux/ethtool_netlink.h. The header is attribute 1 of every answer, the device's index 1 within it.
+// Attributes from include/uapi/linux/ethtool_netlink.h. Attribute 1 of every answer is the header,
+// and attribute 1 of the header is the device's index.
 const HEADER: u16 = 1;
 const DEV_INDEX: u16 = 1;
 const LINKMODES_GET: u8 = 4;
@@ -11,11 +12,11 @@ const FEATURES_GET: u8 = 11;
 const RINGS_GET: u8 = 15;
 const CHANNELS_GET: u8 = 17;
 
-/// Offloads that TCP profits from, by their name for ethtool(8).
+/// Offloads that matter to TCP, by their ethtool(8) names.
 const OFFLOADS: [&str; 4] =
     ["tx-tcp-segmentation", "tx-generic-segmentation", "rx-gro", "tx-checksum-ip-generic"];
 
-/// Adds to the devices what ethtool knows of them.
+/// Adds the values of ethtool to the devices.
 pub(super) fn read(devices: &mut [Device]) -> io::Result<()> {
     let family = Family::find("ethtool", 1)?;
     let mut each = |command, take: fn(&mut Device, &Attributes)| {
@@ -35,7 +36,7 @@ pub(super) fn read(devices: &mut [Device]) -> io::Result<()> {
         device.rings = Some(Rings { rx: pool(6, 2), tx: pool(9, 5) });
     })?;
     each(CHANNELS_GET, |device, answer| {
-        // Combined queues, or where there are none those that receive.
+        // Combined queues. If there are none, receive queues.
         let [now, max] = match answer.u32(5) {
             0 => [answer.u32(6), answer.u32(2)],
             most => [answer.u32(9), most],
@@ -43,7 +44,8 @@ pub(super) fn read(devices: &mut [Device]) -> io::Result<()> {
         device.channels = Some(Pool { now, max });
     })?;
     each(FEATURES_GET, |device, answer| {
-        // Which can be changed, which are asked for, and which are on: of a tunnel or a bridge what the device below lacks is not.
+        // Supported, requested and active features. A tunnel or bridge cannot have a feature that
+        // the device below lacks.
         let [can, wanted, does] = [2, 3, 4].map(|kind| bits(answer, kind));
         let within = |set: &[String], name: &str| set.iter().any(|other| other == name);
         let offered = OFFLOADS.iter().filter(|name| within(&can, name) || within(&does, name));
@@ -52,7 +54,8 @@ pub(super) fn read(devices: &mut [Device]) -> io::Result<()> {
     })
 }
 
-/// The names in a set of bits: ETHTOOL_A_BITSET_BITS is 3, each bit 1 within it, its name 2.
+/// Returns the names in a bit set. ETHTOOL_A_BITSET_BITS is 3; each bit is attribute 1 in it, with
+/// its name in attribute 2.
 fn bits(answer: &Attributes, kind: u16) -> Vec<String> {
     let bits = answer.nested(kind).nested(3);
     bits.all(1).filter_map(|bit| Attributes::within(bit).text(2)).collect()

@@ -1,11 +1,11 @@
-//! What procfs tells: counters, gauges, settings, the backlogs of the CPUs, bonds.
+//! Reads procfs: counters, gauges, settings, the backlog queues of the CPUs, bonds.
 use super::note;
 use crate::sample::{Bond, Conntrack, Sample, Softnet, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Reads what is below `root`.
+/// Reads the files below `root`.
 pub(super) fn read(root: &Path, sample: &mut Sample) {
     let text = |name: &str| fs::read_to_string(root.join(name));
     sample.kernel = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
@@ -56,13 +56,14 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
     }
 }
 
-/// /proc/net is the first thread's namespace, that of the thread which reads may be another. A saved tree has only the one.
+/// Returns the directory of the network files. /proc/net belongs to the namespace of the first
+/// thread, and the reading thread may be in another one. A saved tree has only one.
 fn network(root: &Path) -> PathBuf {
     let own = root.join("proc/thread-self/net");
     if own.is_dir() { own } else { root.join("proc/net") }
 }
 
-/// Which settings say nothing to a rule and are secrets: the key is only looked at, never kept.
+/// The setting that is a secret. Only its state is recorded, never the key.
 const KEY: &str = "tcp_fastopen_key";
 
 fn setting(prefix: &str, path: &Path, sample: &mut Sample) {
@@ -83,12 +84,12 @@ fn setting(prefix: &str, path: &Path, sample: &mut Sample) {
             }
             sample.unreadable.insert(name);
         }
-        // Folders.
+        // Directories.
         Err(_) => {}
     }
 }
 
-/// Pairs of lines, "Group: name name …" and "Group: value value …".
+/// Reads pairs of lines, "Group: name name …" and "Group: value value …".
 fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
     let lines: Vec<&str> = text.lines().collect();
     for pair in lines.chunks_exact(2) {
@@ -109,7 +110,7 @@ fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
 fn conntrack(root: &Path, network: &Path) -> io::Result<Conntrack> {
     let gauge = |name: &str| {
         let text = fs::read_to_string(root.join("proc/sys/net/netfilter").join(name))?;
-        text.trim().parse().map_err(|_| io::Error::other(format!("{name} is no number")))
+        text.trim().parse().map_err(|_| io::Error::other(format!("{name} is not a number")))
     };
     let (count, max) = (gauge("nf_conntrack_count")?, gauge("nf_conntrack_max")?);
     let text = fs::read_to_string(network.join("stat/nf_conntrack"))?;
@@ -139,7 +140,7 @@ fn softnet(line: &str) -> Softnet {
     Softnet { processed: nth(0), dropped: nth(0), squeezed: nth(0), flow_limited: nth(7) }
 }
 
-/// "TCP: inuse 5 orphan 0 …" as "TCP inuse" and so on.
+/// Reads "TCP: inuse 5 orphan 0 …" into "TCP inuse" and so on.
 fn gauges(text: &str) -> BTreeMap<String, u64> {
     let mut gauges = BTreeMap::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Generic netlink: a family is found by its name, its answers are lists of attributes.
+//! Generic netlink: finds a family by its name, and parses answers as lists of attributes.
 use super::netlink::{dump, get};
 use netlink_packet_core::{
     DecodeError, DefaultNla, Emitable, NLA_TYPE_MASK, Nla, NlasIterator, Parseable, ParseableParametrized,
@@ -9,7 +9,7 @@ use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
 use netlink_sys::protocols::NETLINK_GENERIC;
 use std::io;
 
-/// Attributes of an answer, or within one.
+/// The attributes of an answer, or nested in another attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<(u16, Vec<u8>)>);
 
@@ -21,7 +21,7 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Finds it. The error is `NotFound` where this kernel has no such family.
+    /// Finds the family. Returns `NotFound` if this kernel does not have it.
     pub(super) fn find(name: &str, version: u8) -> io::Result<Family> {
         let nlas = vec![GenlCtrlAttrs::FamilyName(name.to_owned())];
         let request = GenlMessage::from_payload(GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas });
@@ -33,7 +33,7 @@ impl Family {
         id.map(|id| Family { id, version }).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Asks for all that a command gets.
+    /// Requests a dump of a command.
     pub(super) fn dump(self, command: u8, mut each: impl FnMut(&Attributes)) -> io::Result<()> {
         let header = GenlHeader { cmd: command, version: self.version };
         let request = GenlMessage::new(header, Command(Attributes::default()), self.id);
@@ -53,17 +53,17 @@ impl Attributes {
         Ok(Attributes(attributes))
     }
 
-    /// The value of the attribute of this number.
+    /// Returns the value of the attribute with this number.
     pub(super) fn bytes(&self, kind: u16) -> Option<&[u8]> {
         self.all(kind).next()
     }
 
-    /// The values of all attributes of this number.
+    /// Returns the values of all attributes with this number.
     pub(super) fn all(&self, kind: u16) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter(move |(number, _)| *number == kind).map(|(_, value)| value.as_slice())
     }
 
-    /// A number of any width.
+    /// Returns a number of any width.
     pub(super) fn number(&self, kind: u16) -> Option<u64> {
         Some(match *self.bytes(kind)? {
             [a] => a.into(),
@@ -74,23 +74,23 @@ impl Attributes {
         })
     }
 
-    /// As [`Attributes::number`], cut to 32 bits; 0: absent.
+    /// Returns a number cut to 32 bits, or 0 if absent.
     pub(super) fn u32(&self, kind: u16) -> u32 {
         self.number(kind).map_or(0, |value| u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    /// A text.
+    /// Returns a text.
     pub(super) fn text(&self, kind: u16) -> Option<String> {
         let bytes = self.bytes(kind)?;
         Some(String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(bytes)).into_owned())
     }
 
-    /// Attributes within an attribute.
+    /// Returns the attributes nested in an attribute.
     pub(super) fn nested(&self, kind: u16) -> Attributes {
         self.bytes(kind).map(Attributes::within).unwrap_or_default()
     }
 
-    /// Attributes that a value consists of; none where it does not.
+    /// Parses a value as attributes. Returns none if it is not a list of attributes.
     pub(super) fn within(bytes: &[u8]) -> Attributes {
         Attributes::parse(bytes).unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl GenlFamily for Command {
         ""
     }
 
-    // Both stand in the header already.
+    // Both are in the header already.
     fn command(&self) -> u8 {
         0
     }

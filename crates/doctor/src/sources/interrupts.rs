@@ -1,9 +1,9 @@
-//! Which CPU serves a device: /proc/interrupts, /proc/irq and /proc/softirqs.
+//! CPUs that serve a device: /proc/interrupts, /proc/irq and /proc/softirqs.
 use crate::sample::{Device, Interrupt};
 use std::path::Path;
 use std::{fs, io};
 
-/// Adds to the devices their interrupts; gives the packets received in software interrupts, per CPU.
+/// Adds interrupts to the devices. Returns the packets received in software interrupts, per CPU.
 pub(super) fn read(root: &Path, devices: &mut [Device]) -> io::Result<Vec<u64>> {
     let text = fs::read_to_string(root.join("proc/interrupts"))?;
     let mut lines = text.lines();
@@ -23,7 +23,8 @@ pub(super) fn read(root: &Path, devices: &mut [Device]) -> io::Result<Vec<u64>> 
     Ok(row.into_iter().flat_map(str::split_whitespace).filter_map(|count| count.parse().ok()).collect())
 }
 
-/// Drivers name their interrupts after the device ("eth0-rx-0") or after the hardware ("virtio2-input.0").
+/// Returns whether an interrupt belongs to a device. Drivers name their interrupts after the device
+/// ("eth0-rx-0") or after the hardware ("virtio2-input.0").
 fn belongs(interrupt: &str, device: &Device) -> bool {
     let named = |name: &str| {
         interrupt.split_once(name).is_some_and(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,10 +1,11 @@
-//! Which queueing disciplines this kernel has: its configuration and its modules, without loading any.
+//! Finds the queueing disciplines that this kernel has, from its configuration and its modules,
+//! without loading any.
 use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Their kinds: "fq_codel"; none where the kernel does not tell.
+/// Returns the kinds, like "fq_codel", or none if unknown.
 pub(super) fn read(root: &Path, release: &str) -> Vec<String> {
     let mut kinds = configured(root, release).unwrap_or_default();
     for list in ["modules.builtin", "modules.dep"] {
@@ -16,7 +17,7 @@ pub(super) fn read(root: &Path, release: &str) -> Vec<String> {
     kinds
 }
 
-/// The configuration that the kernel was built with: `CONFIG_NET_SCH_FQ_CODEL=y`.
+/// Reads the configuration that the kernel was built with: `CONFIG_NET_SCH_FQ_CODEL=y`.
 fn configured(root: &Path, release: &str) -> Option<Vec<String>> {
     let mut text = String::new();
     match fs::File::open(root.join("proc/config.gz")) {
@@ -30,11 +31,11 @@ fn configured(root: &Path, release: &str) -> Option<Vec<String>> {
     Some(text.lines().filter_map(kind).collect())
 }
 
-/// `kernel/net/sched/sch_fq_codel.ko.zst: …`
+/// Parses a line like `kernel/net/sched/sch_fq_codel.ko.zst: …`.
 fn module(line: &str) -> Option<String> {
     let (_, name) = line.split(':').next()?.rsplit_once("/sch_")?;
     Some(name.split('.').next()?.to_owned())
 }
 
-/// A configuration is a few hundred kilobytes.
+/// Limit of the size of a configuration, which is a few hundred kilobytes.
 const CONFIG_MAX: u64 = 16 << 20;

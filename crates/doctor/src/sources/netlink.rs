@@ -1,4 +1,4 @@
-//! A netlink request and its answers.
+//! Sends a netlink request and receives its answers.
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
     NetlinkPayload, NetlinkSerializable,
@@ -6,7 +6,7 @@ use netlink_packet_core::{
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
 
-/// Asks for everything there is and hands every answer to `each`.
+/// Requests a dump, and passes every answer to `each`.
 pub(super) fn dump<M, A>(protocol: isize, request: M, each: impl FnMut(A)) -> io::Result<()>
 where
     M: NetlinkSerializable + Into<NetlinkPayload<M>>,
@@ -15,7 +15,7 @@ where
     ask(protocol, NLM_F_DUMP, request, each)
 }
 
-/// Asks for one thing.
+/// Requests one object.
 pub(super) fn get<M>(protocol: isize, request: M) -> io::Result<Option<M>>
 where
     M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// A socket on which the answers will come.
+/// Sends a request, and returns the socket that receives the answers.
 fn asked<M>(protocol: isize, flags: u16, request: M) -> io::Result<Socket>
 where
     M: NetlinkSerializable + Into<NetlinkPayload<M>>,
@@ -59,7 +59,7 @@ where
     Ok(socket)
 }
 
-/// The messages of one datagram. Was it the last?
+/// Parses the messages of one datagram. Returns whether it was the last.
 fn take<M: NetlinkDeserializable>(mut bytes: &[u8], each: &mut impl FnMut(M)) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<M>::deserialize(bytes)
@@ -77,18 +77,19 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], each: &mut impl FnMut(M)) ->
     Ok(false)
 }
 
-/// The kernel fills at most 32 KiB at once (NLMSG_GOODSIZE and what a dump may grow to).
+/// Size of the receive buffer. The kernel sends at most 32 KiB at once (NLMSG_GOODSIZE and the
+/// growth of a dump).
 const BUFFER: usize = 1 << 16;
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// As many mutations of each answer in an ordinary run; FIRSTBYTE_MUTATIONS says another number.
+    /// Mutations of each answer in an ordinary run. FIRSTBYTE_MUTATIONS sets another number.
     const MUTATIONS: usize = 4000;
 
-    /// What the kernel answers to `request`, each datagram changed in a few places, cut or grown: `each` hears what can still be read of
-    /// it, and nothing panics.
+    /// Mutates the kernel's answer to `request`: each copy is changed in a few places, cut or
+    /// extended. Passes what can be parsed to `each`. Nothing must panic.
     pub(in super::super) fn mutated<M, A>(protocol: isize, request: M, mut each: impl FnMut(A))
     where
         M: NetlinkSerializable + Into<NetlinkPayload<M>>,
@@ -99,8 +100,8 @@ pub(super) mod tests {
         socket.recv(&mut buffer, 0).expect("an answer");
         let mut read = 0;
         take(&buffer, &mut |_: A| read += 1).expect("the kernel's own");
-        assert!(read > 0, "nothing was answered");
-        // A few messages are enough to change, and quicker.
+        assert!(read > 0, "the kernel sent no answer");
+        // Fewer messages make the test faster.
         buffer.truncate(2000);
         let wanted = std::env::var("FIRSTBYTE_MUTATIONS").ok().and_then(|number| number.parse().ok());
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -120,7 +121,7 @@ pub(super) mod tests {
             }
             refused += usize::from(take(&bytes, &mut each).is_err());
         }
-        assert!(refused > 0, "no mutation was seen");
+        assert!(refused > 0, "no mutation was rejected");
     }
 
     /// xorshift64 (Marsaglia 2003).

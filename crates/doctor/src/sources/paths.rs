@@ -1,4 +1,4 @@
-//! What the kernel remembers of paths, by the generic netlink family tcp_metrics.
+//! Reads the paths that the kernel remembers from the generic netlink family tcp_metrics.
 use super::generic::{Attributes, Family};
 use crate::sample::{Address, PathMetrics};
 use std::io;
@@ -16,14 +16,14 @@ const FOPEN_SYN_DROP_TS: u16 = 9;
 const FOPEN_COOKIE: u16 = 10;
 const SADDR_IPV4: u16 = 11;
 const SADDR_IPV6: u16 = 12;
-// Within VALS: the index of enum tcp_metric_index and 1.
+// Within VALS: enum tcp_metric_index + 1.
 const SSTHRESH: u16 = 3;
 const CWND: u16 = 4;
 const REORDERING: u16 = 5;
 const RTT_US: u16 = 6;
 const RTTVAR_US: u16 = 7;
 
-/// Reads them all.
+/// Reads all entries.
 pub(super) fn read() -> io::Result<Vec<PathMetrics>> {
     let mut paths = Vec::new();
     Family::find("tcp_metrics", 1)?.dump(GET, |path| {
@@ -34,7 +34,7 @@ pub(super) fn read() -> io::Result<Vec<PathMetrics>> {
             age: path.number(AGE).unwrap_or(0),
             ssthresh: values.u32(SSTHRESH),
             cwnd: values.u32(CWND),
-            // tcp_metrics.c keeps them as tcp_sock does: srtt_us in eighths, mdev in quarters.
+            // tcp_metrics.c stores them like tcp_sock: srtt_us in eighths, mdev in quarters.
             rtt: values.u32(RTT_US) >> 3,
             rttvar: values.u32(RTTVAR_US) >> 2,
             reordering: values.u32(REORDERING),

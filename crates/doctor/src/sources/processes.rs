@@ -1,10 +1,10 @@
-//! Which process holds a socket, by the links in /proc/PID/fd.
+//! Finds the processes that hold sockets, from the links in /proc/PID/fd.
 use crate::sample::Owner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The owners of these inodes, as far as this user may see them.
+/// Returns the owners of these inodes, as far as this user may see them.
 pub(super) fn read(root: &Path, inodes: &BTreeSet<u32>) -> BTreeMap<u32, Owner> {
     let mut owners = BTreeMap::new();
     if inodes.is_empty() {
@@ -28,18 +28,18 @@ pub(super) fn read(root: &Path, inodes: &BTreeSet<u32>) -> BTreeMap<u32, Owner> 
     owners
 }
 
-/// A descriptor of a process that is a socket.
+/// A descriptor of a process that refers to a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder {
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// The descriptor.
+    /// File descriptor.
     pub descriptor: u32,
 }
 
-/// Every descriptor that is a socket, by the socket's inode, as far as this user may see.
+/// Returns every descriptor of a socket, by the socket's inode, as far as this user may see them.
 pub fn holders() -> BTreeMap<u32, Vec<Holder>> {
     let mut holders: BTreeMap<u32, Vec<Holder>> = BTreeMap::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {

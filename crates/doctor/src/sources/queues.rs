@@ -1,4 +1,4 @@
-//! Queueing disciplines of every device, by rtnetlink.
+//! Reads the queueing disciplines of every device from rtnetlink.
 mod options;
 
 use super::generic::Attributes;
@@ -10,7 +10,7 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcSta
 use netlink_sys::protocols::NETLINK_ROUTE;
 use std::io;
 
-/// Reads them all.
+/// Reads all queueing disciplines.
 pub(super) fn read(devices: &[Device]) -> io::Result<Vec<Queue>> {
     let mut queues = Vec::new();
     dump(NETLINK_ROUTE, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()), |answer| {
@@ -65,7 +65,8 @@ fn queue(message: &TcMessage, device: &str) -> Queue {
     queue
 }
 
-/// Of tbf: `rate` of struct tc_tbf_qopt (TCA_TBF_PARMS), or TCA_TBF_RATE64 (include/uapi/linux/pkt_sched.h).
+/// Returns the rate of a tbf: `rate` of struct tc_tbf_qopt (TCA_TBF_PARMS), or TCA_TBF_RATE64
+/// (include/uapi/linux/pkt_sched.h).
 fn token_bucket_rate(option: &TcOption) -> Option<u64> {
     let TcOption::Other(options) = option else { return None };
     let mut bytes = vec![0; options.value_len()];
@@ -75,11 +76,11 @@ fn token_bucket_rate(option: &TcOption) -> Option<u64> {
     options.number(4).or_else(|| rate.map(|rate| u32::from_ne_bytes(rate).into()))
 }
 
-/// Options as the kernel sent them: attributes, or one structure.
+/// Returns the options as the kernel sent them: attributes, or one structure.
 fn bytes(options: &[TcOption]) -> Vec<u8> {
     let mut all = Vec::new();
     for option in options {
-        // Of kinds that the crate does not know, the whole.
+        // For kinds that the crate does not know, the whole value.
         let whole = matches!(option, TcOption::Other(_));
         let mut one = vec![0; if whole { option.value_len() } else { option.buffer_len() }];
         if whole {

@@ -1,4 +1,4 @@
-//! Routes that say something of TCP, and rules that choose a table by source address, by rtnetlink.
+//! Reads routes with TCP metrics, and rules that choose a table by source address, from rtnetlink.
 use super::netlink::{dump, get};
 use crate::sample::{Address, Device, Route, RouteMetrics};
 use netlink_packet_route::route::{
@@ -11,7 +11,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use std::io;
 use std::net::IpAddr;
 
-/// Default routes and those with metrics; and how many rules look at the source.
+/// Returns default routes and routes with metrics, and the number of rules that match the source.
 pub(super) fn read(devices: &[Device]) -> io::Result<(Vec<Route>, u32)> {
     let tells = |route: &Route| route.default || route.metrics != RouteMetrics::default();
     let mut routes = all(devices)?;
@@ -29,7 +29,7 @@ pub(super) fn read(devices: &[Device]) -> io::Result<(Vec<Route>, u32)> {
     Ok((routes, from))
 }
 
-/// Every route, of every table.
+/// Returns every route of every table.
 pub(super) fn all(devices: &[Device]) -> io::Result<Vec<Route>> {
     let mut routes = Vec::new();
     for (family, number) in [(AddressFamily::Inet, 4), (AddressFamily::Inet6, 6)] {
@@ -44,7 +44,7 @@ pub(super) fn all(devices: &[Device]) -> io::Result<Vec<Route>> {
     Ok(routes)
 }
 
-/// Has the route to this address `fastopen_no_cookie`?
+/// Returns whether the route to this address has `fastopen_no_cookie`.
 pub(super) fn is_without_cookie(to: IpAddr) -> io::Result<bool> {
     let mut request = RouteMessage::default();
     let (family, address, bits) = match to {
@@ -131,7 +131,7 @@ fn next_hop(hop: &RouteNextHop, device: &str) -> String {
     format!(" nexthop{via} dev {device} weight {}{onlink}", u32::from(hop.hops) + 1)
 }
 
-/// Who has made it, by the name that ip(8) takes, or by number.
+/// Returns the protocol that created it, by its ip(8) name or its number.
 fn protocol(protocol: RouteProtocol) -> String {
     match protocol {
         RouteProtocol::IcmpRedirect => "redirect".to_owned(),
@@ -144,7 +144,7 @@ fn protocol(protocol: RouteProtocol) -> String {
     }
 }
 
-/// What becomes of packets, where they are not simply sent.
+/// Returns the type of a route that does not simply forward.
 fn kind(kind: RouteType) -> &'static str {
     match kind {
         RouteType::Local => "local",
@@ -170,7 +170,7 @@ fn values(metrics: &[RouteMetric]) -> RouteMetrics {
     let mut values = RouteMetrics::default();
     for metric in metrics {
         match metric {
-            // RTAX_LOCK: a bit for each metric, RTAX_CWND is 7.
+            // RTAX_LOCK has a bit for each metric. RTAX_CWND is 7.
             RouteMetric::Lock(locks) => (values.cwnd_locked, values.locked) = (locks & 1 << 7 != 0, *locks),
             RouteMetric::Mtu(bytes) => values.mtu = *bytes,
             RouteMetric::Advmss(bytes) => values.advmss = *bytes,
@@ -186,11 +186,11 @@ fn values(metrics: &[RouteMetric]) -> RouteMetrics {
     values
 }
 
-/// Metrics that [`values`] leaves out, each with its number among RTAX_*.
+/// Returns the metrics that [`values`] leaves out, each with its number among RTAX_*.
 fn others(metrics: &[RouteMetric]) -> String {
     let locks = values(metrics).locked;
     let word = |metric: &RouteMetric| {
-        // Linux keeps a round trip in eighths of a millisecond, its variation in quarters.
+        // Linux stores a round trip in eighths of a millisecond, its deviation in quarters.
         let (number, name, value) = match metric {
             RouteMetric::Window(bytes) => (3, "window", bytes.to_string()),
             RouteMetric::Rtt(eighths) => (4, "rtt", format!("{}ms", eighths / 8)),

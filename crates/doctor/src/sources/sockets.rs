@@ -1,7 +1,8 @@
-//! Every TCP socket of this namespace, by inet_diag.
+//! Reads every TCP socket of this namespace from inet_diag.
 //!
-//! A host may have hundreds of thousands: an answer becomes a [`Socket`] at once, by the crate's layouts but without its list of attributes,
-//! which takes memory for each. And the kernel goes through its tables once: the older of its two requests is for every family.
+//! A host may have hundreds of thousands of sockets, so each answer becomes a [`Socket`]
+//! immediately, without a list of attributes that would take memory. The older of the two requests
+//! covers every family, so the kernel goes through its tables only once.
 use super::netlink::dump;
 use crate::sample::{Address, Info, Memory, Socket};
 use netlink_packet_core::{
@@ -17,7 +18,7 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::io;
 use std::sync::Arc;
 
-/// Reads them all.
+/// Reads all sockets.
 pub(super) fn read() -> io::Result<Vec<Socket>> {
     let mut sockets = Vec::new();
     let mut names = Names::default();
@@ -27,13 +28,14 @@ pub(super) fn read() -> io::Result<Vec<Socket>> {
     Ok(sockets)
 }
 
-/// Parses the value of `TCP_INFO`. Returns `None` if the kernel's structure is shorter than it has
-/// been for years.
+/// Parses the value of `TCP_INFO`. Returns `None` if the kernel's structure is shorter than on any
+/// supported kernel.
 pub(super) fn info(bytes: &[u8]) -> Option<Info> {
     TcpInfo::parse(bytes).ok().map(|info| used(&info))
 }
 
-/// `inet_diag_req` (include/uapi/linux/inet_diag.h): TCP in every state, of every family, with what rules look at.
+/// `inet_diag_req` (include/uapi/linux/inet_diag.h): TCP in every state and family, with the
+/// extensions that rules use.
 struct EveryTcp;
 
 /// TCPDIAG_GETSOCK.
@@ -64,10 +66,10 @@ impl From<EveryTcp> for NetlinkPayload<EveryTcp> {
     }
 }
 
-/// TCP_CA_NAME_MAX (include/net/tcp.h): a name and the zeros behind it.
+/// TCP_CA_NAME_MAX (include/net/tcp.h): a name, padded with zeros.
 type Name = [u8; 16];
 
-/// Names of congestion controls, each kept once.
+/// Names of congestion controls, each stored once.
 #[derive(Default)]
 struct Names(Vec<(Name, Arc<str>)>);
 
@@ -83,7 +85,7 @@ impl Names {
     }
 }
 
-/// A socket, but for the name of its congestion control.
+/// A socket without the name of its congestion control.
 struct Answer {
     socket: Socket,
     congestion: Name,

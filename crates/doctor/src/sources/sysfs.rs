@@ -1,13 +1,13 @@
-//! Byte queue limits and receive packet steering, below /sys/class/net.
+//! Reads byte queue limits and receive packet steering from /sys/class/net.
 use crate::sample::{ByteLimit, Device};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-/// Adds to the devices what sysfs tells of them.
+/// Adds the values of sysfs to the devices.
 pub(super) fn read(root: &Path, devices: &mut [Device]) -> io::Result<()> {
     let folder = root.join("sys/class/net");
-    // What is mounted may belong to another network namespace than the one that is read.
+    // The mounted sysfs may belong to another network namespace than the one that is read.
     let mut here = BTreeSet::new();
     for entry in fs::read_dir(&folder)?.flatten() {
         if let Ok(index) = fs::read_to_string(entry.path().join("ifindex")) {

@@ -1,4 +1,4 @@
-//! Evidence over the samples, as a small drawing.
+//! Small curves of evidence over the samples.
 use crate::finding::{Evidence, Finding, Scope};
 use crate::sample::{Sample, Socket, Softnet};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 160.0;
 const HEIGHT: f64 = 28.0;
 
-/// A curve of what this evidence speaks of, where samples tell of it and there are at least three.
+/// Returns a curve of this evidence, if the samples contain its value and there are at least three.
 pub(super) fn of(finding: &Finding, evidence: &Evidence, samples: &[Sample]) -> Option<String> {
     if samples.len() < 3 {
         return None;
@@ -25,13 +25,13 @@ pub(super) fn of(finding: &Finding, evidence: &Evidence, samples: &[Sample]) -> 
     Some(drawn(&rates.collect::<Vec<_>>(), " a second"))
 }
 
-/// Is it a counter, whose growth is shown?
+/// Returns whether the name is a counter, whose growth is drawn.
 fn grows(name: &str, samples: &[Sample]) -> bool {
     let counted = samples.iter().any(|sample| sample.counters.contains_key(name));
     counted || name.starts_with("softnet_stat ") || ["sk_drops", "rx_dropped", "rx_nohandler"].contains(&name)
 }
 
-/// What a sample says of it.
+/// Returns the value of this name in a sample.
 fn figure(scope: &Scope, name: &str, sample: &Sample) -> Option<f64> {
     if let Some(counter) = sample.counters.get(name) {
         return Some(*counter as f64);
@@ -81,7 +81,7 @@ fn figure(scope: &Scope, name: &str, sample: &Sample) -> Option<f64> {
     }
 }
 
-/// A line from the first to the last, the lowest value at the bottom being 0.
+/// Draws a line through the values, first to last. The lowest value is at the bottom.
 fn drawn(values: &[f64], unit: &str) -> String {
     let most = values.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! The path of a packet through the host: each place with its numbers, and with the findings that belong there.
+//! The path of a packet through the host: each place with its numbers and its findings.
 use super::text;
 use crate::finding::Severity;
 use crate::report::{Report, counted};
@@ -8,13 +8,13 @@ use std::fmt::Write;
 /// A place on the path.
 struct Place {
     name: &'static str,
-    /// What it shows, in words; what is 0 is left out.
+    /// Numbers in words. Zeros are left out.
     numbers: Vec<String>,
-    /// Rules whose findings belong here: ids, or the letters of a family.
+    /// Rules whose findings belong here: ids, or a prefix of them.
     rules: &'static [&'static str],
 }
 
-/// Both ways, receiving and sending.
+/// Draws both directions, receiving and sending.
 pub(super) fn drawing(report: &Report, first: &Sample, last: &Sample) -> String {
     let span = Span { first, last, alone: std::ptr::eq(first, last) };
     let mut out = String::from("<h2>The path of a packet through this host</h2>\n<div class=\"path\">\n");
@@ -46,15 +46,15 @@ fn drawn(place: &Place, report: &Report) -> String {
     out + "</li>\n"
 }
 
-/// Is it this rule, or one of this family?
+/// Returns whether a rule is this one, or belongs to this family.
 fn belongs(id: &str, rule: &str) -> bool {
     id == rule || (rule.ends_with('-') && id.starts_with(rule))
 }
 
-/// A number under a name, of a whole sample.
+/// A named total over a whole sample.
 type Total = (&'static str, fn(&Sample) -> u64);
 
-/// From the first sample to the last; a sample alone counts since boot.
+/// The first and last sample. A single sample counts since boot.
 struct Span<'a> {
     first: &'a Sample,
     last: &'a Sample,
@@ -71,7 +71,8 @@ impl Span<'_> {
         of(self.last).saturating_sub(if self.alone { 0 } else { of(self.first) })
     }
 
-    /// What was added to counters, under their short names; those that stand still are left out.
+    /// Returns the growth of counters under their short names. Counters without growth are left
+    /// out.
     fn counters(&self, names: &[&str]) -> Vec<String> {
         let line = |name: &&str| {
             let grown = self.grown(name);
@@ -176,14 +177,14 @@ impl Span<'_> {
         let mut queues = vec![format!("{waiting} bytes wait")];
         queues.extend(self.devices(&[
             ("dropped", |sample| total(sample.queues.iter().map(|queue| u64::from(queue.drops)))),
-            ("held by shapers", |sample| {
+            ("delayed by shapers", |sample| {
                 total(sample.queues.iter().map(|queue| u64::from(queue.overlimits)))
             }),
         ]));
         vec![
             Place {
                 name: "Send buffers",
-                numbers: vec![format!("{} bytes not acknowledged", self.sockets(|socket| socket.send_queue))],
+                numbers: vec![format!("{} bytes unacknowledged", self.sockets(|socket| socket.send_queue))],
                 rules: &["WIN-05", "WIN-06", "WIN-16"],
             },
             Place {
@@ -221,7 +222,7 @@ impl Span<'_> {
     }
 }
 
-/// Returns the sum, without overflow: a record may contain any numbers.
+/// Returns the sum, without overflow. A record may contain any numbers.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

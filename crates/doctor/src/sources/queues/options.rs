@@ -1,9 +1,9 @@
-//! Options of queueing disciplines in the words of tc(8), by include/uapi/linux/pkt_sched.h.
+//! Formats options of queueing disciplines like tc(8), from include/uapi/linux/pkt_sched.h.
 mod cake;
 
 use crate::sources::generic::Attributes;
 
-/// The options of one; none of a kind that is not known here.
+/// Returns the options of a discipline, or none for an unknown kind.
 pub(super) fn words(kind: &str, bytes: &[u8]) -> Vec<(String, String)> {
     let words = match kind {
         "pfifo_fast" | "prio" => priorities(bytes),
@@ -30,7 +30,8 @@ fn priorities(bytes: &[u8]) -> Option<Words> {
     Some(vec![("bands", number(bytes, 0)?.to_string()), ("priomap", map)])
 }
 
-/// TCA_TBF_PARMS: struct tc_tbf_qopt, two rates of twelve bytes, limit, buffer and mtu. TCA_TBF_RATE64.
+/// Parses TCA_TBF_PARMS (struct tc_tbf_qopt: two rates of twelve bytes, limit, buffer and mtu) and
+/// TCA_TBF_RATE64.
 fn token_bucket(options: &Attributes) -> Option<Words> {
     let parameters = options.bytes(1)?;
     let rate = options.number(4).unwrap_or(number(parameters, 8)?.into());
@@ -46,7 +47,7 @@ fn token_bucket(options: &Attributes) -> Option<Words> {
     ])
 }
 
-/// TCA_HTB_INIT: struct tc_htb_glob. TCA_HTB_DIRECT_QLEN.
+/// Parses TCA_HTB_INIT (struct tc_htb_glob) and TCA_HTB_DIRECT_QLEN.
 fn classes(options: &Attributes) -> Option<Words> {
     let global = options.bytes(2)?;
     let mut words = vec![
@@ -58,7 +59,7 @@ fn classes(options: &Attributes) -> Option<Words> {
     Some(words)
 }
 
-/// TCA_FQ_CODEL_*.
+/// Parses TCA_FQ_CODEL_*.
 fn fq_codel(options: &Attributes) -> Words {
     let mut words = Vec::new();
     let mut add = |name, kind, show: fn(u64) -> String| {
@@ -80,7 +81,7 @@ fn fq_codel(options: &Attributes) -> Words {
     words
 }
 
-/// As tc's print_size.
+/// Formats a size like tc's print_size.
 fn size(bytes: u64) -> String {
     let rounded = |unit: u64, slack: u64| {
         let whole = (bytes + unit / 2) / unit;
@@ -93,7 +94,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// As tc's print_rate.
+/// Formats a rate like tc's print_rate.
 fn bits(rate: u64) -> String {
     let mut rate = rate;
     let mut units = ["", "K", "M", "G", "T"].into_iter().peekable();
@@ -105,7 +106,7 @@ fn bits(rate: u64) -> String {
     format!("{rate}{unit}bit")
 }
 
-/// As tc's print_time, of microseconds: three digits.
+/// Formats microseconds with three digits, like tc's print_time.
 fn time(micros: f64) -> String {
     let digits = |value: f64| {
         let places = if value >= 100.0 {

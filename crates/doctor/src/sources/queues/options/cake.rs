@@ -1,4 +1,4 @@
-//! cake's options (TCA_CAKE_*), in the order of tc.
+//! Formats cake's options (TCA_CAKE_*) in the order of tc.
 use super::{Words, bits, size, time};
 use crate::sources::generic::Attributes;
 
@@ -20,7 +20,7 @@ const ACK_FILTER: u16 = 16;
 const SPLIT_GSO: u16 = 17;
 const FWMARK: u16 = 18;
 
-/// CAKE_DIFFSERV_*, CAKE_FLOW_*, CAKE_ACK_*, CAKE_ATM_*, each from 0.
+/// Names of CAKE_DIFFSERV_*, CAKE_FLOW_*, CAKE_ACK_* and CAKE_ATM_*, each from 0.
 const TINS: [&str; 5] = ["diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"];
 const ISOLATION: [&str; 8] =
     ["flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate"];
@@ -54,7 +54,7 @@ pub(super) fn words(options: &Attributes) -> Words {
     words.extend(is_raw.then(|| ("raw", String::new())));
     let coding = of(&CODINGS, ATM).filter(|coding| !(is_raw && **coding == "noatm"));
     words.extend(coding.map(|coding| (*coding, String::new())));
-    // It may be negative.
+    // The overhead may be negative.
     words.extend(options.number(OVERHEAD).map(|bytes| ("overhead", (bytes as u32 as i32).to_string())));
     let positive = |kind| options.number(kind).filter(|number| *number > 0);
     words.extend(positive(MPU).map(|bytes| ("mpu", bytes.to_string())));
@@ -67,7 +67,7 @@ pub(super) fn words(options: &Attributes) -> Words {
 mod tests {
     use super::*;
 
-    /// Attributes as the kernel writes them.
+    /// Encodes attributes like the kernel.
     fn options(list: &[(u16, &[u8])]) -> Attributes {
         let mut bytes = Vec::new();
         for (kind, value) in list {
