@@ -1,7 +1,8 @@
-//! How fast a large capture is read and judged, and in how much memory.
+//! Measures the speed and memory of reading and judging a large capture.
 //!
-//! `cargo run --profile dist -p firstbyte-capture --example reading_speed -- FILE [MEGABYTES]` writes FILE unless it is there (1000 MB: downloads of 1 MB over
-//! raw IP, sixteen at a time, every hundredth segment sent again), and reads it as `firstbyte pcap` does.
+//! `cargo run --profile dist -p firstbyte-capture --example reading_speed -- FILE [MEGABYTES]`
+//! writes FILE unless it exists (1000 MB: downloads of 1 MB over raw IP, sixteen at a time, every
+//! hundredth segment retransmitted), and reads it like `firstbyte pcap`.
 use firstbyte_capture::{CaptureFile, End, Side, Table};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,9 +14,9 @@ use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 const SEGMENT: u32 = 1448;
 /// Segments of a download.
 const SEGMENTS: u32 = 690;
-/// Downloads that go on at the same time.
+/// Concurrent downloads.
 const AT_ONCE: u32 = 16;
-/// The header of a pcap file in microseconds of raw IP.
+/// Header of a pcap file with microseconds and raw IP.
 const HEADER: [u8; 24] =
     [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
 
@@ -47,7 +48,7 @@ impl Writer {
         self.out.write_all(&bytes)
     }
 
-    /// What comes at this place of a download.
+    /// Writes the packet at this position of a download.
     fn part(&mut self, number: u32, at: u32) -> io::Result<()> {
         let reached = 1 + at * SEGMENT;
         match at {
@@ -88,28 +89,30 @@ fn write(path: &Path, megabytes: u64) -> io::Result<()> {
     writer.out.flush()
 }
 
-/// Seconds that a processor has spent on this program, whatever else the machine does (`/proc/self/schedstat`).
+/// Returns the processor time of this program in seconds (`/proc/self/schedstat`), which the load
+/// of the machine does not change.
 fn processor_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells its programs' time");
-    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("its first number") / 1e9
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux reports the program's time");
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("the first number") / 1e9
 }
 
-/// The most memory that this program has held, in kB.
+/// Returns the maximum memory of this program in kB.
 fn memory() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells its programs' memory");
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux reports the program's memory");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     peak.map(|kilobytes| kilobytes.trim().to_owned()).unwrap_or_default()
 }
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().expect("name a FILE to write and read");
-    let megabytes = arguments.next().map_or(1000, |text| text.parse().expect("MEGABYTES is a number"));
+    let path = arguments.next().expect("expected a FILE to write and read");
+    let megabytes =
+        arguments.next().map_or(1000, |text| text.parse().expect("expected MEGABYTES as a number"));
     if !Path::new(&path).exists() {
         write(Path::new(&path), megabytes)?;
     }
     let begun = processor_time();
-    let mut file = CaptureFile::open(File::open(&path)?).expect("it was written as a capture");
+    let mut file = CaptureFile::open(File::open(&path)?).expect("the file was written as a capture");
     let (mut table, mut connections, mut resent) = (Table::default(), 0u64, 0u64);
     let mut judge = |connection: firstbyte_capture::Connection| {
         connections += 1;
@@ -125,7 +128,7 @@ fn main() -> io::Result<()> {
     assert_eq!(file.end(), End::Whole);
     let (spent, len) = (processor_time() - begun, std::fs::metadata(&path)?.len());
     println!(
-        "{} frames, {connections} connections, {resent} bytes sent again: {:.0} MB/s of one core, at most {} of memory",
+        "{} frames, {connections} connections, {resent} bytes retransmitted: {:.0} MB/s of one core, at most {} of memory",
         file.frames(),
         len as f64 / 1e6 / spent,
         memory()

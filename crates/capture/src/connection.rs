@@ -1,5 +1,6 @@
-//! One connection as it was seen at one place: its handshake, and what each side sent.
+//! One connection, as seen at the place of capture: its handshake, and the data of each side.
 
+mod advertised;
 mod belonging;
 mod copies;
 mod half;
@@ -7,7 +8,6 @@ mod handshake;
 mod holes;
 mod order;
 mod rival;
-mod told;
 
 pub use half::{Half, Offer};
 pub use handshake::{CookieOption, Handshake};
@@ -31,18 +31,18 @@ use wire::Flags;
 pub enum Side {
     /// The end that opened the connection.
     Client,
-    /// The end that accepted the connection, or was asked to.
+    /// The end that accepted the connection, or should have.
     Server,
 }
 
-/// Where no SYN was seen: what is left of Ethernet's 1500 bytes by IPv4 and TCP.
+/// MSS if no SYN was seen: 1500 bytes of Ethernet minus the headers of IPv4 and TCP.
 const MSS_UNKNOWN: u16 = 1460;
 
 impl Side {
-    /// Both.
+    /// Both ends.
     pub const BOTH: [Side; 2] = [Side::Client, Side::Server];
 
-    /// The other end.
+    /// Returns the other end.
     pub fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
@@ -51,7 +51,8 @@ impl Side {
     }
 }
 
-/// Nobody answers a SYN so late: the first three retransmissions of a SYN-ACK come sooner.
+/// Time without packets after which an answer to a SYN is no longer expected. The first three
+/// retransmissions of a SYN-ACK come sooner.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Address and port of one end.
@@ -83,8 +84,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The `number`th of its capture, which begins with this packet. Without a SYN it is a guess who is the client: the higher port.
-    /// `is_port_reused`: the capture had another one between the same ports.
+    /// Creates the connection number `number` of its capture, starting with this packet. Without a
+    /// SYN the end with the higher port is assumed to be the client. `is_port_reused`: the capture
+    /// had another connection between the same ports.
     pub(crate) fn new(number: u64, packet: &Packet<'_>, is_port_reused: bool) -> Connection {
         let sent_by_client = match (packet.is_syn(), packet.is_syn_ack()) {
             (true, _) => true,
@@ -117,27 +119,28 @@ impl Connection {
         }
     }
 
-    /// Its place among the connections of the capture, from 1, in the order of their first packets.
+    /// Returns its number among the connections of the capture, starting at 1, ordered by first
+    /// packet.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The client's address and port.
+    /// Returns the client's address and port.
     pub fn client(&self) -> Endpoint {
         self.client
     }
 
-    /// The server's.
+    /// Returns the server's address and port.
     pub fn server(&self) -> Endpoint {
         self.server
     }
 
-    /// When its first packet was seen, since 1970.
+    /// Returns the time of its first packet, since 1970.
     pub fn first_at(&self) -> Duration {
         self.first_at
     }
 
-    /// From its first packet to its last.
+    /// Returns the time from its first packet to its last.
     pub fn duration(&self) -> Duration {
         self.last_at.saturating_sub(self.first_at)
     }
@@ -146,42 +149,46 @@ impl Connection {
         self.last_at
     }
 
-    /// Packets of both sides, without copies; with those that are not its own.
+    /// Returns the number of packets of both sides, without copies. Includes packets of other
+    /// connections between the same ports.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Bytes of these packets, from the IP header on.
+    /// Returns the bytes of these packets, starting at the IP header.
     pub fn wire_bytes(&self) -> u64 {
         self.wire_bytes
     }
 
-    /// Packets that the capture has twice, as one on several interfaces has.
+    /// Returns the number of packets that the capture has twice, as a capture on several interfaces
+    /// may.
     pub fn copies(&self) -> u64 {
         self.copies
     }
 
-    /// Packets between its ports with the numbers of an older connection: challenge ACKs, answers out of TIME-WAIT, late segments.
+    /// Returns the number of packets between its ports with sequence numbers of an older
+    /// connection: challenge ACKs, answers from TIME-WAIT, late segments.
     pub fn older_packets(&self) -> u64 {
         self.older_packets
     }
 
-    /// Whether some of these came from the server.
+    /// Returns whether some packets of an older connection came from the server.
     pub fn is_answered_by_older(&self) -> bool {
         self.is_answered_by_older
     }
 
-    /// Packets of another server that answered the same SYN, or of the same one with other numbers.
+    /// Returns the number of packets of another server that answered the same SYN, or of the same
+    /// server with other sequence numbers.
     pub fn other_answers(&self) -> u64 {
         self.other_answers
     }
 
-    /// The events of the last packet.
+    /// Returns the events of the last packet.
     pub fn last_events(&self) -> Events {
         self.last_events
     }
 
-    /// Whether the last packet was a copy of one before it.
+    /// Returns whether the last packet was a copy of an earlier one.
     pub fn is_last_copy(&self) -> bool {
         self.is_last_copy
     }
@@ -191,7 +198,7 @@ impl Connection {
         self.reset_by
     }
 
-    /// Tunnels that its first packet was found in.
+    /// Returns the tunnels around its first packet.
     pub fn tunnels(&self) -> Tunnels {
         self.tunnels
     }
@@ -201,27 +208,29 @@ impl Connection {
         &self.handshake
     }
 
-    /// Returns one side's direction: all that it sent.
+    /// Returns the direction of one side: everything that it sent.
     pub fn half(&self, side: Side) -> &Half {
         &self.halves[side as usize]
     }
 
-    /// The round trip between the place of capture and a side: the least seen. `None`: nothing of it was answered.
+    /// Returns the smallest round trip between the place of capture and a side, or `None` if that
+    /// side answered nothing.
     pub fn path(&self, side: Side) -> Option<Duration> {
         let by_handshake = match side {
             Side::Server => self.handshake.to_server(),
             Side::Client => self.handshake.to_client(),
         };
-        // What the other side sent was answered by this one.
+        // Packets of the other side that this side answered.
         [by_handshake, self.half(side.other()).least_rtt()].into_iter().flatten().min()
     }
 
-    /// The round trip between the two ends; `None` where one of its parts was not seen.
+    /// Returns the round trip between the two ends, or `None` if one of its parts is unknown.
     pub fn rtt(&self) -> Option<Duration> {
         Some(self.path(Side::Client)?.saturating_add(self.path(Side::Server)?))
     }
 
-    /// From the first SYN to the first byte of the server's text, at the place of capture.
+    /// Returns the time from the first SYN to the first byte of the server's data, at the place of
+    /// capture.
     pub fn time_to_first_byte(&self) -> Option<Duration> {
         let first_byte = self.half(Side::Server).first_text_at()?;
         first_byte.checked_sub(self.handshake.first_syn_at()?)
@@ -232,13 +241,13 @@ impl Connection {
         if packet.src == self.client { Side::Client } else { Side::Server }
     }
 
-    /// Does this SYN or SYN-ACK open another connection between the same ports?
+    /// Returns whether this SYN or SYN-ACK opens another connection between the same ports.
     pub(crate) fn is_followed_by(&self, packet: &Packet<'_>) -> bool {
         let side = self.side_of(packet);
         let own = self.half(side);
         let is_finished = Side::BOTH.iter().all(|side| self.half(*side).is_finished());
         if packet.is_syn_ack() {
-            // Its SYN was not captured. Another server answers the same one.
+            // Its SYN was not captured, or another server answers the same SYN.
             let is_quiet = packet.at.saturating_sub(self.last_at) >= QUIET;
             let is_closing = Side::BOTH.iter().any(|side| self.half(*side).is_finished());
             let is_over = is_closing || is_quiet || self.reset_by.is_some();
@@ -246,10 +255,11 @@ impl Connection {
                 self.half(side.other()).isn().is_some() && self.belonging(packet) != Belonging::Older;
             return is_over && !is_answer && own.isn().is_some_and(|isn| isn != packet.seq);
         }
-        // An attempt that was refused may be repeated with the same number, as Windows does.
+        // A client may repeat a refused attempt with the same sequence number, as Windows does.
         let is_refused = self.handshake.is_refused();
         let is_over = is_finished || self.reset_by.is_some() && !is_refused;
-        // Of runs with one seed that are in a file one behind the other, each begins at the same time, with the same numbers.
+        // A file may contain several simulated runs with one seed, one after the other. Each starts
+        // at the same time, with the same sequence numbers.
         let is_earlier =
             self.handshake.is_answered() && packet.at.saturating_add(copies::COPY_WITHIN) < self.last_at;
         let is_same = match own.isn() {
@@ -259,8 +269,8 @@ impl Connection {
         packet.is_syn() && (is_over || !is_same)
     }
 
-    /// Can a SYN that is seen behind other packets be the one that opened it? Either it was recorded late, or two SYNs cross (RFC 9293
-    /// section 3.5).
+    /// Returns whether a SYN that comes after other packets can be the one that opened the
+    /// connection: either it was recorded late, or two SYNs cross (RFC 9293 section 3.5).
     fn is_opened_by(&self, side: Side, packet: &Packet<'_>) -> bool {
         let (own, other) = (self.half(side), self.half(side.other()));
         if other.is_only_syn() && !self.handshake.is_answered() && own.segments() == 0 {
@@ -272,7 +282,7 @@ impl Connection {
         })
     }
 
-    /// The next packet of this connection.
+    /// Handles the next packet of this connection.
     pub(crate) fn handle(&mut self, packet: &Packet<'_>) {
         self.first_at = self.first_at.min(packet.at);
         self.last_at = self.last_at.max(packet.at);
@@ -295,7 +305,8 @@ impl Connection {
         }
     }
 
-    /// Whether the numbers are this connection's; counts and describes those that are not.
+    /// Returns whether the sequence numbers belong to this connection. Counts and describes other
+    /// packets.
     fn is_own(&mut self, side: Side, packet: &Packet<'_>) -> bool {
         let belonging = match packet.is_syn() {
             true => Belonging::Own,
@@ -327,7 +338,7 @@ impl Connection {
         false
     }
 
-    /// Both sides go on with other numbers: the capture has a gap.
+    /// Continues with the other sequence numbers of both sides: the capture has a gap.
     fn jump(&mut self, suspect: &Suspect, packet: &Packet<'_>) {
         let (side, (start, end), ack) = suspect.numbers();
         self.older_packets = self.older_packets.saturating_sub(1);
@@ -337,14 +348,15 @@ impl Connection {
         }
     }
 
-    /// An ICMP error quotes a segment between its ports.
+    /// Handles an ICMP error that quotes a segment between its ports.
     pub(crate) fn on_icmp(&mut self, error: &IcmpError) {
         if error.src == self.client {
             self.handshake.on_icmp(error);
         }
     }
 
-    /// Counts a packet of an older connection that the client met while it opened this one: a server's answer, or the reset that it gets.
+    /// Counts a packet of an older connection that the client met while it opened this one: a
+    /// server's answer, or the reset that it gets.
     pub(crate) fn note_older(&mut self, packet: &Packet<'_>) {
         let is_answer = self.side_of(packet) == Side::Server && packet.text_len == 0;
         if !self.handshake.is_answered() && (is_answer || packet.flags.contains(Flags::RST)) {
@@ -353,7 +365,7 @@ impl Connection {
         }
     }
 
-    /// A packet with this connection's numbers.
+    /// Handles a packet with sequence numbers of this connection.
     fn take(&mut self, side: Side, packet: &Packet<'_>) -> Events {
         self.handshake.handle(side, packet);
         let is_reset = packet.flags.contains(Flags::RST);
@@ -373,19 +385,24 @@ impl Connection {
         if self.is_port_reused && packet.is_syn() && own.segments() == 0 {
             events.add(Event::PortReused);
         }
-        let context =
-            Context { mss, paths: &paths, told: other.told().last(), repeated: other.told().repeated() };
-        let probe = own.probe_of(packet, other.told().is_closed());
+        let context = Context {
+            mss,
+            paths: &paths,
+            advertised: other.advertised().last(),
+            repeated: other.advertised().repeated(),
+        };
+        let probe = own.probe_of(packet, other.advertised().is_closed());
         if packet.flags.contains(Flags::ACK) && !is_reset {
             let edge = scale.map(|scale| packet.ack + (u32::from(packet.window) << scale));
             let is_next = own.frontier().is_none_or(|next| next == packet.seq);
-            let told = own.told_mut().judge(packet, is_next, edge, other.last_probe());
-            events = events | told | other.on_ack(packet, edge, probe.is_some());
+            let advertised = own.advertised_mut().judge(packet, is_next, edge, other.last_probe());
+            events = events | advertised | other.on_ack(packet, edge, probe.is_some());
         }
         events | own.on_sent(packet, probe, &context)
     }
 
-    /// By how many bits a side's windows are shifted; `None` where it is not known: a SYN was not captured.
+    /// Returns the window scale of a side, or `None` if it is unknown because a SYN was not
+    /// captured.
     pub fn window_scale(&self, side: Side) -> Option<u8> {
         let offered = |side: Side| self.half(side).offer().map(|offer| offer.window_scale);
         match (offered(side), offered(side.other())) {
@@ -398,20 +415,21 @@ impl Connection {
         }
     }
 
-    /// Lets go of what only the judging of further packets needs.
+    /// Frees the state that only further packets need.
     pub(crate) fn ended(mut self) -> Connection {
         self.rivals = Vec::new();
         self.halves.iter_mut().for_each(Half::end);
         self
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that it takes.
     pub(crate) fn footprint(&self) -> usize {
         let rivals = self.rivals.capacity() * size_of::<Rival>();
         size_of::<Connection>() + rivals + self.halves.iter().map(Half::footprint).sum::<usize>()
     }
 
-    /// The most text of a segment, by the smaller of the two offers and what timestamps take of it.
+    /// Returns the maximum payload of a segment: the smaller of the two MSS options, minus
+    /// timestamps.
     fn mss(&self) -> u32 {
         let offers = Side::BOTH.map(|side| self.half(side).offer());
         let has_timestamps = offers.iter().all(|offer| offer.is_some_and(|offer| offer.timestamps));
@@ -419,15 +437,17 @@ impl Connection {
         u32::from(offered.unwrap_or(MSS_UNKNOWN)).saturating_sub(if has_timestamps { 12 } else { 0 }).max(1)
     }
 
-    /// Was the capture made close to this side: at no more than an eighth of the round trip? `None`: it cannot be known.
+    /// Returns whether the capture was made close to this side, at no more than an eighth of the
+    /// round trip, or `None` if unknown.
     pub fn is_seen_from(&self, side: Side) -> Option<bool> {
         Some(self.path(side)? <= self.rtt()? / 8)
     }
 }
 
 impl Limit {
-    /// Is this more than a guess for what `side` waited for? From the sender's own side of the network the order of acknowledgements and
-    /// text is the sender's; from elsewhere it is inferred.
+    /// Returns whether this is more than a guess about the limit of `side`. Near the sender the
+    /// capture shows acknowledgements and data in the sender's order. Elsewhere the order is
+    /// inferred.
     pub fn is_certain(self, connection: &Connection, side: Side) -> bool {
         let is_seen_from_sender = connection.is_seen_from(side) == Some(true);
         match self {

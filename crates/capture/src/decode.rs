@@ -1,18 +1,19 @@
-//! The TCP segment of a frame: one layer after another, until TCP comes, another protocol, or the end of what was captured.
+//! Finds the TCP segment of a frame: decodes layer by layer until TCP, another protocol, or the end
+//! of the captured bytes.
 //!
 //! | module | layers |
 //! |---|---|
-//! | `link` | the capture's link types |
+//! | `link` | link types of captures |
 //! | `ethernet` | Ethernet, its tags, LLC and SNAP, PPPoE, MPLS |
-//! | `wifi` | IEEE 802.11 and what capture cards put before it |
+//! | `wifi` | IEEE 802.11, and headers that capture drivers add |
 //! | `ppp` | PPP, Cisco HDLC, Frame Relay |
 //! | `ip` | IPv4, IPv6 and its extension headers, protocols over IP |
 //! | `gre`, `udp` | tunnels over GRE, over UDP |
 //! | `icmp` | errors that quote a TCP segment |
 //!
-//! A reader of captures is lenient. A host refuses a packet with a group address as its source, a wrong checksum, an odd option or a
-//! source route; here they are as good as any other. A header that was cut is read as far as it goes. Only lengths that contradict one
-//! another leave nothing to read.
+//! The decoder is lenient. A host rejects packets with a group address as source, a wrong checksum,
+//! an invalid option or a source route. The decoder accepts all of these, and reads a cut header as
+//! far as it goes. Only lengths that contradict each other make a frame unreadable.
 
 mod ethernet;
 mod gre;
@@ -30,10 +31,10 @@ use crate::tunnel::Tunnels;
 use core::time::Duration;
 use layer::{Bytes, Layer};
 
-/// Layers of one frame: more make no sense, and a hostile frame has any number.
+/// Most layers of one frame. More make no sense, but a hostile frame may have any number.
 const LAYERS_MAX: usize = 64;
 
-/// The segment in a frame of which `data` was captured and `original_len` bytes were on the network.
+/// Returns the segment of a frame. `data` was captured, `original_len` bytes were on the network.
 pub(crate) fn tcp(
     at: Duration,
     link_type: u32,
@@ -47,7 +48,7 @@ pub(crate) fn tcp(
     }
 }
 
-/// The ICMP error in a frame, if it quotes a TCP segment.
+/// Returns the ICMP error of a frame, if it quotes a TCP segment.
 pub(crate) fn icmp(at: Duration, link_type: u32, data: &[u8], original_len: usize) -> Option<IcmpError> {
     let mut tunnels = Tunnels::default();
     match last_layer(link_type, Bytes::new(data, original_len), &mut tunnels).ok()? {
@@ -56,7 +57,7 @@ pub(crate) fn icmp(at: Duration, link_type: u32, data: &[u8], original_len: usiz
     }
 }
 
-/// TCP or ICMP.
+/// Returns TCP or ICMP.
 fn last_layer<'a>(link_type: u32, frame: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
     let mut layer = Layer::Link(link_type, frame);
     let mut is_guess = false;
@@ -80,7 +81,7 @@ fn last_layer<'a>(link_type: u32, frame: Bytes<'a>, tunnels: &mut Tunnels) -> Re
             Layer::Tcp(..) | Layer::Icmp(..) => return Ok(layer),
         };
         layer = next.map_err(|why| match why {
-            // The port says that it is a tunnel, and the port was wrong.
+            // The port suggested a tunnel, but it is not one.
             NotTcp::Malformed | NotTcp::Short if is_guess => NotTcp::Protocol,
             why => why,
         })?;

@@ -1,27 +1,28 @@
-//! Events of single packets, in Wireshark's words.
+//! Events of single packets, named like in Wireshark.
 
 use core::fmt;
 
-/// An event that a packet is, or reports.
+/// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
-    /// A SYN between ports that the capture had another connection on.
+    /// A SYN between ports that had another connection in the capture.
     PortReused,
     /// Data, a SYN or a FIN that was sent before.
     Retransmission,
     /// A retransmission that duplicate acknowledgements caused.
     FastRetransmission,
-    /// A retransmission of what the receiver had already acknowledged.
+    /// A retransmission of data that the receiver had already acknowledged.
     SpuriousRetransmission,
-    /// A segment that the network delivered, or the capture recorded, behind a later one.
+    /// A segment that the network delivered or the capture recorded after a later one.
     OutOfOrder,
-    /// A segment that the network delivered twice: it is as old as the first one.
+    /// A segment that the network delivered twice: its copy is as old as the original.
     Duplicate,
-    /// A segment behind a gap in the sequence numbers.
+    /// A segment after a gap in the sequence numbers.
     PreviousNotCaptured,
     /// An acknowledgement of data that the capture does not have.
     AckedUnseen,
-    /// A probe of an idle connection: no byte or one, below the next sequence number (RFC 9293 section 3.8.4).
+    /// A probe of an idle connection: no byte or one byte, below the next sequence number (RFC 9293
+    /// section 3.8.4).
     KeepAlive,
     /// The answer to a keep-alive.
     KeepAliveAck,
@@ -29,22 +30,22 @@ pub enum Event {
     ZeroWindow,
     /// A probe of a closed receive window (RFC 9293 section 3.8.6.1).
     ZeroWindowProbe,
-    /// The answer to such a probe: the window is still closed.
+    /// The answer to a zero window probe: the window is still closed.
     ZeroWindowProbeAck,
-    /// Data that fills the window which the receiver offered.
+    /// Data that fills the window of the receiver.
     WindowFull,
     /// An acknowledgement that only changes the window.
     WindowUpdate,
-    /// An acknowledgement that repeats the one before.
+    /// An acknowledgement that repeats the previous one.
     DuplicateAck,
-    /// Numbers of an older connection between the same ports.
+    /// Sequence numbers of an older connection between the same ports.
     OlderConnection,
-    /// An answer of another server, or of this one with other numbers.
+    /// An answer of another server, or of the same server with other sequence numbers.
     OtherServer,
 }
 
 impl Event {
-    /// All events, in the order of a description.
+    /// All events, in the order in which they are described.
     pub const ALL: [Event; 18] = [
         Event::PortReused,
         Event::OlderConnection,
@@ -100,24 +101,25 @@ pub struct Events {
 }
 
 impl Events {
-    /// Whether `event` is one of them.
+    /// Returns whether `event` is one of them.
     pub fn contains(self, event: Event) -> bool {
         self.bits & Events::bit(event) != 0
     }
 
-    /// Tells whether the packet was a retransmission of any kind.
+    /// Returns whether the packet was a retransmission of any kind.
     pub fn is_retransmission(self) -> bool {
         [Event::Retransmission, Event::FastRetransmission, Event::SpuriousRetransmission]
             .into_iter()
             .any(|event| self.contains(event))
     }
 
-    /// All of them.
+    /// Iterates over the events.
     pub fn iter(self) -> impl Iterator<Item = Event> {
         Event::ALL.into_iter().filter(move |event| self.contains(*event))
     }
 
-    /// The place of a duplicate acknowledgement in its row, from 1; 0 if it is not one.
+    /// Returns the position of a duplicate acknowledgement in its series, starting at 1. 0 if it is
+    /// not one.
     pub fn duplicate_acks(self) -> u32 {
         self.duplicate_acks
     }

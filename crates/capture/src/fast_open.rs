@@ -1,4 +1,4 @@
-//! Fast Open (RFC 7413) as a handshake shows it, and the time that it saved or cost.
+//! The outcome of Fast Open (RFC 7413) in a handshake, and the time it saved or cost.
 
 use crate::connection::{Connection, CookieOption, Side};
 use core::fmt;
@@ -7,45 +7,49 @@ use core::time::Duration;
 /// The outcome of Fast Open in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastOpen {
-    /// The SYN had neither the option nor text.
+    /// The SYN had neither the option nor data.
     NotTried,
-    /// The SYN asked for a cookie (RFC 7413 section 4.1.1).
+    /// The SYN requested a cookie (RFC 7413 section 4.1.1).
     CookieRequested {
-        /// The SYN-ACK brought one.
+        /// True if the SYN-ACK brought a cookie.
         granted: bool,
     },
-    /// The SYN-ACK acknowledged the SYN's text; or the SYN had a cookie and nothing to say.
+    /// The SYN-ACK acknowledged the data of the SYN, or the SYN had a cookie and no data.
     Accepted {
-        /// The SYN had no cookie: client and server are told to do without.
+        /// True if the SYN had no cookie, because both ends are configured to work without one.
         without_cookie: bool,
     },
-    /// The SYN-ACK acknowledged a part of the text.
+    /// The SYN-ACK acknowledged part of the data.
     AcceptedInPart,
-    /// The text was taken, and afterwards nothing of the server's came through.
+    /// The server accepted the data, but nothing that it sent afterwards arrived.
     Stalled,
-    /// The SYN-ACK acknowledged the SYN alone.
+    /// The SYN-ACK acknowledged only the SYN.
     NotAcknowledged(Answer),
-    /// The SYN with text, or with the option, was not answered; one without was.
+    /// The SYN with data or with the option got no answer. A SYN without them did.
     Dropped,
 
-    /// The text was taken, but the first SYN-ACK was lost on the way: a later one acknowledges it.
+    /// The server accepted the data, but its first SYN-ACK was lost. A later one acknowledges the
+    /// data.
     SynAckLost,
-    /// The server, or somebody on the way, answered by a reset.
+    /// The server or a middlebox answered with a reset.
     Reset,
-    /// There was no answer at all.
+    /// Nobody answered.
     Unanswered,
-    /// The SYN was not captured, or not its options.
+    /// The SYN or its options were not captured.
     NotSeen,
 }
 
-/// The Fast Open option of a SYN-ACK that did not acknowledge the text.
+/// The Fast Open option of a SYN-ACK that did not acknowledge the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
-    /// No option: the server does not do Fast Open, its queue of pending requests is full, or somebody on the way strips the option.
+    /// No option. The server has Fast Open disabled, its queue of pending requests is full, or a
+    /// middlebox strips the option.
     NoOption,
-    /// Another cookie: the server's key has changed, or this is another server behind the same address.
+    /// Another cookie. The server's key has changed, or this is another server behind the same
+    /// address.
     NewCookie,
-    /// The cookie that the client has sent: the server holds it valid and still took no text (its queue was full, or it had seen this SYN before).
+    /// The cookie that the client sent. The server considers it valid but did not accept the data:
+    /// its queue was full, or it had seen this SYN before.
     SameCookie,
 }
 
@@ -78,7 +82,7 @@ impl FastOpen {
                 () => FastOpen::Accepted { without_cookie: option == CookieOption::Absent },
             },
             Some(acked) if acked > 0 => FastOpen::AcceptedInPart,
-            // The SYN-ACK answers the SYN without option and text that followed.
+            // The SYN-ACK answers a later SYN without option and data.
             _ if handshake.is_retried() && !handshake.is_tried_to_the_end() => FastOpen::Dropped,
             _ if text_len == 0 => match option {
                 CookieOption::Cookie(own) if cookie.is_none_or(|granted| granted == own) => {
@@ -119,37 +123,36 @@ impl FastOpen {
         }
     }
 
-    /// Returns advice; `None` where all is well or nothing is known.
+    /// Returns advice, or `None` if there is no problem or nothing is known.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             FastOpen::CookieRequested { granted: false } => {
-                "the server gave no cookie: Fast Open is off there (net.ipv4.tcp_fastopen without 0x2, or a listener without \
-                 TCP_FASTOPEN), or the option is stripped on the way"
+                "the server sent no cookie: it has Fast Open disabled (net.ipv4.tcp_fastopen without 0x2, or a listener without \
+                 TCP_FASTOPEN), or a middlebox strips the option"
             }
             FastOpen::NotAcknowledged(Answer::NoOption) => {
-                "the server took no data and gave no cookie: its listener lacks TCP_FASTOPEN, its queue of pending requests is full \
-                 (TCPFastOpenListenOverflow), or the option is stripped on the way"
+                "the server accepted no data and sent no cookie: its listener lacks TCP_FASTOPEN, its queue of pending requests is full \
+                 (TCPFastOpenListenOverflow), or a middlebox strips the option"
             }
             FastOpen::NotAcknowledged(Answer::NewCookie) => {
-                "the cookie was not the server's: its key has changed without a backup, or servers behind one address have different \
+                "the server rejected the cookie: its key has changed without a backup, or servers behind one address have different \
                  keys (net.ipv4.tcp_fastopen_key)"
             }
             FastOpen::NotAcknowledged(Answer::SameCookie) => {
-                "the cookie is valid, the data was still not taken: the queue of pending requests was full, or a replay guard had seen \
-                 this SYN"
+                "the cookie is valid, but the server did not accept the data: its queue of pending requests was full, or its replay guard \
+                 had seen this SYN"
             }
             FastOpen::Dropped => {
-                "the SYN with data or with the option was lost by chance, or somebody on the way drops such SYNs: if it happens each time, \
-                 each attempt costs a time-out; then turn Fast Open off for this path"
+                "the SYN with data or with the option was lost, or a middlebox drops such SYNs; if this happens each time, each attempt \
+                 costs a time-out: disable Fast Open for this path"
             }
-            FastOpen::Reset => {
-                "the SYN was answered by a reset: nobody listens there, or somebody on the way forbids it"
-            }
+            FastOpen::Reset => "a reset answered the SYN: no program listens there, or a firewall rejects it",
             FastOpen::Stalled => {
-                "the data was taken and nothing came back: somebody on the way drops what follows; turn Fast Open off for this path"
+                "the server accepted the data, but nothing came back: a middlebox drops the following packets; disable Fast Open for \
+                 this path"
             }
             FastOpen::AcceptedInPart => {
-                "the server took a part of the data: the rest followed with the first acknowledgement"
+                "the server accepted part of the data; the rest followed with the first acknowledgement"
             }
             FastOpen::NotTried
             | FastOpen::CookieRequested { granted: true }
@@ -164,15 +167,15 @@ impl FastOpen {
 /// Time that Fast Open saved or cost a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// This much earlier: one round trip.
+    /// Time saved: one round trip.
     Saved(Duration),
-    /// This much later: the time-out before the SYN without it.
+    /// Time lost: the time-out before the SYN without Fast Open.
     Wasted(Duration),
 }
 
 impl Connection {
-    /// Returns the time that Fast Open saved or cost; `None`: nothing, or the round trip is not
-    /// known.
+    /// Returns the time that Fast Open saved or cost, or `None` if neither or if the round trip is
+    /// unknown.
     pub fn fast_open_effect(&self) -> Option<Effect> {
         match self.fast_open() {
             FastOpen::Accepted { .. } if self.handshake().syn_text_len() > 0 => self.rtt().map(Effect::Saved),
@@ -182,7 +185,7 @@ impl Connection {
     }
 }
 
-/// The server's text is retransmitted again and again, and nothing of it is acknowledged.
+/// Returns whether the server retransmits its data repeatedly and gets no acknowledgement.
 fn is_stalled(connection: &Connection) -> bool {
     const REPEATED: u64 = 3;
     let server = connection.half(Side::Server);

@@ -1,14 +1,16 @@
-//! Frames out of a capture file: pcap and pcapng, both byte orders, gzip and zstd, from any reader.
+//! Reads frames from a capture file: pcap and pcapng, both byte orders, gzip and zstd, from any
+//! reader.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `input` | bytes, decompressed (`zstd`); errors that leave nothing to read |
+//! | `input` | bytes, decompressed (`zstd`), and errors that end the reading |
 //! | `pcap` | records, in every variant that Wireshark reads |
-//! | `pcapng` | blocks, interfaces; `time` has the units of their time stamps |
-//! | `oddity` | [`Oddity`]: what is passed over, and counted |
+//! | `pcapng` | blocks and interfaces; `time` has the units of their time stamps |
+//! | `oddity` | [`Oddity`]: violations of the format that are tolerated and counted |
 //!
-//! Memory is bounded: one buffer of 8 MB, whatever the file says of its lengths. A file that ends in the middle of a packet, or becomes
-//! nonsense, gives every frame before that place; [`CaptureFile::end`] then says how it ended.
+//! Memory is bounded by one buffer of 8 MB, whatever lengths the file claims. If a file ends within
+//! a packet or becomes invalid, all frames before that place are returned. [`CaptureFile::end`]
+//! then tells how the file ended.
 
 mod input;
 mod oddity;
@@ -33,14 +35,14 @@ use pcap::Pcap;
 use pcapng::PcapNg;
 use std::io::Read;
 
-/// A capture file that is being read.
+/// A reader of a capture file.
 pub struct CaptureFile<'a> {
     format: Format<'a>,
     is_compressed: bool,
     end: Option<End>,
     frames: u64,
     oddities: Oddities,
-    /// The record or block that was read last.
+    /// The last record or block.
     data: Vec<u8>,
     last_at: Duration,
 }
@@ -53,27 +55,27 @@ enum Format<'a> {
 /// One frame of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// When it was captured, since 1970.
+    /// Time of capture, since 1970.
     pub at: Duration,
-    /// The capture's interface it was seen at; 0 in pcap.
+    /// Number of the interface in the capture. 0 for pcap.
     pub interface: u32,
-    /// Bytes it had on the network; the capture may have cut it.
+    /// Length on the network. The capture may have fewer bytes.
     pub original_len: u32,
-    /// From the link's header on.
+    /// The bytes, starting with the link header.
     pub data: &'a [u8],
     link_type: u32,
 }
 
 impl<'a> Frame<'a> {
-    /// The TCP segment in it, also inside tunnels.
+    /// Returns the TCP segment of the frame, also inside tunnels.
     ///
     /// # Errors
-    /// Why there is none, for the account of what was passed over.
+    /// Returns the reason why there is no segment.
     pub fn tcp(&self) -> Result<Packet<'a>, NotTcp> {
         decode::tcp(self.at, self.link_type, self.data, self.original_len as usize)
     }
 
-    /// The ICMP error in it that says why a TCP segment did not arrive.
+    /// Returns the ICMP error of the frame, if it reports that a TCP segment did not arrive.
     pub fn icmp_error(&self) -> Option<IcmpError> {
         decode::icmp(self.at, self.link_type, self.data, self.original_len as usize)
     }
@@ -82,16 +84,16 @@ impl<'a> Frame<'a> {
 /// The end of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Behind a whole packet.
+    /// After a whole packet.
     Whole,
-    /// In the middle of one: whoever wrote it was interrupted, or is still writing.
+    /// Within a packet: the writer was interrupted, or is still writing.
     Truncated,
-    /// The next bytes are not a packet, or the reader failed.
+    /// With bytes that are not a packet, or with a read error.
     Damaged(String),
 }
 
 impl<'a> CaptureFile<'a> {
-    /// Recognises the format, by its first bytes.
+    /// Opens a capture. Detects the format from the first bytes.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -113,7 +115,7 @@ impl<'a> CaptureFile<'a> {
         })
     }
 
-    /// `pcap` or `pcapng`.
+    /// Returns `pcap` or `pcapng`.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Pcap(_) => "pcap",
@@ -121,17 +123,17 @@ impl<'a> CaptureFile<'a> {
         }
     }
 
-    /// By gzip or zstd.
+    /// Returns true for gzip or zstd.
     pub fn is_compressed(&self) -> bool {
         self.is_compressed
     }
 
-    /// Frames read so far.
+    /// Returns the number of frames read so far.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// The next frame; `None` at the end, whichever.
+    /// Returns the next frame, or `None` at the end.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         if self.end.is_some() {
             return None;
@@ -156,7 +158,7 @@ impl<'a> CaptureFile<'a> {
         Some(Frame { at, interface, original_len, data, link_type })
     }
 
-    /// Bytes of the capture, decompressed, that the frames read so far are in.
+    /// Returns the decompressed bytes of the capture up to the last frame.
     pub fn bytes_passed(&self) -> u64 {
         match &self.format {
             Format::Pcap(pcap) => pcap.passed(),
@@ -164,24 +166,24 @@ impl<'a> CaptureFile<'a> {
         }
     }
 
-    /// Departures from the format that were passed over so far, and how often.
+    /// Returns violations of the format that were tolerated so far, with their numbers.
     pub fn oddities(&self) -> impl Iterator<Item = (Oddity, u64)> {
         self.oddities.iter()
     }
 
-    /// Returns how the file ended; [`End::Whole`] while there is more to read.
+    /// Returns how the file ended. [`End::Whole`] while there is more to read.
     pub fn end(&self) -> End {
         self.end.clone().unwrap_or(End::Whole)
     }
 }
 
-/// A frame as its record or block describes it.
+/// The description of a frame in its record or block.
 struct Head {
     at: Option<Duration>,
     interface: u32,
     original_len: u32,
     link_type: u32,
-    /// Its bytes, in the record or block.
+    /// Position of the bytes in the record or block.
     data: Range<usize>,
 }
 

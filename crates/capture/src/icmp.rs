@@ -5,37 +5,37 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use wire::SeqNum;
 
-/// An error, and the segment that it quotes.
+/// An ICMP error, and the segment that it quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpError {
-    /// When it was captured, since 1970.
+    /// Time of capture, since 1970.
     pub at: Duration,
-    /// The router or host that sent it.
+    /// Router or host that sent it.
     pub from: IpAddr,
-    /// Why the segment did not arrive.
+    /// Reason why the segment did not arrive.
     pub reason: Unreachable,
-    /// The segment's source address and port.
+    /// Source address and port of the segment.
     pub src: SocketAddr,
-    /// Its destination address and port.
+    /// Destination address and port of the segment.
     pub dst: SocketAddr,
-    /// Its sequence number.
+    /// Sequence number of the segment.
     pub seq: SeqNum,
 }
 
-/// Why a segment did not arrive.
+/// The reason why a segment did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// No route to the network.
     Network,
     /// The host does not answer on its network.
     Host,
-    /// The host has no TCP.
+    /// The host does not support TCP.
     Protocol,
-    /// The host has nobody at this port, or a firewall says so.
+    /// No program listens on the port, or a firewall claims so.
     Port,
-    /// A firewall forbids it.
+    /// A firewall rejects the segment.
     Prohibited,
-    /// The packet went in a circle, or too far.
+    /// The packet ran into a routing loop, or the path is too long.
     TimeExceeded,
     /// Another reason.
     Other,

@@ -1,27 +1,29 @@
-//! Capture files read and judged: what Fast Open did in each handshake, and what limited each connection.
+//! Reads capture files, and judges each connection: what Fast Open did in its handshake, and what
+//! limited its rate.
 //!
 //! ```text
 //!  file ──► decode ──► packet ──► table ──► connection ──► fast_open, limits
-//!  pcap,    Ethernet,  TCP        which     both ways      the verdicts
-//!  pcapng,  tunnels,   header     one is it
+//!  pcap,    Ethernet,  TCP        finds the  both          verdicts
+//!  pcapng,  tunnels,   header     connection directions
 //!  gzip, zstd   IP
 //! ```
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
-//! | [`mod@file`] | [`CaptureFile`]: frames out of pcap and pcapng, compressed or not, from any reader; how the file ended |
-//! | `decode` | from a frame to a TCP segment: link types, tags, tunnels, IP, as leniently as a capture needs |
-//! | [`tunnel`] | [`Tunnel`]: the tunnels that a segment was found in |
-//! | [`packet`] | [`Packet`]: the headers of a TCP segment, also where the capture cut it short or its checksum was left to the device |
-//! | [`table`] | [`Table`]: which connection a packet belongs to, in bounded memory |
-//! | [`connection`] | [`Connection`]: the handshake, and each direction's sequence numbers, retransmissions, windows and round trips |
-//! | [`event`] | [`Event`]: retransmission, keep-alive, window full … of one packet, in Wireshark's words |
-//! | [`opening`] | [`Opening`]: how the attempt to open a connection ended, by name |
-//! | [`fast_open`] | [`FastOpen`]: what the first flight says about Fast Open (RFC 7413), what it saved or cost |
-//! | [`limits`] | [`Limit`]: what a sender waited for, interval by interval, judged at the place of capture |
+//! | [`mod@file`] | [`CaptureFile`]: frames of pcap and pcapng files, compressed or not, from any reader |
+//! | `decode` | finds the TCP segment of a frame: link types, tags, tunnels, IP |
+//! | [`tunnel`] | [`Tunnel`]: the tunnels around a segment |
+//! | [`packet`] | [`Packet`]: the headers of a TCP segment, even if cut short or without a checksum |
+//! | [`table`] | [`Table`]: finds the connection of a packet, in bounded memory |
+//! | [`connection`] | [`Connection`]: handshake, sequence numbers, retransmissions, windows, round trips |
+//! | [`event`] | [`Event`]: retransmission, keep-alive, window full … of one packet, named like Wireshark |
+//! | [`opening`] | [`Opening`]: how the attempt to open a connection ended |
+//! | [`fast_open`] | [`FastOpen`]: the outcome of Fast Open (RFC 7413), and the time it saved or cost |
+//! | [`limits`] | [`Limit`]: the limit of a sender in each interval |
 //!
-//! A capture is made at one place. What happens at the other end is known half a round trip later or never; the judgement therefore places
-//! every acknowledgement at the sender's end by the round trip between the place of capture and the sender, which the handshake shows.
+//! A capture shows one place on the path. An acknowledgement reaches the sender later than the
+//! place of capture, or earlier. The judgement shifts each acknowledgement by the round trip
+//! between the place of capture and the sender, which the handshake shows.
 //!
 //! ```
 //! use firstbyte_capture::{CaptureFile, End, Table};

@@ -1,16 +1,17 @@
-//! The limits that a sender waited for: each interval between two of its segments gets one cause.
+//! Determines the limits of a sender: each interval between two of its segments gets one cause.
 //!
-//! The sender reacts to an acknowledgement one round trip after it passed the place of capture: half of it to the sender, half back. So
-//! [`Sender`] keeps acknowledgements until then, and judges a segment by those that had arrived when it was sent:
+//! A sender reacts to an acknowledgement one round trip (place of capture to sender and back) after
+//! it passed the place of capture. [`Sender`] therefore delays acknowledgements by that time, and
+//! judges a segment by the acknowledgements that had arrived when it was sent:
 //!
-//! | the interval ends with | it was |
+//! | the interval ends with | limit |
 //! |---|---|
-//! | a retransmission, or text before a recovery is over | [`Limit::Loss`] |
-//! | text that did not fit the window offered before | [`Limit::ReceiveWindow`] |
-//! | text released by an acknowledgement, a segment or more in flight before | [`Limit::Congestion`] |
+//! | a retransmission, or data before recovery ends | [`Limit::Loss`] |
+//! | data that did not fit into the window before | [`Limit::ReceiveWindow`] |
+//! | data released by an acknowledgement, with a segment or more in flight | [`Limit::Congestion`] |
 //! | a small segment released by the acknowledgement of a small segment | [`Limit::Nagle`] |
-//! | text after the other side's text | [`Limit::Peer`], until that arrived |
-//! | text that nothing released | [`Limit::Application`] |
+//! | data after the other side's data | [`Limit::Peer`], until that data arrived |
+//! | data that nothing released | [`Limit::Application`] |
 //!
 //! An interval shorter than a quarter of the round trip that nothing released is the pace of
 //! sending. It counts for no limit.
@@ -24,26 +25,27 @@ use wire::SeqNum;
 /// The cause of a sender's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
-    /// Its own application: nothing kept it from sending.
+    /// Its own application: nothing else kept it from sending.
     Application,
-    /// The other side's text: a request, or a reply.
+    /// The other side's data: a request or a reply.
     Peer,
-    /// The window that the receiver offered.
+    /// The receiver's window.
     ReceiveWindow,
-    /// The congestion window, or the send buffer: from outside they look alike.
+    /// The congestion window or the send buffer. A capture cannot tell them apart.
     Congestion,
-    /// The acknowledgement of a small segment (Nagle's algorithm, RFC 9293 section 3.7.4), often a delayed one.
+    /// The acknowledgement of a small segment (Nagle's algorithm, RFC 9293 section 3.7.4), often a
+    /// delayed one.
     Nagle,
-    /// The repair of losses.
+    /// Loss recovery.
     Loss,
 }
 
 impl Limit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Limit; 6] =
         [Limit::Application, Limit::Peer, Limit::ReceiveWindow, Limit::Congestion, Limit::Nagle, Limit::Loss];
 
-    /// A name for programs.
+    /// Returns a name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Application => "application",
@@ -64,12 +66,13 @@ impl fmt::Display for Limit {
             Limit::ReceiveWindow => "the receive window",
             Limit::Congestion => "the congestion window or send buffer",
             Limit::Nagle => "the acknowledgement of a small segment",
-            Limit::Loss => "the repair of losses",
+            Limit::Loss => "loss recovery",
         })
     }
 }
 
-/// The round trips from the place of capture to the sender, and to the other side; `None`: not known yet.
+/// The round trips from the place of capture to the sender and to the other side. `None`: not known
+/// yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paths {
     pub(crate) own: Option<Duration>,
@@ -81,22 +84,22 @@ impl Paths {
         Some(self.own?.saturating_add(self.other?))
     }
 
-    /// Returns how far from the expected time an acknowledgement can seem to have released text:
-    /// queues and clocks are not exact.
+    /// Returns the largest difference between the expected and the actual time at which an
+    /// acknowledgement releases data. Queues and clocks are not exact.
     fn tolerance(&self) -> Duration {
         self.rtt().unwrap_or(Duration::ZERO) / 8 + Duration::from_micros(200)
     }
 }
 
-/// Text that was sent.
+/// Data that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent<'p> {
     pub(crate) packet: &'p Packet<'p>,
-    /// Behind the last number before it.
+    /// Sequence number after the last byte sent before it.
     pub(crate) next: SeqNum,
-    /// Behind the last number with it.
+    /// Sequence number after its last byte.
     pub(crate) end: SeqNum,
-    /// The most text of a segment.
+    /// Maximum payload of a segment.
     pub(crate) mss: u32,
     pub(crate) is_retransmitted: bool,
 }
@@ -104,7 +107,7 @@ pub(crate) struct Sent<'p> {
 /// One side as a sender.
 #[derive(Clone, Debug, Default)]
 pub struct Sender {
-    /// Acknowledgements that have not yet arrived at it.
+    /// Acknowledgements that have not arrived at the sender yet.
     coming: VecDeque<Ack>,
     arrived: Arrived,
     last: Option<Last>,
@@ -121,10 +124,10 @@ pub struct Sender {
 struct Ack {
     at: Duration,
     ack: SeqNum,
-    /// The right edge of the window; `None`: the scale is not known.
+    /// The right edge of the window. `None` if the window scale is unknown.
     edge: Option<SeqNum>,
     has_text: bool,
-    /// It acknowledged something, as is known when it arrives.
+    /// True if it acknowledges new data, which is known when it arrives.
     is_advancing: bool,
 }
 
@@ -133,42 +136,45 @@ struct Ack {
 struct Arrived {
     una: Option<SeqNum>,
     edge: Option<SeqNum>,
-    /// When the last one passed the place of capture, and when it arrived, in the time of what is sent.
+    /// The last acknowledgement. `last_at` is its arrival in the sender's time, seen from the place
+    /// of capture.
     last: Option<Ack>,
     last_at: Duration,
-    /// The last one with text.
+    /// Arrival of the last acknowledgement with data.
     text_at: Option<Duration>,
 }
 
-/// The segment before.
+/// The previous segment.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     at: Duration,
     text_len: u32,
-    /// In flight after it.
+    /// Bytes in flight after it.
     flight: u32,
-    /// Bytes that the window still had room for after this segment.
+    /// Room in the window after this segment, in bytes.
     room: Option<u32>,
 }
 
-/// Text after a pause.
+/// Data after a pause.
 #[derive(Clone, Copy, Debug)]
 struct Restart {
     from: SeqNum,
-    /// Before anything of it was acknowledged.
+    /// Bytes sent before any of them was acknowledged.
     sent: u32,
 }
 
-/// Acknowledgements that are kept until they arrive: more do not fit the longest path of a capture that makes sense.
+/// Most acknowledgements kept until they arrive. More do not fit the longest realistic path.
 const COMING_MAX: usize = 4096;
 
-/// An acknowledgement that comes this much later than the path takes was delayed (RFC 9293 section 3.8.6.3; Linux waits 40 ms and more).
+/// Lateness from which an acknowledgement counts as delayed (RFC 9293 section 3.8.6.3). Linux
+/// delays by at least 40 ms.
 const DELAYED: Duration = Duration::from_millis(20);
 
-/// Linux's least time-out of retransmission: after a longer pause the window starts again (RFC 5681 section 4.1).
+/// Linux's minimum retransmission time-out. After a longer pause the window restarts (RFC 5681
+/// section 4.1).
 const RTO_MIN: Duration = Duration::from_millis(200);
 
-/// The window it starts again with, segments (RFC 6928).
+/// The restart window in segments (RFC 6928).
 const INITIAL_WINDOW_SEGS: u32 = 10;
 
 impl Sender {
@@ -177,28 +183,28 @@ impl Sender {
         self.waited[limit as usize]
     }
 
-    /// Returns the limit that the sender waited for longest; `None`: it never waited.
+    /// Returns the limit that the sender waited for longest, or `None` if it never waited.
     pub fn longest(&self) -> Option<Limit> {
         let longest = Limit::ALL.into_iter().max_by_key(|limit| self.waited(*limit))?;
         (self.waited(longest) > Duration::ZERO).then_some(longest)
     }
 
-    /// Waits for the acknowledgement of a small segment that was delayed.
+    /// Returns the number of waits for the delayed acknowledgement of a small segment.
     pub fn delayed_acks(&self) -> u64 {
         self.delayed_acks
     }
 
-    /// Pauses after which it began again with a small window although it had had a larger one (slow start after idle).
+    /// Returns the number of pauses after which the window restarted small (slow start after idle).
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Bytes in flight at most.
+    /// Returns the maximum number of bytes in flight.
     pub fn flight_max(&self) -> u32 {
         self.flight_max
     }
 
-    /// `has_text`: it brings the other side's text, and not only a probe.
+    /// Handles an acknowledgement. `has_text`: it carries data of the other side, not only a probe.
     pub(crate) fn on_ack(&mut self, packet: &Packet<'_>, edge: Option<SeqNum>, has_text: bool) {
         if self.coming.len() == COMING_MAX {
             self.take_arrived(Duration::MAX, Duration::ZERO, 1);
@@ -206,12 +212,12 @@ impl Sender {
         self.coming.push_back(Ack { at: packet.at, ack: packet.ack, edge, has_text, is_advancing: false });
     }
 
-    /// Lets go of the acknowledgements that are still to arrive: no text follows that waited for them.
+    /// Drops the acknowledgements that have not arrived yet: no data follows that waited for them.
     pub(crate) fn end(&mut self) {
         self.coming = VecDeque::new();
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Returns the bytes of heap memory that it takes.
     pub(crate) fn footprint(&self) -> usize {
         self.coming.capacity() * size_of::<Ack>()
     }
@@ -219,7 +225,7 @@ impl Sender {
     pub(crate) fn on_text(&mut self, sent: &Sent<'_>, paths: &Paths) {
         let at = sent.packet.at;
         let own = paths.own.unwrap_or(Duration::ZERO);
-        // The path is the least seen: a little later is early enough.
+        // The path is the smallest round trip seen, so a slightly later arrival is in time.
         self.take_arrived(at.saturating_add(paths.tolerance() / 2), own, usize::MAX);
         let una = self.arrived.una.unwrap_or(sent.next);
         let flight_before = flight(una, sent.next);
@@ -238,7 +244,7 @@ impl Sender {
         self.last = Some(Last { at, text_len: sent.packet.text_len, flight, room });
     }
 
-    /// Lays the time since the segment before at somebody's door.
+    /// Attributes the time since the previous segment to a limit.
     fn judge(&mut self, sent: &Sent<'_>, paths: &Paths, last: Last, flight_before: u32) {
         let gap = sent.packet.at.saturating_sub(last.at);
         let tolerance = paths.tolerance();
@@ -271,7 +277,8 @@ impl Sender {
         }
     }
 
-    /// Nothing came that had been waited for, but perhaps the other side's text.
+    /// Attributes an interval that no acknowledgement ended. The other side's data may have ended
+    /// it.
     fn add_unreleased(&mut self, at: Duration, last_at: Duration, paths: &Paths) {
         let gap = at.saturating_sub(last_at);
         let pace = (paths.rtt().unwrap_or(Duration::ZERO) / 4).max(paths.tolerance());
@@ -284,7 +291,8 @@ impl Sender {
         }
     }
 
-    /// After a pause: does it begin again with the initial window, although it had had more in flight?
+    /// Detects a restart with the initial window after a pause, although more had been in flight
+    /// before.
     fn watch_restart(&mut self, sent: &Sent<'_>, flight_before: u32) {
         let initial = INITIAL_WINDOW_SEGS * sent.mss;
         let has_paused = self.last.is_some_and(|last| sent.packet.at.saturating_sub(last.at) >= RTO_MIN);
@@ -303,7 +311,8 @@ impl Sender {
         self.restart = None;
     }
 
-    /// The acknowledgements that have arrived by `at`: each needs `path` from the place of capture and back.
+    /// Takes the acknowledgements that have arrived by `at`. Each takes `path` from the place of
+    /// capture to the sender and back.
     fn take_arrived(&mut self, at: Duration, path: Duration, most: usize) {
         for _ in 0..most {
             let Some(ack) = self.coming.front().copied().filter(|ack| ack.at.saturating_add(path) <= at)
@@ -322,7 +331,7 @@ impl Sender {
 }
 
 impl Arrived {
-    /// Takes an acknowledgement that arrives `at` this time. One that changes nothing releases nothing.
+    /// Handles an acknowledgement that arrives at `at`. If it changes nothing, it releases nothing.
     fn take(&mut self, ack: Ack, at: Duration) {
         let (una, edge) = (self.una, self.edge);
         self.una = Some(una.map_or(ack.ack, |una| una.latest(ack.ack)));

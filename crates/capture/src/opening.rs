@@ -1,4 +1,4 @@
-//! The end of an attempt to open a connection.
+//! The outcome of an attempt to open a connection.
 
 use crate::connection::{Connection, Side};
 use crate::icmp::Unreachable;
@@ -6,47 +6,47 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
-/// The end of an attempt. All but the first three are failures.
+/// The outcome of an attempt. All but the first three are failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// The handshake is complete.
     Open,
-    /// The capture begins later.
+    /// The capture started later.
     NotSeen,
-    /// The capture has the packets of this side only; the other answered, as they show.
+    /// The capture has only the packets of this side, which show that the other side answered.
     OneWay(Side),
-    /// No SYN was answered.
+    /// Nobody answered the SYN.
     NoAnswer {
-        /// SYNs, retransmissions included.
+        /// Number of SYNs, including retransmissions.
         syns: u32,
-        /// From the first to the last.
+        /// Time from the first SYN to the last.
         over: Duration,
     },
     /// The server reset the attempt.
     Refused {
-        /// SYNs, retransmissions included.
+        /// Number of SYNs, including retransmissions.
         syns: u32,
     },
-    /// An ICMP error answered the SYN, and nothing else did.
+    /// Only an ICMP error answered the SYN.
     Unreachable {
         /// The reason in the ICMP error.
         reason: Unreachable,
         /// The router or host that sent it.
         from: IpAddr,
     },
-    /// An older connection between the same ports answered, and nobody else.
+    /// Only an older connection between the same ports answered.
     OlderConnection {
-        /// SYNs, retransmissions included.
+        /// Number of SYNs, including retransmissions.
         syns: u32,
     },
     /// The client did not acknowledge the SYN-ACK.
     NotAcknowledged {
-        /// SYN-ACKs, retransmissions included.
+        /// Number of SYN-ACKs, including retransmissions.
         syn_acks: u32,
     },
-    /// The client answered the SYN-ACK by a reset.
+    /// The client answered the SYN-ACK with a reset.
     Aborted,
-    /// This side reset the connection before either had sent data.
+    /// This side reset the connection before either side sent data.
     ResetAtOnce(Side),
 }
 
@@ -66,11 +66,12 @@ impl Connection {
         }
     }
 
-    /// The side whose packets alone were captured, although the other sent some, as they show.
+    /// Returns the only side whose packets were captured, if they show that the other side also
+    /// sent some.
     pub fn captured_only(&self) -> Option<Side> {
         let is_alone = |side: &Side| {
             let (own, other) = (self.half(*side), self.half(side.other()));
-            // It acknowledges the other's SYN, or more and more.
+            // It acknowledges the other side's SYN, and its acknowledgements advance.
             let is_answered = other.has_moved() || own.isn().is_some() && other.is_acknowledged();
             other.segments() == 0 && own.has_packets_after_syn() && is_answered
         };
@@ -87,7 +88,7 @@ impl Connection {
             return Opening::Unreachable { reason, from };
         }
         match () {
-            // The client acknowledges what the capture does not have.
+            // The client acknowledges data that the capture does not have.
             () if self.half(Side::Client).has_packets_after_syn() => Opening::OneWay(Side::Client),
             () if self.is_answered_by_older() => Opening::OlderConnection { syns },
             () => Opening::NoAnswer { syns, over: handshake.retried_for() },
@@ -105,12 +106,12 @@ impl Connection {
 }
 
 impl Opening {
-    /// Whether no connection came of the attempt.
+    /// Returns whether the attempt failed.
     pub fn is_failure(self) -> bool {
         !matches!(self, Opening::Open | Opening::NotSeen | Opening::OneWay(_))
     }
 
-    /// A name for programs.
+    /// Returns a name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Opening::Open => "open",
@@ -128,7 +129,7 @@ impl Opening {
         }
     }
 
-    /// A name for people, without numbers.
+    /// Returns a name for people, without numbers.
     pub fn title(self) -> &'static str {
         match self {
             Opening::Open => "open",
@@ -137,7 +138,7 @@ impl Opening {
             Opening::OneWay(Side::Server) => "only the server's packets were captured",
             Opening::NoAnswer { .. } => "no answer",
             Opening::Refused { .. } => "refused by a reset",
-            Opening::Unreachable { .. } => "unreachable, says an ICMP error",
+            Opening::Unreachable { .. } => "unreachable (ICMP error)",
             Opening::OlderConnection { .. } => "only an older connection between the same ports answered",
             Opening::NotAcknowledged { .. } => "the client never acknowledged the SYN-ACK",
             Opening::Aborted => "the client reset the connection on the SYN-ACK",
@@ -157,7 +158,7 @@ impl fmt::Display for Opening {
             }
             Opening::Refused { syns: 1 } => f.write_str("refused by a reset"),
             Opening::Refused { syns: count } => write!(f, "refused by a reset, {}", syns(count)),
-            Opening::Unreachable { reason, from } => write!(f, "{reason}, says {from} by ICMP"),
+            Opening::Unreachable { reason, from } => write!(f, "{reason}: ICMP error from {from}"),
             Opening::OlderConnection { syns: count } => {
                 write!(f, "only an older connection between the same ports answered {}", syns(count))
             }

@@ -1,4 +1,4 @@
-//! The headers of one TCP segment as a capture has it: cut short perhaps, with a checksum that was left to the device.
+//! The headers of one TCP segment in a capture, which may be cut short or lack a checksum.
 
 use crate::tunnel::Tunnels;
 use core::fmt;
@@ -9,58 +9,59 @@ use wire::{Flags, SeqNum, TcpOptions};
 /// One segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When it was captured, since 1970.
+    /// Time of capture, since 1970.
     pub at: Duration,
     /// Source address and port.
     pub src: SocketAddr,
     /// Destination address and port.
     pub dst: SocketAddr,
-    /// SEG.SEQ
+    /// SEG.SEQ.
     pub seq: SeqNum,
-    /// SEG.ACK; meaningful with ACK.
+    /// SEG.ACK. Only valid with the ACK bit.
     pub ack: SeqNum,
     /// Control bits.
     pub flags: Flags,
-    /// SEG.WND, unscaled. The greatest number if the capture cut it off, so that no limit is inferred from it.
+    /// SEG.WND, unscaled. The maximum if the capture cut it off, so that no limit is inferred from
+    /// it.
     pub window: u16,
-    /// Options, as many as were captured.
+    /// Options, as far as they were captured.
     pub options: TcpOptions,
-    /// True if the header is not whole, as the capture or a fragment cut it: options may be missing.
+    /// True if the capture or a fragment cut the header. Options may be missing.
     pub is_header_cut: bool,
-    /// Bytes of text that the segment carried, also where the capture has fewer.
+    /// Payload bytes on the network. The capture may have fewer.
     pub text_len: u32,
     /// Bytes of the IP packet.
     pub wire_len: u32,
-    /// IPv4's identification; 0 in IPv6.
+    /// Identification field of IPv4. 0 for IPv6.
     pub ident: u16,
-    /// The part of the text that the capture has.
+    /// Payload, as far as it was captured.
     pub text: &'a [u8],
-    /// Tunnels that the segment was found in.
+    /// Tunnels around the segment.
     pub tunnels: Tunnels,
 }
 
-/// Why a frame has no segment in it.
+/// The reason why a frame contains no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotTcp {
-    /// The capture's link type (`LINKTYPE_` of tcpdump.org) is none that is read.
+    /// Unsupported link type of the capture (`LINKTYPE_` of tcpdump.org).
     LinkType(u32),
-    /// It is no IP, or another protocol over IP.
+    /// Not IP, or another protocol over IP.
     Protocol,
-    /// The capture kept too little of it.
+    /// The capture cut the frame too early.
     Short,
-    /// A fragment of an IP packet, or of a frame, that does not begin it.
+    /// A later fragment of an IP packet or frame.
     Fragment,
     /// Encrypted Wi-Fi, MACsec or CAPWAP.
     Encrypted,
-    /// Headers whose lengths contradict one another.
+    /// Malformed headers: their lengths contradict each other.
     Malformed,
 }
 
 impl fmt::Display for NotTcp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotTcp::LinkType(number) => write!(f, "link type {number}, which is not read"),
-            NotTcp::Protocol => f.write_str("another protocol than TCP"),
+            NotTcp::LinkType(number) => write!(f, "unsupported link type {number}"),
+            NotTcp::Protocol => f.write_str("not TCP"),
             NotTcp::Short => {
                 f.write_str("cut before the end of its headers (capture with `tcpdump -s 128` or more)")
             }
@@ -81,12 +82,13 @@ pub(crate) struct IpHeader {
     pub(crate) len: usize,
 }
 
-/// Bytes of a header without options, and those that cannot be done without: ports, numbers, control bits.
+/// Bytes of a header without options, and the bytes that are required: ports, sequence numbers,
+/// control bits.
 const HEADER_LEN: usize = 20;
 const NEEDED_LEN: usize = 14;
 
 impl<'a> Packet<'a> {
-    /// Reads a segment, of which `len` bytes were on the network and `segment` was captured.
+    /// Parses a segment. `len` bytes were on the network, and `segment` was captured.
     pub(crate) fn parse(
         at: Duration,
         ip: IpHeader,
@@ -114,7 +116,8 @@ impl<'a> Packet<'a> {
             window: window.map_or(u16::MAX, u16::from_be_bytes),
             options: TcpOptions::parse(captured.get(HEADER_LEN..).unwrap_or(&[])),
             is_header_cut: captured.len() < header_len,
-            // IP may give the segment fewer bytes than its header has: in a first fragment, or by mistake.
+            // IP may give the segment fewer bytes than its header has: in a first fragment, or by
+            // mistake.
             text_len: u32::try_from(len.saturating_sub(header_len)).unwrap_or(u32::MAX),
             wire_len: u32::try_from(ip.len).unwrap_or(u32::MAX),
             ident: ip.ident,
@@ -123,22 +126,22 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// SYN without ACK.
+    /// Returns true for a SYN without ACK.
     pub fn is_syn(&self) -> bool {
         self.flags & (Flags::SYN | Flags::ACK) == Flags::SYN
     }
 
-    /// SYN with ACK.
+    /// Returns true for a SYN with ACK.
     pub fn is_syn_ack(&self) -> bool {
         self.flags.contains(Flags::SYN | Flags::ACK)
     }
 
-    /// Sequence number of the first byte of text: a SYN takes one number before it.
+    /// Returns the sequence number of the first payload byte. A SYN takes the number before it.
     pub fn text_seq(&self) -> SeqNum {
         self.seq + u32::from(self.flags.contains(Flags::SYN))
     }
 
-    /// The number behind the last one that it takes.
+    /// Returns the sequence number after the last one that the segment takes.
     pub fn end_seq(&self) -> SeqNum {
         self.text_seq() + self.text_len + u32::from(self.flags.contains(Flags::FIN))
     }

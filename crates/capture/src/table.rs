@@ -1,4 +1,4 @@
-//! Which connection a packet belongs to, in bounded memory.
+//! Finds the connection of a packet, in bounded memory.
 
 use crate::connection::{Belonging, Connection};
 use crate::icmp::IcmpError;
@@ -6,29 +6,28 @@ use crate::packet::Packet;
 use core::net::SocketAddr;
 use std::collections::HashMap;
 
-/// Connections at once; of the others those that were quiet longest are given out.
+/// Most connections at once. Beyond it, those idle for longest are returned.
 const LIVE_MAX: usize = 1 << 17;
-/// Memory of them all, bytes: an allocator that scatters pieces of many sizes takes some more from the system.
+/// Limit of the memory of all connections, in bytes. The allocator takes more from the system,
+/// because it scatters pieces of many sizes.
 const MEMORY_MAX: usize = 256 << 20;
-/// Connections between the same ports that are kept, as late packets and answers may belong to each.
+/// Connections kept per pair of ports. Late packets and answers may belong to each.
 const SAME_PORTS_MAX: usize = 4;
 
 /// The connections of a capture.
 ///
-/// A connection is given out when some others have begun between the same ports, when there are too many, or at the end: so captures of any
-/// length can be read. What is given out can be asked as before, and takes little memory.
+/// A connection is returned when several newer ones use the same ports, when there are too many, or
+/// at the end. Captures of any length can therefore be read. A returned connection answers all
+/// queries, and takes little memory.
 #[derive(Debug)]
 pub struct Table {
-    /// By addresses and ports; the newest is the last of its row.
-    #[expect(
-        clippy::vec_box,
-        reason = "room that a row keeps for more costs a pointer each, not a connection"
-    )]
+    /// Connections by addresses and ports. The newest is the last of its row.
+    #[expect(clippy::vec_box, reason = "spare room in a row costs a pointer per entry, not a connection")]
     live: HashMap<Ports, Vec<Box<Connection>>>,
     live_max: usize,
     memory_max: usize,
     count: usize,
-    /// Bytes of the connections, without the places they are kept at.
+    /// Bytes of the connections, without the map and the rows.
     memory: usize,
     begun: u64,
     evicted: u64,
@@ -36,9 +35,9 @@ pub struct Table {
 
 type Ports = (SocketAddr, SocketAddr);
 
-/// Bytes of an entry of the map: its ports, its row, and a byte by which the map finds it.
+/// Bytes of an entry of the map: ports, row, and a control byte.
 const ENTRY: usize = size_of::<Ports>() + size_of::<Vec<Box<Connection>>>() + 1;
-/// Bytes of a row's places: a vector of pointers has four or none.
+/// Bytes of a row's buffer: a vector of pointers has four or none.
 const ROW: usize = SAME_PORTS_MAX * size_of::<Box<Connection>>();
 
 impl Default for Table {
@@ -48,7 +47,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// At most so many connections at once, at least two.
+    /// Creates a table of at most this many connections at once, at least two.
     pub fn holding(live_max: usize) -> Table {
         Table {
             live: HashMap::new(),
@@ -61,28 +60,30 @@ impl Table {
         }
     }
 
-    /// Limits the memory of connections to so many bytes.
+    /// Limits the memory of connections to this many bytes.
     pub fn within(self, memory_max: usize) -> Table {
         Table { memory_max, ..self }
     }
 
-    /// Connections that were begun so far.
+    /// Returns the number of connections started so far.
     pub fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// Connections given out for want of room: what came of them later counts as another connection.
+    /// Returns the number of connections returned for lack of room. Their later packets count as
+    /// new connections.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Bytes of memory that its connections take, with the places they are kept at.
+    /// Returns the bytes of memory of its connections, map and rows.
     pub fn memory(&self) -> usize {
-        // Of eight entries, the map leaves one empty.
+        // The map leaves one of eight entries empty.
         self.memory + self.live.capacity().div_ceil(7) * 8 * ENTRY + self.live.len() * ROW
     }
 
-    /// The next packet of the capture; its connection, as it is afterwards. Connections that are over are given to `done`.
+    /// Handles the next packet of the capture, and returns its connection. Passes finished
+    /// connections to `done`.
     pub fn handle(&mut self, packet: &Packet<'_>, done: &mut impl FnMut(Connection)) -> &Connection {
         let ports = (packet.src.min(packet.dst), packet.src.max(packet.dst));
         let mut place = self.live.get(&ports).and_then(|row| place(row, packet));
@@ -119,13 +120,13 @@ impl Table {
         connection
     }
 
-    /// An ICMP error that answers a segment of one of the connections.
+    /// Handles an ICMP error that answers a segment of one of the connections.
     pub fn handle_icmp(&mut self, error: &IcmpError) {
         let row = self.live.get_mut(&(error.src.min(error.dst), error.src.max(error.dst)));
         row.into_iter().flatten().for_each(|connection| connection.on_icmp(error));
     }
 
-    /// The capture is over: gives out what is left, in the order of numbers.
+    /// Ends the capture. Returns the remaining connections in the order of their numbers.
     pub fn finish(self, done: &mut impl FnMut(Connection)) {
         let mut left = self.places(|connection| connection.number());
         left.sort_unstable();
@@ -135,7 +136,8 @@ impl Table {
         }
     }
 
-    /// Gives out the half that was quiet longest, so that each is looked at a bounded number of times.
+    /// Returns the half that has been idle for longest. The cost per connection is therefore
+    /// bounded.
     fn evict(&mut self, done: &mut impl FnMut(Connection)) {
         let mut by_age = self.places(|connection| (connection.last_at(), connection.number()));
         by_age.sort_unstable();
@@ -148,7 +150,7 @@ impl Table {
         }
     }
 
-    /// The ports of each connection, behind a key to sort them by: the connections stay where they are.
+    /// Returns the ports of each connection with a sort key. The connections are not moved.
     fn places<K>(&self, key: impl Fn(&Connection) -> K) -> Vec<(K, Ports)> {
         let mut places = Vec::with_capacity(self.count);
         for (ports, row) in &self.live {
@@ -157,7 +159,7 @@ impl Table {
         places
     }
 
-    /// Takes out the connection with this number.
+    /// Removes the connection with this number.
     fn take(&mut self, number: u64, ports: Ports) -> Option<Connection> {
         let row = self.live.get_mut(&ports)?;
         let place = row.iter().position(|connection| connection.number() == number)?;
@@ -171,7 +173,8 @@ impl Table {
     }
 }
 
-/// Which of the connections between its ports has this packet; `None`: it begins another.
+/// Returns which of the connections between its ports the packet belongs to, or `None` if it starts
+/// another one.
 fn place(row: &[Box<Connection>], packet: &Packet<'_>) -> Option<usize> {
     let newest = row.len().checked_sub(1)?;
     if packet.is_syn() {

@@ -1,8 +1,9 @@
-//! Tunnels and other wrappings that a segment was found in.
+//! Tunnels and other encapsulations around a segment.
 
 use core::fmt;
 
-/// A layer between the link and the IP packet of a segment that few networks have. VLAN tags are not counted.
+/// A layer between the link and the IP packet of a segment that most networks do not have. VLAN
+/// tags do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Tunnel {
@@ -75,7 +76,7 @@ pub enum Tunnel {
 }
 
 impl Tunnel {
-    /// The usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Tunnel::Ah => "AH",
@@ -115,10 +116,10 @@ impl Tunnel {
     }
 }
 
-/// Tunnels that are remembered of one segment; more are passed all the same.
+/// Most tunnels recorded per segment. Further tunnels are decoded but not recorded.
 const REMEMBERED: usize = 6;
 
-/// The tunnels of one segment, the outermost first.
+/// The tunnels of one segment, outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tunnels([Option<Tunnel>; REMEMBERED]);
 
@@ -129,23 +130,23 @@ impl Tunnels {
         }
     }
 
-    /// True if the segment was in no tunnel.
+    /// Returns true if the segment was in no tunnel.
     pub fn is_empty(&self) -> bool {
         self.0[0].is_none()
     }
 
-    /// The outermost alone.
+    /// Returns only the outermost tunnel.
     pub fn outermost(&self) -> Tunnels {
         Tunnels([self.0[0], None, None, None, None, None])
     }
 
-    /// The outermost first.
+    /// Iterates over the tunnels, outermost first.
     pub fn iter(&self) -> impl Iterator<Item = Tunnel> {
         self.0.into_iter().flatten()
     }
 }
 
-/// Their names, the outermost first: `VXLAN, MPLS`.
+/// Names of the tunnels, outermost first: `VXLAN, MPLS`.
 impl fmt::Display for Tunnels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, tunnel) in self.iter().enumerate() {

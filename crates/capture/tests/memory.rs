@@ -1,4 +1,4 @@
-//! The memory of a table, as an allocator sees it: what it really takes at most stays near the bound.
+//! The memory of a table, as the allocator sees it: its maximum stays near the bound.
 #![expect(unsafe_code, reason = "a global allocator is unsafe to write")]
 extern crate firstbyte_capture as capture;
 
@@ -6,7 +6,7 @@ use capture::{CaptureFile, Table};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, and a count of the bytes that are in use.
+/// The system's allocator, with a count of allocated bytes.
 struct Counting {
     now: AtomicUsize,
     most: AtomicUsize,
@@ -15,25 +15,27 @@ struct Counting {
 #[global_allocator]
 static MEMORY: Counting = Counting { now: AtomicUsize::new(0), most: AtomicUsize::new(0) };
 
-// SAFETY: every call is passed on to the system's allocator. The default `realloc` allocates, copies and frees, so that both pieces count.
+// SAFETY: every call goes to the system's allocator. The default `realloc` allocates, copies and
+// frees, so both pieces count.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = self.now.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         self.most.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         self.now.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`, and `place` came from the same allocator.
+        // SAFETY: the caller fulfils the contract of `dealloc`, and `place` came from the same
+        // allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
 const BOUND: usize = 8 << 20;
 
-/// Bytes that a table with the bound takes at most while it reads the capture.
+/// Returns the maximum memory of a table with the bound while it reads the capture.
 fn peak_of(capture: &[u8]) -> usize {
     let mut file = CaptureFile::open(capture).expect("a header");
     let mut table = Table::default().within(BOUND);
@@ -51,10 +53,11 @@ fn peak_of(capture: &[u8]) -> usize {
     MEMORY.most.load(Ordering::Relaxed) - before
 }
 
-/// So many connections at once, each with a SYN and segments of one byte with a hole before each.
+/// Returns a capture of concurrent connections, each with a SYN and segments of one byte with a
+/// hole before each.
 fn with_holes(connections: u16, holes: u32) -> Vec<u8> {
     let mut capture = Vec::new();
-    // pcap of raw IP, its numbers in network byte order.
+    // pcap of raw IP in network byte order.
     for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 262_144, 101] {
         capture.extend(word.to_be_bytes());
     }
@@ -80,7 +83,7 @@ fn with_holes(connections: u16, holes: u32) -> Vec<u8> {
     capture
 }
 
-/// One test, as what others allocate would count too.
+/// A single test, because allocations of other tests would count too.
 #[test]
 fn the_real_peak_stays_near_the_bound() {
     for (connections, holes) in [(2000, 64), (20_000, 0)] {

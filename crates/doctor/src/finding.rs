@@ -128,7 +128,7 @@ pub struct Fix {
 pub struct Step {
     /// Shell command, to be run as root.
     pub command: String,
-    /// How to make it persistent.
+    /// Makes the change persistent.
     pub persist: Option<String>,
     /// The command that reverts it.
     pub undo: Option<String>,

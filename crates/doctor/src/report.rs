@@ -147,7 +147,7 @@ impl Report {
         reasons
     }
 
-    /// Escapes names. Whoever starts a process or sends a record chooses them, so they must not
+    /// Escapes names. Any process or record can contain any name, so they must not
     /// reach a terminal or a script unescaped.
     fn escape(&mut self) {
         // Settings of several numbers contain tabs.

@@ -1,8 +1,9 @@
-//! A host with 200,000 sockets: one sample takes less than 1.5 s and 200 MB, and watching it at most a twentieth of a core:
-//! `cargo test --profile simulate -p firstbyte-doctor --test crowd -- --nocapture`.
+//! A host with 200,000 sockets: one sample takes less than 1.5 s and 200 MB, and watching it takes
+//! at most 5 % of a core: `cargo test --profile simulate -p firstbyte-doctor --test crowd --
+//! --nocapture`.
 //!
-//! Between two looks at all of them it has to wait for some twenty seconds. So an ordinary run watches a sixth of them, and one with
-//! FIRSTBYTE_WINDOWS all, over so many windows.
+//! Between two samples of all sockets the watch waits about twenty seconds. An ordinary run
+//! therefore watches a sixth of them. FIRSTBYTE_WINDOWS watches all, for that many windows.
 #![expect(clippy::unwrap_used, reason = "tests")]
 extern crate firstbyte_doctor as doctor;
 
@@ -12,8 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process may have some 20,000 descriptors on many machines, so that several make the crowd. The servers' ends wait to be accepted,
-/// which takes none.
+/// Number of processes. On many machines a process may have only 20,000 descriptors. The servers'
+/// ends stay in the accept queue, which takes no descriptor.
 const PROCESSES: usize = 6;
 const CONNECTIONS: usize = 17_000;
 const MEMBER: &str = "
@@ -25,7 +26,7 @@ print('ready', flush=True)
 sys.stdin.read()
 ";
 
-/// A process with its connections, ended with this value.
+/// A process with its connections. It ends when the value is dropped.
 struct Member(Child);
 
 impl Member {
@@ -68,7 +69,7 @@ fn a_crowd_of_sockets_is_read_and_judged_in_time_and_memory() {
         let mut others: Vec<Member> = (2..=PROCESSES).map(Member::start).collect();
         others.iter_mut().for_each(Member::wait);
         let before = sources::here();
-        // The largest size of the process is counted anew from here.
+        // Resets the peak size of the process.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let at_rest = size("VmRSS");
         let begun = processor_time();
@@ -91,18 +92,19 @@ fn a_crowd_of_sockets_is_read_and_judged_in_time_and_memory() {
     });
 }
 
-/// Percent of a core, and looks that are asked for so often that they would take more.
+/// Budget in percent of a core. The requested interval would exceed it.
 const BUDGET: f64 = 5.0;
 const INTERVAL: Duration = Duration::from_secs(1);
-/// As many in an ordinary run.
+/// Windows of an ordinary run.
 const WINDOWS: usize = 3;
 
-/// As `--watch` does it.
+/// Watches like `--watch`.
 fn watched(windows: usize) {
     let mut pace = Pace::new(INTERVAL, BUDGET);
     let mut before = sources::here();
     pace.rest();
-    // The first pause goes by such a look as the others do, of two samples: over so few windows it would tell.
+    // The first pause follows a sample like the others. Over so few windows a cheaper one would
+    // matter.
     let now = sources::here();
     let _ = Report::of(&Window::between(&before, &now)).text();
     before = now;
@@ -120,21 +122,21 @@ fn watched(windows: usize) {
     let (wall, used) = (begun.elapsed(), process_time() - used);
     let share = used.as_secs_f64() / wall.as_secs_f64() * 100.0;
     println!("watched: {windows} windows in {wall:.1?}, {used:.2?} of a processor: {share:.1} % of a core");
-    // A look may take somewhat longer than the one before, by which the pause was chosen.
+    // A sample may cost a little more than the one before it, which set the pause.
     assert!(share < 1.2 * BUDGET, "{share} %");
 }
 
-/// What this thread has taken of a processor: whatever else the machine does.
+/// Returns the processor time of this thread, which the load of the machine does not change.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-/// What the process has.
+/// Returns the processor time of the process.
 fn process_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap()
 }
 
-/// A size of this process, kilobytes.
+/// Returns a size of this process in kilobytes.
 fn size(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();

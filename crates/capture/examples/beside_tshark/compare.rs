@@ -1,4 +1,4 @@
-//! Differences between two readings of a capture, and the cause of each.
+//! Differences between two readings of a capture, and their causes.
 
 use crate::{ours, tshark};
 use firstbyte_capture::NotTcp;
@@ -29,41 +29,37 @@ pub(crate) enum Cause {
 impl Cause {
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Cause::OtherFormat => "the file is neither pcap nor pcapng (snoop, ERF, LZ4): not read",
-            Cause::Compressed => "the packet is compressed (IPComp): not read",
+            Cause::OtherFormat => "the file is neither pcap nor pcapng (snoop, ERF, LZ4), so it is not read",
+            Cause::Compressed => "the packet is compressed (IPComp), so it is not read",
             Cause::HeaderLengths => {
-                "too few bytes of a TCP header, or a header length under 20: one of the two counts the packet"
+                "TCP header cut, or its length below 20: one of the two counts the packet"
             }
-            Cause::SampledHeaders => "tshark reads the samples of packets that sFlow carries",
-            Cause::BigTcp => {
-                "an IP length of 0, for a packet of more than 64 KiB (BIG TCP): tshark reads no TCP in it"
-            }
+            Cause::SampledHeaders => "tshark reads sampled packets in sFlow",
+            Cause::BigTcp => "IP length 0 of a packet above 64 KiB (BIG TCP): tshark finds no TCP in it",
             Cause::LengthOfTheFrame => {
-                "IP claims more bytes than the frame or the fragment had: tshark counts those of the frame, or none"
+                "IP claims more bytes than the frame or fragment has: tshark counts those of the frame, or none"
             }
-            Cause::CapturedTwice => {
-                "the capture has the same packet twice within 2 ms: a retransmission for tshark"
-            }
+            Cause::CapturedTwice => "recorded twice within 2 ms: a retransmission for tshark",
             Cause::DeliveredTwice => {
-                "the same packet, by identification or timestamp, comes again later: a retransmission for tshark"
+                "the same packet again later, by identification or timestamp: a retransmission for tshark"
             }
             Cause::OutOfOrder => {
-                "identification, timestamp, time, or its acknowledgement show that a packet came late, and was not sent again"
+                "late but not retransmitted, by identification, timestamp, time or acknowledgement"
             }
-            Cause::TsharkOutOfOrder => "tshark calls out of order what fills a gap within 3 ms",
-            Cause::TsharkKeepAlive => "tshark calls a keep-alive what repeats the last byte",
-            Cause::ResetText => "the text of a reset, which belongs to no stream",
-            Cause::ResetNumbers => "after a reset, by whose numbers tshark goes on",
+            Cause::TsharkOutOfOrder => "tshark calls every gap filled within 3 ms out of order",
+            Cause::TsharkKeepAlive => "tshark calls a repeated last byte a keep-alive",
+            Cause::ResetText => "the data of a reset, which belongs to no stream",
+            Cause::ResetNumbers => "tshark continues with the numbers of a reset",
             Cause::OtherNumbers => {
-                "numbers of another server or an older connection, by which tshark goes on"
+                "tshark continues with the numbers of another server or an older connection"
             }
-            Cause::SamePorts => "several connections between the same ports, told apart otherwise",
+            Cause::SamePorts => "several connections between the same ports, separated differently",
             Cause::Unexplained => "unexplained",
         }
     }
 }
 
-/// Both readings in numbers, and how often each cause made a difference.
+/// Counts of both readings, and of each cause of a difference.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     /// Frames with TCP: tshark's, ours.
@@ -71,7 +67,7 @@ pub(crate) struct Comparison {
     pub(crate) connections: [u64; 2],
     pub(crate) retransmissions: [u64; 2],
     pub(crate) causes: BTreeMap<Cause, u64>,
-    /// The frames that differ without a cause.
+    /// Frames that differ without a known cause.
     pub(crate) unexplained: Vec<String>,
 }
 
@@ -120,7 +116,7 @@ pub(crate) fn compare(theirs: &tshark::Reading, ours: &ours::Reading) -> Compari
                     () if segment.is_big => Cause::BigTcp,
                     () => Cause::Unexplained,
                 };
-                comparison.note(cause, || format!("frame {number} is read by us alone"));
+                comparison.note(cause, || format!("frame {number}: only firstbyte reads it"));
             }
             (None, None) => {}
         }
@@ -131,10 +127,10 @@ pub(crate) fn compare(theirs: &tshark::Reading, ours: &ours::Reading) -> Compari
     comparison
 }
 
-/// Streams in which something has happened that changes what tshark says about the frames behind it.
+/// Streams with a packet that changes tshark's view of later frames.
 #[derive(Default)]
 struct Marks {
-    /// Some text had another length.
+    /// Some data had another length.
     other_lengths: BTreeSet<Option<u64>>,
     /// A packet of an older connection, or of another server.
     other_numbers: BTreeSet<Option<u64>>,
@@ -160,7 +156,7 @@ impl Marks {
     }
 }
 
-/// A frame that both read.
+/// Compares a frame that both read.
 fn compare_frame(comparison: &mut Comparison, line: &tshark::Line, segment: &ours::Segment, marks: &Marks) {
     let number = line.number;
     if line.stream.is_none() {
@@ -177,7 +173,7 @@ fn compare_frame(comparison: &mut Comparison, line: &tshark::Line, segment: &our
     if line.fields != segment.fields {
         comparison.note(Cause::Unexplained, || format!("frame {number}: numbers or ports"));
     }
-    // An option of a header that was cut is not seen by either.
+    // Neither sees an option of a header that was cut.
     if line.is_syn && line.has_cookie_option != segment.has_cookie_option {
         comparison.note(Cause::Unexplained, || format!("frame {number}: the Fast Open option"));
     }
@@ -197,7 +193,7 @@ fn compare_frame(comparison: &mut Comparison, line: &tshark::Line, segment: &our
         false if line.is_keep_alive => Cause::TsharkKeepAlive,
         _ => Cause::Unexplained,
     };
-    let who = if line.is_retransmission { "tshark alone" } else { "us alone" };
+    let who = if line.is_retransmission { "only tshark" } else { "only firstbyte" };
     comparison.note(cause, || {
         format!(
             "frame {number} is a retransmission for {who} (stream {:?}; {:?})",
@@ -207,7 +203,7 @@ fn compare_frame(comparison: &mut Comparison, line: &tshark::Line, segment: &our
     });
 }
 
-/// A frame that tshark alone reads.
+/// Notes a frame that only tshark reads.
 fn missing(line: &tshark::Line, why: Option<NotTcp>, ours: &ours::Reading) -> Cause {
     match why {
         None if ours.segments.is_empty() && ours.others.is_empty() => Cause::OtherFormat,
@@ -218,7 +214,8 @@ fn missing(line: &tshark::Line, why: Option<NotTcp>, ours: &ours::Reading) -> Ca
     }
 }
 
-/// Connections by the frames that both read. Returns the streams that are no single connection of ours.
+/// Compares connections by the frames that both read. Returns the streams that are not a single
+/// connection of ours.
 fn compare_connections(
     comparison: &mut Comparison,
     lines: &BTreeMap<u64, &tshark::Line>,

@@ -1,12 +1,12 @@
-//! Captures read by this crate and by tshark, compared frame by frame.
+//! Compares this crate with tshark, frame by frame.
 //!
-//! `cargo xtask captures DIR` runs it. Below DIR is a folder for each project. Written to standard output: tables in Markdown.
+//! `cargo xtask captures DIR` runs it. DIR has a folder for each project. Prints Markdown tables.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `tshark` | what tshark says about each frame |
-//! | `ours` | what this crate says |
-//! | `compare` | the differences, and the cause of each |
+//! | `tshark` | tshark's reading of each frame |
+//! | `ours` | this crate's reading |
+//! | `compare` | differences and their causes |
 //! | `tables` | sums by project and by cause |
 
 mod compare;
@@ -54,7 +54,7 @@ fn run() -> io::Result<()> {
             }
             tables.add(&name, &comparison);
         }
-        eprintln!("{name} is read");
+        eprintln!("{name}: done");
     }
     print!("{tables}");
     Ok(())

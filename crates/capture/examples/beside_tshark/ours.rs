@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use wire::Flags;
 
-/// A frame with TCP in it.
+/// A frame with TCP.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) connection: u64,
@@ -16,16 +16,17 @@ pub(crate) struct Segment {
     pub(crate) text_len: u32,
     /// Sequence and acknowledgement number, and the ports.
     pub(crate) fields: [u32; 4],
-    /// IP's length field was too short for it.
+    /// True if IP's length field was too small for it.
     pub(crate) is_big: bool,
-    /// The capture has had it already, on another interface.
+    /// True if the capture already had it on another interface.
     pub(crate) is_copy: bool,
     pub(crate) events: Events,
     pub(crate) has_cookie_option: bool,
 }
 
 impl Segment {
-    /// Repeats data or a FIN. SYNs are not compared: tshark does not count all of them.
+    /// Returns whether it repeats data or a FIN. SYNs are not compared, because tshark does not
+    /// count all of them.
     pub(crate) fn is_retransmission(&self) -> bool {
         self.events.is_retransmission() && !self.is_syn
     }
@@ -35,10 +36,10 @@ impl Segment {
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) segments: BTreeMap<u64, Segment>,
-    /// The reasons why other frames have none.
+    /// The reasons why other frames have no segment.
     pub(crate) others: BTreeMap<u64, NotTcp>,
     pub(crate) connections: u64,
-    /// The reason why it stopped, or could not begin.
+    /// The reason why reading stopped or did not start.
     pub(crate) problem: Option<String>,
 }
 

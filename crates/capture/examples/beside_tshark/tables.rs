@@ -1,4 +1,4 @@
-//! Sums by project and by cause, as tables in Markdown.
+//! Sums by project and by cause, as Markdown tables.
 
 use crate::compare::{Cause, Comparison};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ struct Sums {
     with_tcp: u64,
     packets: u64,
     connections: u64,
-    /// tshark's, ours.
+    /// Retransmissions: tshark's, ours.
     retransmissions: [u64; 2],
     agree: u64,
     stated: u64,

@@ -1,10 +1,10 @@
-//! A capture as tshark reads it: its TCP segments, and what it says about each.
+//! A capture as tshark reads it: its TCP segments, and tshark's analysis of each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-/// Preferences: each frame for itself, as `firstbyte pcap` reads them.
+/// Preferences that make tshark read each frame alone, like `firstbyte pcap`.
 const PREFERENCES: [&str; 3] =
     ["ip.defragment:FALSE", "ipv6.defragment:FALSE", "tcp.desegment_tcp_streams:FALSE"];
 
@@ -29,13 +29,13 @@ const FIELDS: [&str; 17] = [
     "tcp.analysis.ack_lost_segment",
 ];
 
-/// A frame with TCP in it.
+/// A frame with TCP.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) number: u64,
     /// Layers, from `frame.protocols`.
     pub(crate) protocols: String,
-    /// `None`: the header was too short for tshark.
+    /// Stream number. `None` if the header was too short for tshark.
     pub(crate) stream: Option<u64>,
     pub(crate) is_syn: bool,
     pub(crate) text_len: u32,
@@ -48,12 +48,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The first TCP header in it is part of an ICMP error: no packet of a connection.
+    /// Returns whether its first TCP header is quoted in an ICMP error, and is not a packet of a
+    /// connection.
     pub(crate) fn is_quoted_by_icmp(&self) -> bool {
         self.layers_below().any(|layer| matches!(layer, "icmp" | "icmpv6"))
     }
 
-    /// The first TCP header in it is carried by this protocol.
+    /// Returns whether this protocol carries its first TCP header.
     pub(crate) fn has_below(&self, protocol: &str) -> bool {
         self.layers_below().any(|layer| layer == protocol)
     }
@@ -67,11 +68,11 @@ impl Line {
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) lines: Vec<Line>,
-    /// The reason why it stopped, or could not begin.
+    /// The reason why reading stopped or did not start.
     pub(crate) problem: Option<String>,
 }
 
-/// Reads a capture. With a folder, keeps what tshark wrote there, and uses it the next time.
+/// Reads a capture. With a folder, stores tshark's output there, and reuses it the next time.
 pub(crate) fn read(capture: &Path, kept: Option<PathBuf>) -> io::Result<Reading> {
     let text = match &kept {
         Some(file) if file.exists() => fs::read_to_string(file)?,
@@ -86,7 +87,7 @@ pub(crate) fn read(capture: &Path, kept: Option<PathBuf>) -> io::Result<Reading>
     Ok(parse(&text))
 }
 
-/// Its lines, and a last one of the form `#end STATUS MESSAGE`.
+/// Returns tshark's lines, and a last one of the form `#end STATUS MESSAGE`.
 fn run(capture: &Path) -> io::Result<String> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture).args(["-Y", "tcp", "-T", "fields", "-E", "occurrence=a"]);
@@ -109,7 +110,7 @@ fn run(capture: &Path) -> io::Result<String> {
 }
 
 fn parse(text: &str) -> Reading {
-    let mut reading = Reading { lines: Vec::new(), problem: Some("tshark was ended".to_owned()) };
+    let mut reading = Reading { lines: Vec::new(), problem: Some("tshark was killed".to_owned()) };
     for line in text.lines() {
         match line.strip_prefix("#end ") {
             Some(end) => {
@@ -124,7 +125,7 @@ fn parse(text: &str) -> Reading {
 
 fn parse_line(line: &str) -> Option<Line> {
     let fields: Vec<&str> = line.split('\t').collect();
-    // Of several TCP headers in a frame the outermost counts.
+    // Of several TCP headers in a frame, the outermost counts.
     let first = |index: usize| fields.get(index).and_then(|field| field.split(',').next()).unwrap_or("");
     let has = |index: usize| fields.get(index).is_some_and(|field| !field.is_empty());
     let flags = u32::from_str_radix(first(3).trim_start_matches("0x"), 16).unwrap_or(0);

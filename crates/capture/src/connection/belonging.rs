@@ -1,22 +1,25 @@
-//! Whether a packet between two ports belongs to this connection: only numbers that fit the handshake count.
+//! Decides whether a packet between two ports belongs to this connection: only sequence numbers
+//! that fit the handshake count.
 //!
-//! Between the same ports a capture may also have packets of an older connection, challenge ACKs (RFC 5961) and answers out of TIME-WAIT, the
-//! SYN-ACK of another server behind the same address, and forged resets. One such packet must not move SND.NXT by 800 MB. A capture may on
-//! the other hand have gaps of any size. Numbers beyond the window are therefore believed once both sides agree on them.
+//! Between the same ports a capture may contain other packets: those of an older connection,
+//! challenge ACKs (RFC 5961), answers from TIME-WAIT, the SYN-ACK of another server behind the same
+//! address, and forged resets. Such a packet must not move SND.NXT by 800 MB. On the other hand, a
+//! capture may have gaps of any size. Numbers beyond the window are therefore accepted once both
+//! sides agree on them.
 
 use super::half::{GAP_MAX, Half};
 use super::{Connection, Side};
 use crate::packet::Packet;
 use wire::{Flags, SeqNum};
 
-/// Whose packet it is.
+/// The owner of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belonging {
-    /// This connection's.
+    /// This connection.
     Own,
-    /// An older one's between the same ports.
+    /// An older connection between the same ports.
     Older,
-    /// Another server's, or that of one which answered the same SYN twice with different numbers.
+    /// Another server, or a server that answered the same SYN twice with different numbers.
     OtherServer,
 }
 
@@ -27,23 +30,25 @@ pub(super) struct Suspect {
     seq: SeqNum,
     end: SeqNum,
     ack: Option<SeqNum>,
-    /// Packets of the same side that went on from it.
+    /// Later packets of the same side that continue from it.
     followers: u8,
 }
 
-/// Beyond the known window, as acknowledgements that open it may be missing.
+/// Allowed distance beyond the known window. Acknowledgements that open the window may be missing.
 const SLACK: u32 = 1 << 20;
-/// Beyond the last number where the window's scale is not known.
+/// Allowed distance beyond the last number if the window scale is unknown.
 const UNSCALED: u32 = 1 << 24;
-/// Behind the last number, where the first is not known.
+/// Allowed distance before the last number if the first one is unknown.
 const BEHIND: u32 = 1 << 26;
-/// Numbers since the first one that are compared with it; later they may have come round.
+/// Distance from the first number up to which numbers are compared with it. Later they may have
+/// wrapped.
 const COMPARED: u32 = 1 << 30;
-/// Packets of one side that must go on from numbers which the other never confirms, as where one direction was captured.
+/// Packets of one side that must continue from numbers that the other side never confirms, for
+/// example if only one direction was captured.
 const FOLLOWERS: u8 = 2;
 
 impl Connection {
-    /// Whose packet this is, as far as it is no opening SYN.
+    /// Returns the owner of a packet that is not an opening SYN.
     pub(crate) fn belonging(&self, packet: &Packet<'_>) -> Belonging {
         let side = self.side_of(packet);
         let (own, other) = (self.half(side), self.half(side.other()));
@@ -53,10 +58,11 @@ impl Connection {
             return if is_ack_right { Belonging::OtherServer } else { Belonging::Older };
         }
         let is_right = if packet.flags.contains(Flags::RST) {
-            // A reset is judged by its sequence number; one that answers a segment has the number that it asks for.
+            // A reset is judged by its sequence number. If it answers a segment, it has the number
+            // that the segment acknowledges.
             match own.frontier() {
                 None => is_ack_right,
-                // Who gives up resets its SYN.
+                // A client that gives up resets its own SYN.
                 Some(next) if own.is_only_syn() => next == packet.seq || own.isn() == Some(packet.seq),
                 Some(_) => {
                     fits_seq(own, other, packet.seq) || has_ack && other.frontier() == Some(packet.ack)
@@ -73,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Tells whether the connection knows enough of its handshake to claim this packet while
+    /// Returns whether the connection knows enough of its handshake to claim this packet while
     /// another connection has the ports.
     pub(crate) fn claims(&self, packet: &Packet<'_>) -> bool {
         let side = self.side_of(packet);
@@ -83,8 +89,8 @@ impl Connection {
             && self.belonging(packet) == Belonging::Own
     }
 
-    /// Whether this packet and one before it are those of another connection whose SYN was not captured: both sides agree on numbers, and
-    /// neither's can be reached from here by a gap of the capture.
+    /// Returns whether this packet and an earlier one belong to another connection whose SYN was
+    /// not captured: both sides agree on the numbers, and a gap of the capture cannot explain them.
     pub(crate) fn is_replaced_by(&self, packet: &Packet<'_>) -> bool {
         let side = self.side_of(packet);
         if packet.flags.intersects(Flags::SYN | Flags::RST) || self.belonging(packet) == Belonging::Own {
@@ -103,7 +109,8 @@ impl Connection {
         !is_reached(by, from) && !ack.is_some_and(|ack| is_reached(by.other(), ack))
     }
 
-    /// Whether both sides now agree on the numbers of a packet that did not fit; where it does not, this packet may become the one.
+    /// Returns the suspect packet if this packet confirms its numbers. Otherwise this packet may
+    /// become the suspect.
     pub(super) fn confirms(&mut self, side: Side, packet: &Packet<'_>) -> Option<Suspect> {
         if packet.flags.intersects(Flags::SYN | Flags::RST) {
             return None;
@@ -134,7 +141,7 @@ impl Suspect {
                 && packet.ack.after_or_eq(self.seq)
                 && self.ack.is_none_or(|ack| is_near(packet.seq, ack));
         }
-        // What an old connection sends again and again makes no progress.
+        // Packets that an old connection repeats make no progress.
         let has_sent = packet.text_len > 0 && packet.seq.after_or_eq(self.end) && self.end != self.seq;
         let has_acknowledged =
             has_ack && self.ack.is_some_and(|ack| packet.ack.after(ack) && is_near(packet.ack, ack));
@@ -146,7 +153,8 @@ impl Suspect {
         self.followers >= FOLLOWERS
     }
 
-    /// Where the two sides go on: this side with a segment from one number to another, the other side with one.
+    /// Returns where the two sides continue: the side and range of the suspect segment, and the
+    /// other side's number.
     pub(super) fn numbers(&self) -> (Side, (SeqNum, SeqNum), Option<SeqNum>) {
         (self.side, (self.seq, self.end), self.ack)
     }
@@ -156,7 +164,8 @@ fn is_near(one: SeqNum, other: SeqNum) -> bool {
     one.since(other).min(other.since(one)) <= SLACK
 }
 
-/// Whether `own` may have sent this number, in the eyes of `other` (RFC 9293 section 3.10.7.4), with room for what the capture lacks.
+/// Returns whether `own` may have sent this number, from the point of view of `other` (RFC 9293
+/// section 3.10.7.4), with room for packets that the capture lacks.
 fn fits_seq(own: &Half, other: &Half, seq: SeqNum) -> bool {
     let Some(next) = own.frontier() else { return true };
     if seq.before_or_eq(next) {
@@ -168,18 +177,18 @@ fn fits_seq(own: &Half, other: &Half, seq: SeqNum) -> bool {
     seq.since(next) <= reach(other, next).min(own.first_flight())
 }
 
-/// Whether `own` may acknowledge this number of `other`.
+/// Returns whether `own` may acknowledge this number of `other`.
 fn fits_ack(own: &Half, other: &Half, ack: SeqNum) -> bool {
     let Some(next) = other.frontier() else { return true };
     if ack.before_or_eq(next) {
         return other.isn() != Some(ack) && is_behind(other, next, ack);
     }
-    // Nobody acknowledges more than the SYN before a SYN-ACK of its own.
+    // Before its own SYN-ACK, an end acknowledges no more than the SYN.
     let is_possible = own.isn().is_some() || !other.is_only_syn();
     is_possible && ack.since(next) <= reach(own, next).min(other.first_flight())
 }
 
-/// Not before the first number.
+/// Returns whether a number is below `next` and not below the first number.
 fn is_behind(half: &Half, next: SeqNum, number: SeqNum) -> bool {
     match half.isn().filter(|isn| next.since(*isn) <= COMPARED) {
         Some(isn) => number.after_or_eq(isn),
@@ -189,7 +198,7 @@ fn is_behind(half: &Half, next: SeqNum, number: SeqNum) -> bool {
 
 /// Returns how far beyond `next` the windows of `receiver` reach.
 fn reach(receiver: &Half, next: SeqNum) -> u32 {
-    match receiver.told().edge() {
+    match receiver.advertised().edge() {
         Some(edge) => SLACK + if edge.after(next) { edge.since(next) } else { 0 },
         None => UNSCALED,
     }

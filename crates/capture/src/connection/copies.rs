@@ -1,29 +1,32 @@
-//! Packets that a capture has twice, as one on several interfaces has those that a router or a bridge forwards.
+//! Detects packets that a capture has twice, as a capture on several interfaces of a router or
+//! bridge has.
 
 use crate::packet::Packet;
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::{Flags, SeqNum};
 
-/// A capture on several interfaces sees a packet again within this time.
+/// Time within which a capture on several interfaces records a packet again.
 pub(super) const COPY_WITHIN: Duration = Duration::from_millis(2);
 
-/// The network delivers a packet a second time within this time; a sender retransmits later (Linux's least time-out is 200 ms), with
-/// another identification.
+/// Time within which the network delivers a packet a second time. A sender retransmits later
+/// (Linux's minimum time-out is 200 ms), with another identification.
 const DUPLICATE_WITHIN: Duration = Duration::from_millis(150);
 
-/// Packets that may lie between one and its copy: Linux passes packets on in batches of 8 (`gro_normal_batch`).
+/// Most packets between a packet and its copy. Linux passes packets on in batches of 8
+/// (`gro_normal_batch`).
 const BETWEEN: usize = 16;
 
 /// The last packets of one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     seen: VecDeque<Seen>,
-    /// Two different packets in a row had one identification: it says nothing.
+    /// True if two different packets in a row had the same identification, which then means
+    /// nothing.
     is_ident_constant: bool,
 }
 
-/// A packet that was seen before.
+/// The way in which a packet repeats an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     /// The capture recorded it twice.
@@ -32,7 +35,7 @@ pub(super) enum Again {
     Duplicate,
 }
 
-/// By what a copy is known.
+/// Properties that identify a copy.
 #[derive(Clone, Debug)]
 struct Seen {
     at: Duration,
@@ -46,8 +49,8 @@ struct Seen {
 }
 
 impl Recent {
-    /// Returns how the packet repeats one of them. `None`: the packet is new. `next`: the sequence
-    /// number behind the last captured one.
+    /// Returns how the packet repeats an earlier one, or `None` if it is new. `next`: the sequence
+    /// number after the last captured one.
     pub(super) fn again(&mut self, packet: &Packet<'_>, next: Option<SeqNum>) -> Option<Again> {
         let seen = Seen::of(packet);
         while self.seen.front().is_some_and(|first| seen.at.abs_diff(first.at) > DUPLICATE_WITHIN) {
@@ -75,8 +78,8 @@ impl Recent {
 
     fn find(&self, seen: &Seen) -> Option<Again> {
         let is_ident_known = seen.ident != 0 && !self.is_ident_constant;
-        // Without an identification, as in IPv6, text that comes again behind others may be retransmitted, and what has no text may be another
-        // duplicate acknowledgement.
+        // Without an identification, as in IPv6, repeated data behind other data may be
+        // retransmitted, and a packet without data may be another duplicate acknowledgement.
         let candidates = match (is_ident_known, seen.text_len) {
             (false, 0) => 0,
             (false, _) => 1,
@@ -90,7 +93,8 @@ impl Recent {
         }
     }
 
-    /// Whether one interface has merged segments and another the parts: their identifications go on from the first one's.
+    /// Returns whether one interface merged segments and another did not: the identifications
+    /// continue from that of the first part.
     fn has_parts_of(&self, seen: &Seen) -> bool {
         seen.ident != 0
             && !self.is_ident_constant
@@ -101,7 +105,7 @@ impl Recent {
             })
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Returns the bytes of heap memory that it takes.
     pub(super) fn footprint(&self) -> usize {
         self.seen.capacity() * size_of::<Seen>()
     }
@@ -121,13 +125,13 @@ impl Seen {
         }
     }
 
-    /// Tells whether this segment is one of those that were merged into `whole`.
+    /// Returns whether this segment is one of those that were merged into `whole`.
     fn is_part_of(&self, whole: &Seen) -> bool {
         let (offset, before) = (self.seq.since(whole.seq), self.ident.wrapping_sub(whole.ident));
         self.text_len > 0
             && offset.checked_add(self.text_len).is_some_and(|end| end <= whole.text_len)
             && self.text_len < whole.text_len
-            // All of them but the last have one size.
+            // All except the last have the same size.
             && u32::from(before) <= offset / self.text_len.min(offset.max(1))
             && (before == 0) == (offset == 0)
     }

@@ -1,38 +1,40 @@
-//! One direction of a connection: all that one side sent, and the acknowledgements of the other
-//! side.
+//! One direction of a connection: everything that one side sent, and the acknowledgements of the
+//! other.
 
+use super::advertised::{Advertised, Last, Probe};
 use super::copies::{Again, Recent};
 use super::holes::{Filled, Holes};
 use super::order::{self, Order};
-use super::told::{Last, Probe, Told};
 use crate::event::{Event, Events};
 use crate::limits::{Paths, Sender, Sent};
 use crate::packet::Packet;
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Half {
     offer: Option<Offer>,
     isn: Option<SeqNum>,
-    /// Behind the last number that was seen.
+    /// Sequence number after the last one seen.
     next: Option<SeqNum>,
     /// The highest acknowledgement of the other side.
     una: Option<SeqNum>,
     /// The other side's first acknowledgement.
     first_una: Option<SeqNum>,
-    /// The lowest number that was seen, and since when numbers are seen: the capture may begin later than the connection.
+    /// The lowest sequence number seen, and the time of the first packet. The capture may start
+    /// later than the connection.
     floor: Option<(SeqNum, Duration)>,
     holes: Holes,
-    /// The number behind a byte that probed the other side's closed window, while it is not known to be accepted.
+    /// Sequence number after a byte that probed the other side's closed window, until it is known
+    /// to be accepted.
     probed: Option<SeqNum>,
-    /// Its last packet, if that was a probe.
+    /// Its last packet, if it was a probe.
     probe: Option<Probe>,
-    /// The size of the last segment with new text.
+    /// Size of the last segment with new data.
     last_text_len: u32,
     segments: u64,
-    /// Segments that are neither SYN nor RST.
+    /// Segments without SYN and RST.
     later_segments: u64,
     text_bytes: u64,
     retransmitted_segments: u64,
@@ -43,16 +45,17 @@ pub struct Half {
     is_finished: bool,
     first_text_at: Option<Duration>,
     last_text_at: Option<Duration>,
-    /// The text whose acknowledgement is waited for, as a sample of the round trip: its end, and when it was seen.
+    /// The data whose acknowledgement gives the next sample of the round trip: its end and its
+    /// time.
     timed: Option<(SeqNum, Duration)>,
     least_rtt: Option<Duration>,
     recent: Recent,
     order: order::Sent,
-    told: Told,
+    advertised: Advertised,
     sender: Sender,
 }
 
-/// The options that a SYN offered.
+/// The options of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The MSS option.
@@ -66,7 +69,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// `None`: the capture cut the options.
+    /// Returns the options, or `None` if the capture cut them.
     pub(super) fn of(packet: &Packet<'_>) -> Option<Offer> {
         let options = &packet.options;
         (!packet.is_header_cut).then_some(Offer {
@@ -78,37 +81,40 @@ impl Offer {
     }
 }
 
-/// Facts from outside the direction that a packet is judged by.
+/// State outside the direction that is needed to judge a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'c> {
-    /// The most text of a segment.
+    /// Maximum payload of a segment.
     pub(super) mss: u32,
     pub(super) paths: &'c Paths,
     /// The last acknowledgement of the other side.
-    pub(super) told: Option<Last>,
-    /// Times that the other side repeated its last acknowledgement.
+    pub(super) advertised: Option<Last>,
+    /// Number of times that the other side repeated its last acknowledgement.
     pub(super) repeated: u32,
 }
 
-/// Where no round trip is known, a gap that is filled within this time is the network's, as in Wireshark.
+/// Time within which a gap of the network is filled if no round trip is known, as in
+/// Wireshark.
 const LATE_UNKNOWN: Duration = Duration::from_millis(3);
-/// A gap that is filled within this time is the network's on any path.
+/// Time within which a gap of the network is filled on any path.
 const LATE_LEAST: Duration = Duration::from_millis(1);
-/// Text that is recorded later than this after its acknowledgement was sent again: Linux's least
-/// time-out of retransmission.
+/// Data recorded later than this after its acknowledgement was retransmitted: it is Linux's minimum
+/// retransmission time-out.
 const RECORDED_WITHIN: Duration = Duration::from_millis(200);
-/// Duplicate acknowledgements cause a fast retransmission within this time and that of the path, as in Wireshark.
+/// Time, besides the path's, within which duplicate acknowledgements cause a fast retransmission,
+/// as in Wireshark.
 const FAST_WITHIN: Duration = Duration::from_millis(20);
-/// Duplicates before a fast retransmission that the capture must have: one of the three (RFC 5681 section 3.2) may be missing.
+/// Duplicates that the capture must have before a fast retransmission. One of the three (RFC 5681
+/// section 3.2) may be missing.
 const FAST_AFTER: u32 = 2;
 
-/// The most that anybody sends at first: a window that is not scaled. Initial windows are smaller (RFC 6928).
+/// Most data of a first flight: an unscaled window. Initial windows are smaller (RFC 6928).
 const FIRST_FLIGHT: u32 = 1 << 16;
-/// The longest gap of a capture whose bytes are counted; farther numbers may be another connection's.
+/// Longest gap of a capture whose bytes are counted. Larger distances may be another connection.
 pub(super) const GAP_MAX: u32 = 1 << 28;
 
 impl Half {
-    /// Half of a connection that begins with this SYN.
+    /// Creates the half of a connection that starts with this SYN.
     pub(super) fn begun(isn: SeqNum, offer: Option<Offer>, at: Duration) -> Half {
         let first = Some(isn + 1);
         Half {
@@ -121,21 +127,22 @@ impl Half {
         }
     }
 
-    /// Whether the capture or the receiver has had this packet already.
+    /// Returns how the capture or the receiver already had this packet, if it did.
     pub(super) fn again(&mut self, packet: &Packet<'_>) -> Option<Again> {
         self.recent.again(packet, self.next)
     }
 
-    /// The network delivered this packet a second time.
+    /// Handles a packet that the network delivered a second time.
     pub(super) fn on_duplicate(&mut self) -> Events {
         self.segments += 1;
         self.duplicates += 1;
         Events::of(Event::Duplicate)
     }
 
-    /// Whether this packet only probes the other side.
+    /// Returns whether this packet only probes the other side.
     ///
-    /// A byte below the next number is a probe only if it was acknowledged; otherwise it is a retransmission of a segment of one byte.
+    /// A byte below the next number is a probe only if it was acknowledged. Otherwise it is a
+    /// retransmission of a segment of one byte.
     pub(super) fn probe_of(&self, packet: &Packet<'_>, is_closed: bool) -> Option<Probe> {
         let next = self.frontier()?;
         if packet.text_len > 1 || packet.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST) {
@@ -143,18 +150,19 @@ impl Half {
         }
         let kind = if is_closed { Probe::Window } else { Probe::KeepAlive };
         if packet.seq + 1 == next {
-            // Where nothing was acknowledged, and the capture begins with such a byte, that was the first probe.
+            // If nothing was acknowledged, and the capture starts with such a byte, it was the
+            // first probe.
             let is_unlike_text = self.last_text_len != 1 || self.text_bytes == 1;
             let is_acked = self.una.map_or(is_unlike_text, |una| una.after_or_eq(next));
             return (packet.text_len == 0 || is_acked).then_some(kind);
         }
-        // Linux probes one below SND.UNA, also while data is in flight.
+        // Linux probes one below SND.UNA, even while data is in flight.
         let is_below_una = packet.text_len == 0 && self.una == Some(packet.seq + 1);
         let is_new_byte = packet.text_len == 1 && packet.seq == next;
         (is_closed && (is_below_una || is_new_byte)).then_some(Probe::Window)
     }
 
-    /// The side sent this.
+    /// Handles a packet that the side sent.
     pub(super) fn on_sent(
         &mut self,
         packet: &Packet<'_>,
@@ -170,7 +178,7 @@ impl Half {
         } else if !packet.flags.contains(Flags::RST) {
             self.later_segments += 1;
         }
-        // A reset's numbers and window say nothing of the stream.
+        // A reset's numbers and window do not belong to the stream.
         if packet.flags.contains(Flags::RST) {
             return events;
         }
@@ -197,13 +205,13 @@ impl Half {
         events
     }
 
-    /// The number behind the last one before this packet.
+    /// Returns the sequence number after the last one before this packet.
     fn begin(&mut self, packet: &Packet<'_>) -> SeqNum {
         let first = packet.text_seq();
         if let Some(next) = self.next {
             return next;
         }
-        // Text may be recorded behind its acknowledgement.
+        // Data may be recorded after its acknowledgement.
         let next = self.una.map_or(first, |una| una.latest(first));
         self.next = Some(next);
         self.floor = Some((next, packet.at));
@@ -214,7 +222,7 @@ impl Half {
         self.offer = self.offer.or(Offer::of(packet));
         let is_again = self.isn.is_some();
         self.isn.get_or_insert(packet.seq);
-        // One with text is judged by its text.
+        // A packet with data is judged by its data.
         if is_again && packet.text_len == 0 {
             if order == Order::Older {
                 self.duplicates += 1;
@@ -227,7 +235,7 @@ impl Half {
     }
 
     fn note_full_window(&self, packet: &Packet<'_>, context: &Context<'_>, events: &mut Events) {
-        let edge = context.told.and_then(|told| told.edge);
+        let edge = context.advertised.and_then(|advertised| advertised.edge);
         if edge == Some(packet.text_seq() + packet.text_len)
             && !packet.flags.intersects(Flags::SYN | Flags::FIN)
         {
@@ -235,7 +243,7 @@ impl Half {
         }
     }
 
-    /// It ends beyond all that was seen.
+    /// Handles a packet that ends beyond everything seen so far.
     fn on_new(
         &mut self,
         packet: &Packet<'_>,
@@ -254,7 +262,7 @@ impl Half {
         let repeated = overlap - filled.map_or(0, |filled| filled.len.min(overlap));
         if overlap > 0 {
             let again = if repeated > 0 { None } else { filled };
-            // Nothing of it was seen, nor anything behind it: only its acknowledgement.
+            // Neither it nor later data was seen, only its acknowledgement.
             let is_first = again.is_some();
             let event = self.judge(packet, again, order, start, is_first, context);
             events.add(event);
@@ -280,7 +288,8 @@ impl Half {
         }
     }
 
-    /// Its numbers lie before others that were seen: retransmitted, late, or duplicated by the network.
+    /// Handles a packet below numbers seen before: retransmitted, late, or duplicated by the
+    /// network.
     fn on_old(
         &mut self,
         packet: &Packet<'_>,
@@ -290,7 +299,7 @@ impl Half {
         events: &mut Events,
     ) {
         let (start, end) = (packet.text_seq(), packet.end_seq());
-        // A sample that a retransmission may have answered says nothing (Karn's algorithm, RFC 6298 section 3).
+        // A retransmission makes the sample ambiguous (Karn's algorithm, RFC 6298 section 3).
         if self.timed.is_some_and(|(timed, _)| start.before(timed)) {
             self.timed = None;
         }
@@ -299,7 +308,7 @@ impl Half {
         let is_first = end == next
             && match filled {
                 Some(filled) => filled.len == end.since(start),
-                // No hole is noted for the number of a FIN.
+                // A FIN's number leaves no hole.
                 None => packet.text_len == 0 && !self.is_finished,
             };
         let event = self.judge(packet, filled, order, end, is_first, context);
@@ -319,7 +328,7 @@ impl Half {
         }
     }
 
-    /// Closes what was missing between these numbers: a hole, or numbers below all captured ones.
+    /// Fills the missing part between these numbers: a hole, or numbers below all captured ones.
     fn fill(&mut self, start: SeqNum, end: SeqNum) -> Option<Filled> {
         let filled = self.holes.fill(start, end, self.una);
         let Some((floor, since)) = self.floor.filter(|(floor, _)| start.before(*floor)) else {
@@ -333,9 +342,10 @@ impl Half {
         }))
     }
 
-    /// Judges a segment that repeats numbers. `filled`: the missing part that it fills. `end`: the
-    /// number behind the repeated ones. `is_first`: only the acknowledgement of the segment was
-    /// captured before.
+    /// Judges a segment that repeats numbers.
+    ///
+    /// `filled`: the missing part that it fills. `end`: the number after the repeated ones.
+    /// `is_first`: only the acknowledgement of the segment was captured before.
     fn judge(
         &self,
         packet: &Packet<'_>,
@@ -348,7 +358,7 @@ impl Half {
         if is_first && filled.is_none_or(|hole| packet.at.saturating_sub(hole.since) <= RECORDED_WITHIN) {
             return Event::OutOfOrder;
         }
-        // Sooner nobody can have asked for it.
+        // A retransmission cannot come sooner.
         let rtt = context.paths.rtt();
         let late = rtt.map_or(LATE_UNKNOWN, |rtt| rtt - rtt / 8).max(LATE_LEAST);
         let is_fast = is_fast(packet, context);
@@ -370,19 +380,19 @@ impl Half {
         }
     }
 
-    /// The other side acknowledged something, and offers a window up to `edge`, if its scale is known. `is_probe`: its byte of text, if any, is
-    /// a probe's.
+    /// Handles an acknowledgement of the other side. `edge`: the right edge of its window, if its
+    /// scale is known. `is_probe`: its byte of data, if any, belongs to a probe.
     pub(super) fn on_ack(&mut self, packet: &Packet<'_>, edge: Option<SeqNum>, is_probe: bool) -> Events {
         let mut events = Events::default();
         let una = self.una.map_or(packet.ack, |una| una.latest(packet.ack));
         self.una = Some(una);
         self.first_una.get_or_insert(una);
         if let Some(probed) = self.probed.take_if(|probed| packet.ack.after_or_eq(*probed)) {
-            // The receiver had room for the byte of a probe.
+            // The receiver accepted the byte of a probe.
             self.next = Some(self.next.map_or(probed, |next| next.latest(probed)));
             self.text_bytes += 1;
         }
-        // An acknowledgement of what was not seen: the capture has lost packets, or has them later.
+        // It acknowledges data that was not seen: the capture lost packets, or has them later.
         if let Some(next) = self.next.filter(|next| packet.ack.after(*next)) {
             self.next = Some(packet.ack);
             // A single number may be that of a FIN.
@@ -403,7 +413,8 @@ impl Half {
         events
     }
 
-    /// Goes on at `to`: the capture has a gap, and both sides agree on what follows. A segment up to `end` was seen already.
+    /// Continues at `to`: the capture has a gap, and both sides agree on what follows. A segment up
+    /// to `end` was already seen.
     pub(super) fn jump(&mut self, to: SeqNum, end: SeqNum, at: Duration) {
         match self.next {
             None => {
@@ -421,27 +432,27 @@ impl Half {
         self.timed = None;
     }
 
-    /// Behind the last number that is known of it.
+    /// Returns the number after the last known one.
     pub(super) fn frontier(&self) -> Option<SeqNum> {
         self.next.or(self.una)
     }
 
-    /// The lowest number that was seen.
+    /// Returns the lowest number seen.
     pub(super) fn floor(&self) -> Option<SeqNum> {
         self.floor.map(|(floor, _)| floor)
     }
 
-    /// Whether the other side acknowledged more than at first.
+    /// Returns whether the other side's acknowledgements advanced.
     pub(crate) fn has_moved(&self) -> bool {
         self.una != self.first_una
     }
 
-    /// Whether the other side acknowledged anything.
+    /// Returns whether the other side acknowledged anything.
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.una.is_some()
     }
 
-    /// Tells whether the side sent anything but SYNs and resets.
+    /// Returns whether the side sent anything except SYNs and resets.
     pub fn has_packets_after_syn(&self) -> bool {
         self.later_segments > 0
     }
@@ -452,114 +463,115 @@ impl Half {
         if self.is_only_syn() { FIRST_FLIGHT } else { u32::MAX }
     }
 
-    /// Whether nothing but its SYN was seen.
+    /// Returns whether only its SYN was seen.
     pub(super) fn is_only_syn(&self) -> bool {
         self.isn.is_some() && self.later_segments == 0
     }
 
-    /// Returns the acknowledgements and windows that the side told.
-    pub(super) fn told(&self) -> &Told {
-        &self.told
+    /// Returns the acknowledgements and windows that the side advertised.
+    pub(super) fn advertised(&self) -> &Advertised {
+        &self.advertised
     }
 
-    pub(super) fn told_mut(&mut self) -> &mut Told {
-        &mut self.told
+    pub(super) fn advertised_mut(&mut self) -> &mut Advertised {
+        &mut self.advertised
     }
 
-    /// Its last packet, if that was a probe.
+    /// Returns its last packet, if it was a probe.
     pub(super) fn last_probe(&self) -> Option<Probe> {
         self.probe
     }
 
-    /// Lets go of what only the judging of further packets needs.
+    /// Frees the state that only further packets need.
     pub(super) fn end(&mut self) {
         self.holes.sum_up(self.una);
         self.recent = Recent::default();
         self.sender.end();
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Returns the bytes of heap memory that it takes.
     pub(super) fn footprint(&self) -> usize {
         self.holes.footprint() + self.recent.footprint() + self.sender.footprint()
     }
 
-    /// Returns the offer of its SYN; `None`: the SYN was not captured, or the capture cut its
-    /// options.
+    /// Returns the options of its SYN, or `None` if the SYN or its options were not captured.
     pub fn offer(&self) -> Option<Offer> {
         self.offer
     }
 
-    /// Its first sequence number; `None`: its SYN was not seen.
+    /// Returns its initial sequence number, or `None` if its SYN was not seen.
     pub fn isn(&self) -> Option<SeqNum> {
         self.isn
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn segments(&self) -> u64 {
         self.segments
     }
 
-    /// Bytes of text, each counted once.
+    /// Returns the bytes of data, each counted once.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
     }
 
-    /// Bytes that the other side has acknowledged and that the capture does not have; a FIN that it does not have is one of them.
+    /// Returns the bytes that the other side acknowledged and that the capture does not have. A
+    /// missing FIN counts as one.
     pub fn unseen_bytes(&self) -> u64 {
         self.holes.acknowledged(self.una)
     }
 
-    /// SYNs, FINs and segments whose text had been sent before, or that fill a gap too late to be only out of order. Probes are not among them.
+    /// Returns the number of retransmissions: SYNs, FINs and segments whose data was sent before,
+    /// or that fill a gap too late to be only out of order. Probes do not count.
     pub fn retransmitted_segments(&self) -> u64 {
         self.retransmitted_segments
     }
 
-    /// Bytes of the retransmitted text.
+    /// Returns the bytes of retransmitted data.
     pub fn retransmitted_bytes(&self) -> u64 {
         self.retransmitted_bytes
     }
 
-    /// Segments that the network delivered out of order.
+    /// Returns the number of segments that the network delivered out of order.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Segments that the network delivered twice.
+    /// Returns the number of segments that the network delivered twice.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Segments by which this side closed its own receive window.
+    /// Returns the number of segments with which this side closed its receive window.
     pub fn zero_windows(&self) -> u64 {
-        self.told.zero_windows()
+        self.advertised.zero_windows()
     }
 
-    /// Acknowledgements that repeated the one before.
+    /// Returns the number of acknowledgements that repeated the previous one.
     pub fn duplicate_acks(&self) -> u64 {
-        self.told.duplicate_acks()
+        self.advertised.duplicate_acks()
     }
 
-    /// Segments that only asked whether the other side is there, or whether its window has opened.
+    /// Returns the number of probes of an idle peer or a closed window.
     pub fn probes(&self) -> u64 {
         self.probes
     }
 
-    /// Has it sent a FIN?
+    /// Returns whether it sent a FIN.
     pub fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// When its first text was seen.
+    /// Returns the time of its first data.
     pub fn first_text_at(&self) -> Option<Duration> {
         self.first_text_at
     }
 
-    /// When its last text was seen.
+    /// Returns the time of its last data.
     pub fn last_text_at(&self) -> Option<Duration> {
         self.last_text_at
     }
 
-    /// Has the other side acknowledged any of its text?
+    /// Returns whether the other side acknowledged any of its data.
     pub fn is_text_acked(&self) -> bool {
         match (self.una, self.isn) {
             (Some(una), Some(isn)) => una.after(isn + 1),
@@ -567,22 +579,25 @@ impl Half {
         }
     }
 
-    /// Returns the side as a sender: the causes that its text waited for.
+    /// Returns the side as a sender, with the causes that its data waited for.
     pub fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// The least round trip between the place of capture and the other side, by what this side sent.
+    /// Returns the smallest round trip between the place of capture and the other side, measured
+    /// with this side's data.
     pub(super) fn least_rtt(&self) -> Option<Duration> {
         self.least_rtt
     }
 }
 
-/// Whether duplicate acknowledgements caused this retransmission.
+/// Returns whether duplicate acknowledgements caused this retransmission.
 fn is_fast(packet: &Packet<'_>, context: &Context<'_>) -> bool {
-    let Some(told) = context.told.filter(|_| context.repeated >= FAST_AFTER) else { return false };
+    let Some(advertised) = context.advertised.filter(|_| context.repeated >= FAST_AFTER) else {
+        return false;
+    };
     let own = context.paths.own.unwrap_or(Duration::ZERO);
     packet.text_len > 0
-        && packet.seq.after_or_eq(told.ack)
-        && packet.at.saturating_sub(told.at) <= FAST_WITHIN.saturating_add(own).saturating_add(own / 4)
+        && packet.seq.after_or_eq(advertised.ack)
+        && packet.at.saturating_sub(advertised.at) <= FAST_WITHIN.saturating_add(own).saturating_add(own / 4)
 }

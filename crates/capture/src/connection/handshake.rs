@@ -1,4 +1,4 @@
-//! The opening of a connection: the SYNs, the SYN-ACK, and the Fast Open options on them.
+//! The handshake of a connection: SYNs, SYN-ACK, and their Fast Open options.
 
 use super::Side;
 use crate::icmp::{IcmpError, Unreachable};
@@ -10,7 +10,7 @@ use wire::{Cookie, Flags, SeqNum, TcpOptions};
 /// The Fast Open option of a SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookieOption {
-    /// None.
+    /// No option.
     #[default]
     Absent,
     /// A request for a cookie.
@@ -28,7 +28,7 @@ impl CookieOption {
         }
     }
 
-    /// The cookie, if it is one.
+    /// Returns the cookie, if it is one.
     pub fn cookie(self) -> Option<Cookie> {
         match self {
             CookieOption::Cookie(cookie) => Some(cookie),
@@ -37,13 +37,13 @@ impl CookieOption {
     }
 }
 
-/// The opening of one connection.
+/// The handshake of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
     syn: Option<Syn>,
     syns: u32,
     last_syn_at: Duration,
-    /// The last SYN before the first SYN-ACK had text or the option.
+    /// True if the last SYN before the first SYN-ACK had data or the option.
     is_last_tried: bool,
     syn_ack: Option<SynAck>,
     syn_acks: u32,
@@ -66,7 +66,7 @@ struct Syn {
 #[derive(Clone, Debug)]
 pub(super) struct SynAck {
     at: Duration,
-    /// SYNs that had been seen by then, and when the last of them was.
+    /// SYNs seen before the first SYN-ACK, and the time of the last of them.
     syns_before: u32,
     last_syn_at: Duration,
     ack: SeqNum,
@@ -75,7 +75,7 @@ pub(super) struct SynAck {
 }
 
 impl SynAck {
-    /// When it was seen.
+    /// Returns the time of the SYN-ACK.
     pub(super) fn at(&self) -> Duration {
         self.at
     }
@@ -130,7 +130,7 @@ impl Handshake {
         }
     }
 
-    /// An ICMP error quotes one of the SYNs.
+    /// Handles an ICMP error that quotes one of the SYNs.
     pub(super) fn on_icmp(&mut self, error: &IcmpError) {
         if self.syn.as_ref().is_some_and(|syn| syn.isn == error.seq) && self.syn_ack.is_none() {
             self.unreachable.get_or_insert((error.reason, error.from));
@@ -149,112 +149,114 @@ impl Handshake {
         }
     }
 
-    /// The client took this answer, which came so many times, and not the first: gives that one, and how often it came.
+    /// Replaces the first answer by this one, which the client accepted and which came `times`
+    /// times. Returns the first answer, and how often it came.
     pub(super) fn replace_answer(&mut self, syn_ack: SynAck, times: u64) -> (Option<SynAck>, u32) {
         let times = u32::try_from(times).unwrap_or(u32::MAX);
         (self.syn_ack.replace(syn_ack), core::mem::replace(&mut self.syn_acks, times))
     }
 
-    /// When the first SYN was seen; `None`: the capture begins later.
+    /// Returns the time of the first SYN, or `None` if the capture started later.
     pub fn first_syn_at(&self) -> Option<Duration> {
         self.syn.as_ref().map(|syn| syn.at)
     }
 
-    /// True if the first SYN may have had options that the capture cut off.
+    /// Returns whether the capture may have cut options off the first SYN.
     pub fn is_syn_cut(&self) -> bool {
         self.syn.as_ref().is_some_and(|syn| syn.is_header_cut)
     }
 
-    /// SYNs of the client, retransmissions included.
+    /// Returns the number of SYNs of the client, including retransmissions.
     pub fn syns(&self) -> u32 {
         self.syns
     }
 
-    /// SYN-ACKs of the server, retransmissions included.
+    /// Returns the number of SYN-ACKs of the server, including retransmissions.
     pub fn syn_acks(&self) -> u32 {
         self.syn_acks
     }
 
-    /// Was a SYN-ACK seen?
+    /// Returns whether a SYN-ACK was seen.
     pub fn is_answered(&self) -> bool {
         self.syn_ack.is_some()
     }
 
-    /// Did the server answer the SYN by a reset?
+    /// Returns whether the server answered the SYN with a reset.
     pub fn is_refused(&self) -> bool {
         self.refusals > 0 && self.syn_ack.is_none()
     }
 
-    /// Resets that the server answered SYNs by.
+    /// Returns the number of resets with which the server answered SYNs.
     pub fn refusals(&self) -> u32 {
         self.refusals
     }
 
-    /// The first ICMP error that answered a SYN, and who sent it.
+    /// Returns the first ICMP error that answered a SYN, and its sender.
     pub fn unreachable(&self) -> Option<(Unreachable, IpAddr)> {
         self.unreachable
     }
 
-    /// Did the client acknowledge the SYN-ACK?
+    /// Returns whether the client acknowledged the SYN-ACK.
     pub fn is_acknowledged(&self) -> bool {
         self.answered_at.is_some()
     }
 
-    /// Did the client answer the SYN-ACK by a reset?
+    /// Returns whether the client answered the SYN-ACK with a reset.
     pub fn is_aborted(&self) -> bool {
         self.is_aborted
     }
 
-    /// Did both ends send a SYN (RFC 9293 section 3.5)?
+    /// Returns whether both ends sent a SYN (RFC 9293 section 3.5).
     pub fn is_simultaneous(&self) -> bool {
         self.is_simultaneous
     }
 
-    /// Bytes of text on the first SYN.
+    /// Returns the bytes of data on the first SYN.
     pub fn syn_text_len(&self) -> u32 {
         self.syn.as_ref().map_or(0, |syn| syn.text_len)
     }
 
-    /// The option on the first SYN.
+    /// Returns the option on the first SYN.
     pub fn syn_option(&self) -> CookieOption {
         self.syn.as_ref().map_or(CookieOption::Absent, |syn| syn.option)
     }
 
-    /// Returns the bytes of text on the first SYN that the first SYN-ACK acknowledged. `None`:
-    /// there is no SYN-ACK, or its number fits no captured SYN.
+    /// Returns the bytes of data on the first SYN that the first SYN-ACK acknowledged, or `None` if
+    /// there is no SYN-ACK, or if its number fits no captured SYN.
     pub fn syn_text_acked(&self) -> Option<u32> {
         let (syn, syn_ack) = (self.syn.as_ref()?, self.syn_ack.as_ref()?);
         let acked = syn_ack.ack.since(syn.isn + 1);
         (acked <= syn.text_len).then_some(acked)
     }
 
-    /// The option on the first SYN-ACK.
+    /// Returns the option on the first SYN-ACK.
     pub fn syn_ack_option(&self) -> CookieOption {
         self.syn_ack.as_ref().map_or(CookieOption::Absent, |syn_ack| syn_ack.option)
     }
 
-    /// Bytes of text on the first SYN-ACK.
+    /// Returns the bytes of data on the first SYN-ACK.
     pub fn syn_ack_text_len(&self) -> u32 {
         self.syn_ack.as_ref().map_or(0, |syn_ack| syn_ack.text_len)
     }
 
-    /// Had the client sent its SYN again before the first SYN-ACK was seen?
+    /// Returns whether the client retransmitted its SYN before the first SYN-ACK was seen.
     pub fn is_retried(&self) -> bool {
         self.syn_ack.as_ref().map_or(self.syns, |syn_ack| syn_ack.syns_before) > 1
     }
 
-    /// Had the last SYN before the first SYN-ACK text or the option, as the first one had?
+    /// Returns whether the last SYN before the first SYN-ACK had data or the option, like the first
+    /// SYN.
     pub fn is_tried_to_the_end(&self) -> bool {
         self.is_last_tried
     }
 
-    /// From the first SYN to the last.
+    /// Returns the time from the first SYN to the last.
     pub fn retried_for(&self) -> Duration {
         self.first_syn_at().map_or(Duration::ZERO, |first| self.last_syn_at.saturating_sub(first))
     }
 
-    /// The round trip from the place of capture to the server, where it is known which SYN was answered: the only one, or the second if the
-    /// first had text that was not acknowledged.
+    /// Returns the round trip from the place of capture to the server if it is known which SYN was
+    /// answered: the only one, or the second if the first had data that was not acknowledged.
     pub(super) fn to_server(&self) -> Option<Duration> {
         let (syn, syn_ack) = (self.syn.as_ref()?, self.syn_ack.as_ref()?);
         let is_known = match syn_ack.syns_before {
@@ -265,7 +267,8 @@ impl Handshake {
         is_known.then(|| syn_ack.at.saturating_sub(syn_ack.last_syn_at))
     }
 
-    /// The round trip from the place of capture to the client, by a SYN-ACK that was not sent again.
+    /// Returns the round trip from the place of capture to the client, measured with a SYN-ACK that
+    /// was not retransmitted.
     pub(super) fn to_client(&self) -> Option<Duration> {
         let syn_ack = self.syn_ack.as_ref()?;
         self.answered_at.filter(|_| self.syn_acks == 1).map(|at| at.saturating_sub(syn_ack.at))

@@ -1,23 +1,24 @@
-//! Sequence numbers that were skipped, in bounded memory.
+//! Skipped sequence numbers, in bounded memory.
 
 use core::time::Duration;
 use wire::SeqNum;
 
-/// Holes that are remembered: a hostile capture has any number.
+/// Most holes that are stored. A hostile capture may have any number.
 const HOLES_MAX: usize = 64;
 
-/// So far behind the acknowledgements a hole is filled no more; farther, its numbers would be those of later text.
+/// Distance behind the acknowledgements up to which a hole can be filled. Farther numbers would
+/// belong to later data.
 const HOLE_KEPT: u32 = 1 << 30;
 
-/// Gaps in what one side sent.
+/// Gaps in the data of one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holes {
     open: Vec<Hole>,
-    /// Acknowledged bytes of holes that are remembered no more.
+    /// Acknowledged bytes of holes that are no longer stored.
     forgotten: u64,
 }
 
-/// Numbers that were skipped, and when.
+/// A range of skipped numbers, and when it was skipped.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     start: SeqNum,
@@ -25,12 +26,12 @@ struct Hole {
     at: Duration,
 }
 
-/// Part of a segment that was missing.
+/// The part of a segment that was missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filled {
     /// Sequence numbers.
     pub(super) len: u32,
-    /// When the first of the holes was seen.
+    /// Time of the first of the holes.
     pub(super) since: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Hole {
 }
 
 impl Holes {
-    /// Notes that the numbers from `start` to `end` were skipped.
+    /// Adds the skipped numbers from `start` to `end`.
     pub(super) fn note(&mut self, start: SeqNum, end: SeqNum, at: Duration, una: Option<SeqNum>) {
         if self.open.len() == HOLES_MAX {
             self.forget(0, una);
@@ -50,7 +51,7 @@ impl Holes {
         self.open.push(Hole { start, end, at });
     }
 
-    /// Closes what a segment from `start` to `end` fills. `None`: it fills nothing.
+    /// Fills holes with a segment from `start` to `end`. Returns `None` if it fills nothing.
     pub(super) fn fill(&mut self, start: SeqNum, end: SeqNum, una: Option<SeqNum>) -> Option<Filled> {
         let mut filled: Option<Filled> = None;
         let is_hit = |hole: &Hole| start.before(hole.end) && hole.start.before(end);
@@ -69,7 +70,7 @@ impl Holes {
         filled
     }
 
-    /// Forgets holes so far behind `una` that their numbers may be in use again.
+    /// Drops holes so far behind `una` that their numbers may be in use again.
     pub(super) fn forget_old(&mut self, una: SeqNum) {
         let is_old = |hole: &Hole| hole.end.before(una) && una.since(hole.end) > HOLE_KEPT;
         while let Some(index) = self.open.iter().position(is_old) {
@@ -87,13 +88,13 @@ impl Holes {
         *self = Holes { open: Vec::new(), forgotten: self.acknowledged(una) };
     }
 
-    /// Bytes that were skipped and acknowledged.
+    /// Returns the skipped bytes that were acknowledged.
     pub(super) fn acknowledged(&self, una: Option<SeqNum>) -> u64 {
         let acknowledged = |hole: &Hole| una.map_or(0, |una| hole.acknowledged(una));
         self.forgotten + self.open.iter().map(acknowledged).sum::<u64>()
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Returns the bytes of heap memory that it takes.
     pub(super) fn footprint(&self) -> usize {
         self.open.capacity() * size_of::<Hole>()
     }

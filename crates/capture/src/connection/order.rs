@@ -1,4 +1,4 @@
-//! Whether a packet was sent before or after the ones that were seen already.
+//! Decides whether a packet was sent before or after those seen already.
 
 use crate::packet::Packet;
 
@@ -7,16 +7,16 @@ use crate::packet::Packet;
 pub(super) struct Sent {
     /// The latest timestamp.
     tsval: Option<u32>,
-    /// The latest IPv4 identification, where it counts packets.
+    /// The latest IPv4 identification, if it counts packets.
     ident: Option<u16>,
-    /// Packets in a row that increased the identification by little.
+    /// Packets in a row that increased the identification by a small step.
     steps: u8,
 }
 
 /// When a packet was sent, compared with the latest one before it in the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Before it: the network or the capture has changed the order.
+    /// Before it: the network or the capture changed the order.
     Older,
     /// After it.
     Newer,
@@ -24,16 +24,17 @@ pub(super) enum Order {
     Unknown,
 }
 
-/// After so many packets whose identification grows by little it is taken for a counter.
+/// Packets in a row with small steps after which the identification counts as a counter.
 const STEPS: u8 = 8;
-/// The most that the identification grows from one packet to the next: a host may count all of its packets, or the segments of a merged one.
+/// Largest step of the identification from one packet to the next. A host may count all of its
+/// packets, or the segments of a merged one.
 const STEP_MAX: i16 = 64;
 
 impl Sent {
-    /// Takes one more packet.
+    /// Notes one more packet.
     ///
-    /// Whatever is sent anew, a retransmission too, has the timestamp of its own time (RFC 7323 section 3.2). "Older" is by signed
-    /// difference, as in PAWS (section 5.2).
+    /// Each packet, including a retransmission, has the timestamp of its own time (RFC 7323 section
+    /// 3.2). "Older" is decided by signed difference, as in PAWS (section 5.2).
     pub(super) fn note(&mut self, packet: &Packet<'_>) -> Order {
         let by_ident = self.note_ident(packet.ident);
         let Some(now) = packet.options.timestamps.map(|timestamps| timestamps.tsval) else { return by_ident };
@@ -50,7 +51,8 @@ impl Sent {
         }
     }
 
-    /// Linux counts the packets of each connection, Windows those of the host; others count nothing.
+    /// Notes an identification. Linux counts the packets of each connection, Windows those of the
+    /// host. Other systems count nothing.
     fn note_ident(&mut self, ident: u16) -> Order {
         if ident == 0 {
             return Order::Unknown;

@@ -1,4 +1,5 @@
-//! Further SYN-ACKs with other numbers: another server behind the same address, or one that answers each SYN anew.
+//! Further SYN-ACKs with other numbers: from another server behind the same address, or from a
+//! server that answers each SYN with new numbers.
 
 use super::half::{Half, Offer};
 use super::handshake::SynAck;
@@ -7,7 +8,7 @@ use crate::packet::Packet;
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// An answer that came later.
+/// A later answer.
 #[derive(Clone, Debug)]
 pub(super) struct Rival {
     isn: SeqNum,
@@ -16,14 +17,15 @@ pub(super) struct Rival {
     syn_ack: SynAck,
 }
 
-/// Numbers behind its first one that are taken for its own: resets, and an answer.
+/// Distance from its first number up to which numbers are considered its own: resets, and an
+/// answer.
 const NUMBERS: u32 = 1 << 16;
 
-/// Other answers that are remembered: each may be a new SYN cookie.
+/// Most other answers that are stored. Each may be a new SYN cookie.
 const RIVALS_MAX: usize = 4;
 
 impl Rival {
-    /// Whether this packet is the rival's, or the client's answer to it.
+    /// Returns whether this packet belongs to the rival, or is the client's answer to it.
     pub(super) fn is_about(&self, side: Side, packet: &Packet<'_>) -> bool {
         match side {
             Side::Server => packet.seq.within(self.isn, NUMBERS),
@@ -33,7 +35,7 @@ impl Rival {
 }
 
 impl Connection {
-    /// Remembers the answer of another server, as the client may take that one.
+    /// Stores the answer of another server, because the client may choose it.
     pub(super) fn note_rival(&mut self, packet: &Packet<'_>) {
         let is_known = self.rivals.iter().any(|rival| rival.isn == packet.seq);
         if !packet.is_syn_ack() || is_known || self.handshake.is_acknowledged() {
@@ -50,12 +52,13 @@ impl Connection {
         });
     }
 
-    /// Whether this packet is that of another server, or the client's answer to it.
+    /// Returns whether this packet belongs to another server, or is the client's answer to it.
     pub(super) fn is_rivals(&self, side: Side, packet: &Packet<'_>) -> bool {
         self.rivals.iter().any(|rival| rival.is_about(side, packet))
     }
 
-    /// The client acknowledges another answer than the first: that is the connection, and the first the other server's.
+    /// Makes a later answer the connection's, if the client acknowledges it. The first answer is
+    /// then the other server's.
     pub(super) fn prefers_rival(&mut self, side: Side, packet: &Packet<'_>) -> bool {
         let is_answer = side == Side::Client
             && packet.flags.contains(Flags::ACK)

@@ -1,4 +1,4 @@
-//! Ethernet and what its types announce: tags, LLC, PPPoE, MPLS, and bridges within bridges.
+//! Ethernet and its payloads: tags, LLC, PPPoE, MPLS, and bridges within bridges.
 
 use super::layer::{Bytes, Layer};
 use super::ppp;
@@ -10,7 +10,7 @@ pub(super) const PPPOE_SESSION: u16 = 0x8864;
 /// Destination, source, type.
 const HEADER_LEN: usize = 14;
 
-/// Types that a tag has: so many bytes, then another type. VLAN tags are no tunnel.
+/// Types of tags: bytes of the tag, then another type follows. VLAN tags do not count as tunnels.
 const TAGS: [(u16, usize, Option<Tunnel>); 10] = [
     (0x8100, 2, None),
     (0x88a8, 2, None),
@@ -25,17 +25,17 @@ const TAGS: [(u16, usize, Option<Tunnel>); 10] = [
     (0xdada, 6, None),
 ];
 
-/// The greatest number that is a length and no type (IEEE 802.3).
+/// Largest value that is a length and not a type (IEEE 802.3).
 const LENGTH_MAX: u16 = 1500;
 
-/// The payload of an Ethernet frame.
+/// Returns the payload of an Ethernet frame.
 pub(super) fn inside<'a>(frame: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
     let ether_type = frame.u16(12)?;
     let payload = frame.after(HEADER_LEN)?;
     if ether_type > LENGTH_MAX {
         return Ok(Layer::EtherType(ether_type, payload));
     }
-    // Cisco's inter-switch link, by its group address: a whole frame follows.
+    // Cisco's inter-switch link, recognized by its group address. A whole frame follows.
     if matches!(frame.array(0)?, [0x01 | 0x03, 0x00, 0x0c, 0x00, 0x00]) {
         const ISL_LEN: usize = 26;
         tunnels.push(Tunnel::Isl);
@@ -44,7 +44,7 @@ pub(super) fn inside<'a>(frame: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Laye
     Ok(Layer::Llc(payload))
 }
 
-/// The payload of an EtherType.
+/// Returns the payload of an EtherType.
 pub(super) fn inside_type<'a>(
     ether_type: u16,
     bytes: Bytes<'a>,
@@ -69,7 +69,7 @@ pub(super) fn inside_type<'a>(
         0x6558 => Ok(Layer::Ethernet(bytes)),
         0x880b => Ok(Layer::Ppp(bytes)),
         0x8870 => Ok(Layer::Llc(bytes)),
-        // Linux cooked captures of loopback and of tunnels have lengths as well.
+        // Linux cooked captures of loopback and of tunnels also have lengths.
         ..=LENGTH_MAX => Ok(Layer::Llc(bytes)),
         _ => match TAGS.iter().find(|(tag, ..)| *tag == ether_type) {
             Some((_, len, tunnel)) => {
@@ -82,12 +82,13 @@ pub(super) fn inside_type<'a>(
     }
 }
 
-/// Bytes of a TRILL header; the length of its options, in words, lies across a byte boundary.
+/// Returns the length of a TRILL header. The length of its options, in words, crosses a byte
+/// boundary.
 fn trill_len(bytes: Bytes<'_>) -> Result<usize, NotTcp> {
     Ok(6 + usize::from(bytes.u16(0)? >> 6 & 0x1f) * 4)
 }
 
-/// Bytes of a MACsec tag, unless it encrypts.
+/// Returns the length of a MACsec tag, unless it encrypts.
 fn mac_sec_len(bytes: Bytes<'_>) -> Result<usize, NotTcp> {
     const HAS_CHANNEL: u8 = 0x20;
     const IS_ENCRYPTED: u8 = 0x08;
@@ -98,7 +99,7 @@ fn mac_sec_len(bytes: Bytes<'_>) -> Result<usize, NotTcp> {
     }
 }
 
-/// The payload of a frame with LLC.
+/// Returns the payload of a frame with LLC.
 pub(super) fn inside_llc(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const UNNUMBERED: u8 = 3;
     let payload = bytes.after(3)?;
@@ -110,7 +111,8 @@ pub(super) fn inside_llc(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// The packet behind MPLS labels. No label says what it is: IP shows by its version; a pseudowire has a control word (RFC 4385), or not.
+/// Returns the packet behind MPLS labels. No label names its type. IP is recognized by its version.
+/// A pseudowire may have a control word (RFC 4385).
 pub(super) fn inside_mpls(mut bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const LABEL_LEN: usize = 4;
     const IS_LAST: u8 = 1;
@@ -123,7 +125,7 @@ pub(super) fn inside_mpls(mut bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
     match bytes.u8(0)? >> 4 {
         4 | 6 => Ok(Layer::Ip(bytes)),
-        // A channel for tests of the pseudowire.
+        // A test channel of the pseudowire.
         1 => Err(NotTcp::Protocol),
         0 if !is_ethernet(bytes) => Ok(Layer::Ethernet(bytes.after(4)?)),
         _ if is_ethernet(bytes) => Ok(Layer::Ethernet(bytes)),
@@ -131,7 +133,7 @@ pub(super) fn inside_mpls(mut bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// True if an Ethernet frame with a known type may begin here.
+/// Returns whether an Ethernet frame with a known type may start here.
 fn is_ethernet(bytes: Bytes<'_>) -> bool {
     let known = |ether_type| {
         matches!(ether_type, 0x0800 | 0x86dd | 0x0806 | 0x8847 | 0x8848 | PPPOE_SESSION)
@@ -140,14 +142,14 @@ fn is_ethernet(bytes: Bytes<'_>) -> bool {
     bytes.u16(12).is_ok_and(known)
 }
 
-/// The packet behind a network service header, of a kind that its fourth byte names.
+/// Returns the packet behind a network service header, whose fourth byte names the type.
 pub(super) fn inside_nsh(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let len = usize::from(bytes.u16(0)? & 0x3f) * 4;
     let payload = bytes.after(len.max(8))?;
     next_protocol(bytes.u8(3)?, payload)
 }
 
-/// The payload that a "next protocol" of NSH or VXLAN-GPE names.
+/// Returns the payload that a "next protocol" of NSH or VXLAN-GPE names.
 pub(super) fn next_protocol(protocol: u8, payload: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     match protocol {
         1 | 2 => Ok(Layer::Ip(payload)),

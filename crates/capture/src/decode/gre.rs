@@ -15,17 +15,17 @@ const ERSPAN_II: u16 = 0x88be;
 const ERSPAN_III: u16 = 0x22eb;
 const PPP: u16 = 0x880b;
 const WCCP: u16 = 0x883e;
-/// Wi-Fi frames from Aruba's access points: the number tells the queue.
+/// Wi-Fi frames from Aruba's access points. The number names the queue.
 const ARUBA: core::ops::RangeInclusive<u16> = 0x8200..=0x83f0;
 
-/// The payload of a GRE packet.
+/// Returns the payload of a GRE packet.
 pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
     let (flags, protocol) = (bytes.u16(0)?, bytes.u16(2)?);
     let has = |flag: u16| usize::from(flags & flag != 0);
     if flags & VERSION == 1 {
         tunnels.push(Tunnel::Pptp);
         let len = 8 + 4 * (has(HAS_SEQUENCE) + has(HAS_ACKNOWLEDGEMENT));
-        // An acknowledgement alone has no payload.
+        // A pure acknowledgement has no payload.
         return if has(HAS_SEQUENCE) == 0 {
             Err(NotTcp::Protocol)
         } else {
@@ -56,7 +56,7 @@ pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Laye
     }
 }
 
-/// Bytes of source routes (RFC 1701): each has its length, and the last one is empty.
+/// Returns the length of source routes (RFC 1701): each has its length, and the last one is empty.
 fn routes_len(bytes: Bytes<'_>) -> Result<usize, NotTcp> {
     let mut len = 0;
     loop {

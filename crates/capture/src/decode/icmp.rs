@@ -11,7 +11,7 @@ use wire::SeqNum;
 /// Bytes before the quoted packet.
 const HEADER_LEN: usize = 8;
 
-/// The error, if it ends an attempt to open a connection.
+/// Returns the error if it ends an attempt to open a connection.
 pub(super) fn error(at: Duration, outer: IpHeader, message: Bytes<'_>) -> Option<IcmpError> {
     let [kind, code] = message.array(0).ok()?;
     let reason = match outer.src {
@@ -19,7 +19,7 @@ pub(super) fn error(at: Duration, outer: IpHeader, message: Bytes<'_>) -> Option
         IpAddr::V6(_) => v6(kind, code)?,
     };
     let quoted = message.after(HEADER_LEN).ok()?;
-    // The quote is cut: its length is that of the packet that was sent.
+    // The quotation is cut: its length is that of the packet that was sent.
     let Layer::Over(header, protocol, segment) = ip::inside(quoted).ok()? else { return None };
     let Layer::Tcp(_, segment) = ip::over(header, protocol, segment, &mut Default::default()).ok()? else {
         return None;

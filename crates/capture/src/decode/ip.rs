@@ -26,7 +26,8 @@ const HIP: u8 = 139;
 const SHIM6: u8 = 140;
 const ETHERNET: u8 = 143;
 
-/// The protocol in an IP packet, whatever a host would think of its addresses, options and checksum.
+/// Returns the protocol in an IP packet, even if a host would reject its addresses, options or
+/// checksum.
 pub(super) fn inside(packet: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     match packet.u8(0)? >> 4 {
         4 => v4(packet),
@@ -40,7 +41,8 @@ fn v4(packet: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let [vi, _, l0, l1, i0, i1, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
     let header_len = usize::from(vi & 0x0f) * 4;
     let len = match usize::from(u16::from_be_bytes([l0, l1])) {
-        // Linux writes 0 for segments merged beyond 64 KiB, and cards that cut segments themselves get them so.
+        // Linux writes 0 for segments merged beyond 64 KiB. NICs that split segments get them with
+        // 0 too.
         0 => packet.len,
         len => len,
     };
@@ -72,7 +74,7 @@ fn v6(packet: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     Ok(Layer::Over(ip, packet.u8(6)?, packet.first(len).after(HEADER_LEN)?))
 }
 
-/// The layer of a protocol over IP.
+/// Returns the layer of a protocol over IP.
 pub(super) fn over<'a>(
     ip: IpHeader,
     protocol: u8,
@@ -113,7 +115,7 @@ pub(super) fn over<'a>(
     }
 }
 
-/// Past an IPv6 extension header (RFC 8200 section 4).
+/// Skips an IPv6 extension header (RFC 8200 section 4).
 fn extension(mut ip: IpHeader, protocol: u8, bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let [next, units] = bytes.array(0)?;
     if protocol == ROUTING
@@ -124,15 +126,16 @@ fn extension(mut ip: IpHeader, protocol: u8, bytes: Bytes<'_>) -> Result<Layer<'
     Ok(Layer::Over(ip, next, bytes.after((usize::from(units) + 1) * 8)?))
 }
 
-/// The address that a routing header leads to in the end: the answers come from there.
+/// Returns the final destination of a routing header. Answers come from that address.
 fn last_stop(bytes: Bytes<'_>, units: u8) -> Option<Ipv6Addr> {
     const FIRST_AT: usize = 8;
     let [kind, left] = bytes.array(2).ok()?;
     let at = match kind {
         _ if left == 0 => return None,
-        // A source route (RFC 5095) has the last one last.
+        // In a source route (RFC 5095) the final destination is last.
         0 if units >= 2 => (usize::from(units) + 1) * 8 - 16,
-        // Mobile IPv6 has only one; segment routing (RFC 8754) has the last one first.
+        // Mobile IPv6 has only one address. In segment routing (RFC 8754) the final destination is
+        // first.
         2 | 4 => FIRST_AT,
         _ => return None,
     };

@@ -1,8 +1,8 @@
-//! A layer that is still to be read, and its bytes.
+//! A layer that is not decoded yet, and its bytes.
 
 use crate::packet::{IpHeader, NotTcp};
 
-/// A layer, named by what its bytes begin with.
+/// A layer, named by the start of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Layer<'a> {
     /// A frame of this link type (`LINKTYPE_` of tcpdump.org).
@@ -19,7 +19,7 @@ pub(super) enum Layer<'a> {
     Nsh(Bytes<'a>),
     /// An IEEE 802.11 header.
     Wifi(Dot11<'a>),
-    /// PPP's protocol, perhaps after address and control.
+    /// A PPP protocol, possibly after address and control.
     Ppp(Bytes<'a>),
     /// An IP header.
     Ip(Bytes<'a>),
@@ -35,20 +35,20 @@ pub(super) enum Layer<'a> {
     Icmp(IpHeader, Bytes<'a>),
 }
 
-/// A frame that begins with frame control.
+/// A frame that starts with frame control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dot11<'a> {
     pub(super) frame: Bytes<'a>,
-    /// The header is padded to 4 bytes.
+    /// True if the header is padded to 4 bytes.
     pub(super) is_padded: bool,
 }
 
-/// Bytes of a layer and of all above it.
+/// The bytes of a layer and of all layers above it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
-    /// The captured ones.
+    /// The captured bytes.
     pub(crate) data: &'a [u8],
-    /// Their number on the network.
+    /// Number of bytes on the network.
     pub(crate) len: usize,
 }
 
@@ -57,12 +57,12 @@ impl<'a> Bytes<'a> {
         Bytes { data, len: original_len.max(data.len()) }
     }
 
-    /// The reason why the byte before `end` cannot be read.
+    /// Returns the reason why the byte before `end` cannot be read.
     fn lack(&self, end: usize) -> NotTcp {
         if end <= self.len { NotTcp::Short } else { NotTcp::Malformed }
     }
 
-    /// Some bytes from `at` on.
+    /// Returns bytes starting at `at`.
     pub(super) fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotTcp> {
         let bytes = self.data.get(at..).and_then(|rest| rest.first_chunk());
         bytes.copied().ok_or_else(|| self.lack(at + N))
@@ -76,18 +76,19 @@ impl<'a> Bytes<'a> {
         self.array(at).map(u16::from_be_bytes)
     }
 
-    /// The bytes behind the first `count`.
+    /// Returns the bytes after the first `count`.
     pub(super) fn after(&self, count: usize) -> Result<Bytes<'a>, NotTcp> {
         let data = self.data.get(count..).ok_or_else(|| self.lack(count))?;
         Ok(Bytes { data, len: self.len.saturating_sub(count) })
     }
 
-    /// The first `count` bytes, as a header says: also where the frame has fewer, if it was cut before it was captured.
+    /// Returns the first `count` bytes, as a header defines them. There may be fewer if the frame
+    /// was cut before it was captured.
     pub(super) fn first(&self, count: usize) -> Bytes<'a> {
         Bytes { data: &self.data[..count.min(self.data.len())], len: count }
     }
 
-    /// An IP packet, if its version says so.
+    /// Returns whether the version says that this is an IP packet.
     pub(super) fn is_ip(&self) -> bool {
         self.data.first().is_some_and(|byte| matches!(byte >> 4, 4 | 6))
     }

@@ -27,7 +27,7 @@ const PRISM: u32 = 119;
 const IP_OVER_FC: u32 = 122;
 const RADIOTAP: u32 = 127;
 const ARCNET_LINUX: u32 = 129;
-/// The first of the numbers that users may give as they like. macOS means PKTAP by it.
+/// First of the link types for private use. macOS uses it for PKTAP.
 const USER2: u32 = 149;
 const AVS: u32 = 163;
 const PPP_PPPD: u32 = 166;
@@ -51,11 +51,11 @@ const BROADCOM_TAG_FIRST: u32 = 282;
 const MARVELL_TAG: u32 = 284;
 const MARVELL_ETHER_TYPE_TAG: u32 = 285;
 
-/// The layer in a frame of this type.
+/// Returns the layer in a frame of this type.
 pub(super) fn inside(link_type: u32, frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     Ok(match link_type {
         ETHERNET | MARVELL_ETHER_TYPE_TAG => Layer::Ethernet(frame),
-        // 12 and 14 are what BSD systems write for raw IP.
+        // BSD systems write 12 and 14 for raw IP.
         RAW | IPV4 | IPV6 | 12 | 14 => Layer::Ip(frame),
         NULL | LOOP => return loopback(frame),
         COOKED => return cooked(frame, [2, 14, 16]),
@@ -88,7 +88,8 @@ pub(super) fn inside(link_type: u32, frame: Bytes<'_>) -> Result<Layer<'_>, NotT
         JUNIPER_ETHERNET => return juniper(frame),
         IPNET => Layer::Ip(frame.after(24)?),
         NETANALYZER => Layer::Ethernet(frame.after(4)?),
-        // Preamble and start of frame after the header, as Ethernet has them before each frame.
+        // Preamble and start of frame delimiter come after the header, as before each Ethernet
+        // frame.
         NETANALYZER_TRANSPARENT => Layer::Ethernet(frame.after(12)?),
         ETHERNET_MPACKET => Layer::Ethernet(frame.after(8)?),
         BROADCOM_TAG | MARVELL_TAG => Layer::EtherType(frame.u16(16)?, frame.after(18)?),
@@ -97,13 +98,14 @@ pub(super) fn inside(link_type: u32, frame: Bytes<'_>) -> Result<Layer<'_>, NotT
     })
 }
 
-/// Four bytes of an address family, whose numbers and byte order depend on the system: the IP version tells more.
+/// Decodes the loopback header: four bytes of an address family. Its numbers and byte order depend
+/// on the system, so the IP version decides instead.
 fn loopback(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let packet = frame.after(4)?;
     if packet.is_ip() { Ok(Layer::Ip(packet)) } else { Err(NotTcp::Protocol) }
 }
 
-/// Linux cooked: the hardware type and the protocol lie at these places, and the packet at the third.
+/// Decodes a Linux cooked header, with the positions of hardware type, protocol and packet.
 fn cooked(frame: Bytes<'_>, [hardware_at, protocol_at, header_len]: [usize; 3]) -> Result<Layer<'_>, NotTcp> {
     const ARPHRD_IEEE80211: u16 = 801;
     const ARPHRD_IEEE80211_RADIOTAP: u16 = 803;
@@ -117,14 +119,15 @@ fn cooked(frame: Bytes<'_>, [hardware_at, protocol_at, header_len]: [usize; 3]) 
     }
 }
 
-/// A header that names the link type of what follows it.
+/// Decodes a header that names the link type of its payload.
 fn per_packet_information(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let header_len = u16::from_le_bytes(frame.array(2)?);
     let link_type = u32::from_le_bytes(frame.array(4)?);
     described(link_type, frame, header_len.into())
 }
 
-/// The header of Juniper's `monitor traffic`: a magic, flags, and extensions of a length of their own.
+/// Decodes the header of Juniper's `monitor traffic`: a magic, flags, and extensions of variable
+/// length.
 fn juniper(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const MAGIC: [u8; 3] = [0x4d, 0x47, 0x43];
     const HAS_EXTENSIONS: u8 = 0x80;
@@ -140,7 +143,7 @@ fn juniper(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// The header of macOS's interface `pktap`.
+/// Decodes the header of macOS's `pktap` interface.
 fn pktap(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let header_len = u32::from_le_bytes(frame.array(0)?);
     let link_type = u32::from_le_bytes(frame.array(8)?);
@@ -148,7 +151,7 @@ fn pktap(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
 }
 
 fn described(link_type: u32, frame: Bytes<'_>, header_len: usize) -> Result<Layer<'_>, NotTcp> {
-    // A header of no bytes would be read again and again.
+    // A header of no bytes would be decoded forever.
     if header_len == 0 {
         Err(NotTcp::Malformed)
     } else {
@@ -156,11 +159,12 @@ fn described(link_type: u32, frame: Bytes<'_>, header_len: usize) -> Result<Laye
     }
 }
 
-/// Netfilter's log: records of length, kind and value, in the byte order of the host that captured.
+/// Decodes Netfilter's log: records of length, type and value, in the byte order of the capturing
+/// host.
 fn nflog(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const PAYLOAD: u16 = 9;
     const HEADER_LEN: usize = 4;
-    // The byte order shows: lengths are small.
+    // Lengths are small, which shows the byte order.
     let is_little = frame.u8(HEADER_LEN + 1)? <= frame.u8(HEADER_LEN)?;
     let read = if is_little { u16::from_le_bytes } else { u16::from_be_bytes };
     let mut records = frame.after(HEADER_LEN)?;
@@ -178,13 +182,14 @@ fn nflog(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
 
 fn token_ring(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const ADDRESSES_END: usize = 14;
-    // The first bit of the source address says that a route follows, whose first byte has its length.
+    // The first bit of the source address says that a route follows. Its first byte has its length.
     let has_route = frame.u8(8)? & 0x80 != 0;
     let route_len = if has_route { frame.u8(ADDRESSES_END)? & 0x1f } else { 0 };
     Ok(Layer::Llc(frame.after(ADDRESSES_END + usize::from(route_len))?))
 }
 
-/// ARCNET: a protocol byte after the addresses; sequence numbers follow in the encapsulation of RFC 1201.
+/// Decodes ARCNET: a protocol byte after the addresses. In the encapsulation of RFC 1201 sequence
+/// numbers follow.
 fn arcnet(frame: Bytes<'_>, addresses_len: usize) -> Result<Layer<'_>, NotTcp> {
     match frame.u8(addresses_len)? {
         0xf0 | 0xf1 => Ok(Layer::Ip(frame.after(addresses_len + 1)?)),

@@ -6,17 +6,18 @@ use crate::packet::NotTcp;
 const ADDRESS: u8 = 0xff;
 const CONTROL: u8 = 0x03;
 
-/// PPP in HDLC frames; Cisco HDLC is told by its address.
+/// Decodes PPP in HDLC-like frames. Cisco HDLC is recognized by its address.
 pub(super) fn framed(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     match frame.array(0)? {
         [0x0f | 0x8f, 0] => cisco(frame),
-        // The direction, as some systems write it in place of the address.
+        // Some systems write the direction in place of the address.
         [0 | 1, CONTROL] => Ok(Layer::Ppp(frame.after(2)?)),
         _ => Ok(Layer::Ppp(frame)),
     }
 }
 
-/// The packet of a PPP protocol. Address and control may be left out, and the protocol may be one byte (RFC 1661 section 6).
+/// Returns the packet of a PPP protocol. Address and control may be left out, and the protocol may
+/// be one byte (RFC 1661 section 6).
 pub(super) fn inside(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let frame = if frame.data.starts_with(&[ADDRESS, CONTROL]) { frame.after(2)? } else { frame };
     let (protocol, packet) = match frame.u8(0)? {
@@ -26,25 +27,27 @@ pub(super) fn inside(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     match protocol {
         0x0021 | 0x0057 => Ok(Layer::Ip(packet)),
         0x0281 | 0x0283 => Ok(Layer::Mpls(packet)),
-        // Bridged (RFC 3518): flags, and the kind of address: 1 is Ethernet.
+        // Bridged (RFC 3518): flags, and the kind of address. 1 is Ethernet.
         0x0031 if packet.u8(1)? == 1 => Ok(Layer::Ethernet(packet.after(2)?)),
         0x003d => multilink(packet),
         _ => Err(NotTcp::Protocol),
     }
 }
 
-/// Multilink with long sequence numbers (RFC 1990): the first fragment has the packet's headers.
+/// Decodes Multilink with long sequence numbers (RFC 1990). The first fragment has the packet's
+/// headers.
 fn multilink(packet: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const IS_FIRST: u8 = 0x80;
     if packet.u8(0)? & IS_FIRST == 0 { Err(NotTcp::Fragment) } else { Ok(Layer::Ppp(packet.after(4)?)) }
 }
 
-/// Cisco HDLC: address, control, EtherType.
+/// Decodes Cisco HDLC: address, control, EtherType.
 pub(super) fn cisco(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     Ok(Layer::EtherType(frame.u16(2)?, frame.after(4)?))
 }
 
-/// Frame Relay: an address of two to four bytes, then a network layer protocol, or Cisco's EtherType.
+/// Decodes Frame Relay: an address of two to four bytes, then a network layer protocol or Cisco's
+/// EtherType.
 pub(super) fn frame_relay(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const ADDRESS_MAX: usize = 4;
     const IS_LAST: u8 = 1;
@@ -63,7 +66,7 @@ pub(super) fn frame_relay(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// A network layer protocol identifier (ISO/IEC TR 9577), and its packet.
+/// Decodes a network layer protocol identifier (ISO/IEC TR 9577) and its packet.
 pub(super) fn network_layer(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let packet = bytes.after(1)?;
     match bytes.u8(0)? {
@@ -74,7 +77,7 @@ pub(super) fn network_layer(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// Organisation and protocol (IEEE 802.2 SNAP).
+/// Decodes organization and protocol (IEEE 802.2 SNAP).
 pub(super) fn snap(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let [o0, o1, o2, p0, p1] = bytes.array(0)?;
     let packet = bytes.after(5)?;

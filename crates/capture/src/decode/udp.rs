@@ -1,14 +1,15 @@
-//! Tunnels over UDP, by the ports that are registered for them. A payload that does not fit its port is no tunnel.
+//! Tunnels over UDP, recognized by their registered ports. A payload that does not match its port
+//! is not treated as a tunnel.
 
 use super::ethernet;
 use super::layer::{Bytes, Dot11, Layer};
 use crate::packet::NotTcp;
 use crate::tunnel::{Tunnel, Tunnels};
 
-/// Reads the payload of one kind of tunnel.
+/// Decodes the payload of one kind of tunnel.
 type Reader = for<'a> fn(Bytes<'a>) -> Result<Layer<'a>, NotTcp>;
 
-/// Ports, and the tunnel that each belongs to. 8472 is Linux's own default for VXLAN.
+/// Ports and their tunnels. 8472 is Linux's default for VXLAN.
 const PORTS: [(u16, Tunnel, Reader); 15] = [
     (4789, Tunnel::Vxlan, vxlan),
     (8472, Tunnel::Vxlan, vxlan),
@@ -29,11 +30,11 @@ const PORTS: [(u16, Tunnel, Reader); 15] = [
 
 const GRE_IN_UDP: u16 = 4754;
 
-/// The payload of a UDP packet that is a tunnel.
+/// Returns the payload of a UDP packet that is a tunnel.
 pub(super) fn inside<'a>(bytes: Bytes<'a>, tunnels: &mut Tunnels) -> Result<Layer<'a>, NotTcp> {
     const HEADER_LEN: usize = 8;
     let ports = [bytes.u16(2)?, bytes.u16(0)?];
-    // GRE in UDP (RFC 8086) is named by GRE itself.
+    // The GRE decoder records GRE in UDP (RFC 8086).
     if ports.contains(&GRE_IN_UDP) {
         return Ok(Layer::Gre(bytes.after(HEADER_LEN)?));
     }
@@ -70,7 +71,8 @@ fn geneve(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// GTP-U version 1 with its extension headers (3GPP TS 29.281 section 5.2), and the first version of GTP (TS 09.60).
+/// Decodes GTP-U version 1 with its extension headers (3GPP TS 29.281 section 5.2), and the first
+/// version of GTP (TS 09.60).
 fn gtp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const PACKET: u8 = 255;
     const HAS_MORE: u8 = 0x07;
@@ -98,7 +100,7 @@ fn gtp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// Data messages of version 2; what they carry is PPP.
+/// Decodes data messages of L2TP version 2, which carry PPP.
 fn l2tp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const IS_CONTROL: u16 = 0x8000;
     const HAS_LENGTH: u16 = 0x4000;
@@ -116,7 +118,8 @@ fn l2tp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     Ok(Layer::Ppp(bytes.after(len)?))
 }
 
-/// Authentication and the client's address may come before the packet (RFC 4380 section 5.1.1).
+/// Decodes Teredo. Authentication and the client's address may come before the packet (RFC 4380
+/// section 5.1.1).
 fn teredo(mut bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     if let [0, 1, id_len, value_len] = bytes.array(0)? {
         bytes = bytes.after(13 + usize::from(id_len) + usize::from(value_len))?;
@@ -139,7 +142,7 @@ fn lisp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     if packet.is_ip() { Ok(Layer::Ip(packet)) } else { Err(NotTcp::Protocol) }
 }
 
-/// Wi-Fi or Ethernet frames between an access point and its controller.
+/// Decodes Wi-Fi or Ethernet frames between an access point and its controller.
 fn capwap(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const IS_ENCRYPTED: u8 = 1;
     const IS_WIFI: u8 = 0x01;
@@ -154,7 +157,8 @@ fn capwap(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// Anything in anything: an identity and a signature of lengths that the first bytes name, then the packet.
+/// Decodes AYIYA: an identity and a signature, whose lengths are in the first bytes, then the
+/// packet.
 fn ayiya(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const IPV4: u8 = 4;
     const IPV6: u8 = 41;
@@ -167,7 +171,8 @@ fn ayiya(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// Generic UDP encapsulation: a protocol of IP, or an IP packet without a header (variant 1).
+/// Decodes Generic UDP encapsulation: an IP protocol, or an IP packet without a GUE header (variant
+/// 1).
 fn gue(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const IPV4: u8 = 4;
     const IPV6: u8 = 41;
@@ -179,7 +184,7 @@ fn gue(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     }
 }
 
-/// A sniffer's frames: tags up to an end tag, then Ethernet or Wi-Fi.
+/// Decodes a sniffer's frames: tags up to an end tag, then Ethernet or Wi-Fi.
 fn tzsp(bytes: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const PADDING: u8 = 0;
     const END: u8 = 1;

@@ -1,15 +1,16 @@
-//! IEEE 802.11 data frames, and the headers that capture cards put before them.
+//! IEEE 802.11 data frames, and the headers that capture drivers put before them.
 
 use super::layer::{Bytes, Dot11, Layer};
 use crate::packet::NotTcp;
 
-/// The LLC header in a data frame. Of aggregated packets the first is read.
+/// Returns the LLC header in a data frame. Of aggregated packets, only the first is decoded.
 pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>, NotTcp> {
-    // The bytes of 16-bit fields are swapped if the version is not 0: Cisco's access points send them so in CAPWAP.
+    // Bytes of 16-bit fields are swapped if the version is not 0: Cisco's access points send them
+    // so in CAPWAP.
     let [first, second] = frame.array(0)?;
     let is_swapped = first & 3 != 0;
     let [kind, flags] = if is_swapped { [second, first] } else { [first, second] };
-    // Type 2 is data; a subtype with this bit has none.
+    // Type 2 is data. A subtype with this bit has no payload.
     if kind & 0x0c != 0x08 || kind & 0x40 != 0 {
         return Err(NotTcp::Protocol);
     }
@@ -18,7 +19,7 @@ pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>,
     if is_protected {
         return Err(NotTcp::Encrypted);
     }
-    // The lower bits of sequence control number the fragments.
+    // The lower bits of the sequence control field number the fragments.
     if frame.u8(if is_swapped { 23 } else { 22 })? & 0x0f != 0 {
         return Err(NotTcp::Fragment);
     }
@@ -37,7 +38,7 @@ pub(super) fn inside(Dot11 { frame, is_padded }: Dot11<'_>) -> Result<Layer<'_>,
     Ok(Layer::Llc(frame.after(header_len)?))
 }
 
-/// The radiotap header: its length, and a set of fields, of which only the flags matter.
+/// Decodes the radiotap header: its length and a set of fields. Only the flags matter here.
 pub(super) fn radiotap(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const TSFT: u32 = 1;
     const FLAGS: u32 = 1 << 1;
@@ -56,20 +57,20 @@ pub(super) fn radiotap(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     Ok(Layer::Wifi(Dot11 { frame: frame.after(header_len)?, is_padded: flags & IS_PADDED != 0 }))
 }
 
-/// The Prism header, or the AVS header that many drivers write under its link type, or none.
+/// Decodes the Prism header. Many drivers write the AVS header under its link type, or none.
 pub(super) fn prism(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     const AVS_MAGIC: [u8; 3] = [0x80, 0x21, 0x10];
     let [m0, m1, m2, _] = frame.array(0)?;
     if [m0, m1, m2] == AVS_MAGIC {
         return avs(frame);
     }
-    // The length in the byte order of the host that captured.
+    // The length is in the byte order of the capturing host.
     let len = frame.array(4)?;
     let len = u32::from_le_bytes(len).min(u32::from_be_bytes(len));
     Ok(Layer::Wifi(Dot11 { frame: frame.after(len as usize)?, is_padded: false }))
 }
 
-/// The AVS header: version, then its length.
+/// Decodes the AVS header: version, then its length.
 pub(super) fn avs(frame: Bytes<'_>) -> Result<Layer<'_>, NotTcp> {
     let len = u32::from_be_bytes(frame.array(4)?);
     Ok(Layer::Wifi(Dot11 { frame: frame.after(len as usize)?, is_padded: false }))

@@ -1,4 +1,4 @@
-//! Bytes of a capture file, decompressed, and how many of them belong to what was read whole.
+//! Decompressed bytes of a capture file, and the number of bytes in whole records or blocks.
 
 use super::End;
 use super::zstd::Zstd;
@@ -21,11 +21,11 @@ pub(super) struct Input<'a> {
 pub enum OpenError {
     /// The reader failed.
     Io(io::Error),
-    /// It is empty.
+    /// The file is empty.
     Empty,
-    /// It begins like no capture.
+    /// The file does not start like a capture.
     NoCapture,
-    /// It begins like a capture, but its header makes no sense.
+    /// The file starts like a capture, but its header is invalid.
     Header(String),
 }
 
@@ -35,8 +35,8 @@ impl fmt::Display for OpenError {
             OpenError::Io(error) => write!(f, "cannot be read: {error}"),
             OpenError::Empty => f.write_str("is empty"),
             OpenError::NoCapture => f.write_str(
-                "is no capture: it begins neither like pcap nor like pcapng (compressed by gzip or zstd or not); write one with \
-                 `tcpdump -w FILE`, or convert what Wireshark reads with `editcap -F pcapng FILE NEW`",
+                "is not a capture: it starts neither like pcap nor like pcapng, plain or compressed with gzip or zstd; write one with \
+                 `tcpdump -w FILE`, or convert any file that Wireshark reads with `editcap -F pcapng FILE NEW`",
             ),
             OpenError::Header(what) => write!(f, "has a damaged header: {what}"),
         }
@@ -45,15 +45,15 @@ impl fmt::Display for OpenError {
 
 impl Error for OpenError {}
 
-/// The beginning of a file that ends in its own header.
+/// Converts an error at the start of a file that ends within its own header.
 fn header_error(error: io::Error) -> OpenError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => OpenError::Header("it ends in it".to_owned()),
+        io::ErrorKind::UnexpectedEof => OpenError::Header("the file ends within it".to_owned()),
         _ => OpenError::Io(error),
     }
 }
 
-/// Returns the end of the file that a read error stands for.
+/// Converts a read error into the end of the file.
 pub(super) fn end_of(error: &io::Error) -> End {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => End::Truncated,
@@ -62,8 +62,8 @@ pub(super) fn end_of(error: &io::Error) -> End {
 }
 
 impl<'a> Input<'a> {
-    /// Decompresses the source if it is compressed. Returns the first four bytes of the capture, which are still to be read, and whether it
-    /// was compressed.
+    /// Decompresses the source if it is compressed. Returns the first four bytes of the capture,
+    /// which are still to be read, and whether it was compressed.
     pub(super) fn open(source: impl Read + 'a) -> Result<([u8; 4], Input<'a>, bool), OpenError> {
         let (magic, source) = peek(Box::new(source))?;
         let (magic, source, is_compressed) = match magic {
@@ -71,7 +71,7 @@ impl<'a> Input<'a> {
                 let (magic, source) = peek(Box::new(MultiGzDecoder::new(BufReader::new(source))))?;
                 (magic, source, true)
             }
-            // A frame, or one to be skipped (RFC 8878 §3.1.2), as pzstd writes first.
+            // A frame, or a skippable frame (RFC 8878 §3.1.2), which pzstd writes first.
             [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
                 let (magic, source) = peek(Box::new(Zstd::new(BufReader::new(source))))?;
                 (magic, source, true)
@@ -82,46 +82,46 @@ impl<'a> Input<'a> {
         Ok((magic, Input { source, passed: 0 }, is_compressed))
     }
 
-    /// Bytes of the file's header and of whole records or blocks.
+    /// Returns the bytes of the file header and of whole records or blocks.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Counts bytes that were read as whole.
+    /// Counts bytes of a whole record or block.
     pub(super) fn pass(&mut self, bytes: u64) {
         self.passed += bytes;
     }
 
-    /// Reads a part of the file's header.
+    /// Reads a part of the file header.
     pub(super) fn fill_header(&mut self, bytes: &mut [u8]) -> Result<(), OpenError> {
         self.source.read_exact(bytes).map_err(header_error)?;
         self.pass(bytes.len() as u64);
         Ok(())
     }
 
-    /// True if nothing follows.
+    /// Returns true if nothing follows.
     pub(super) fn is_at_end(&mut self) -> Result<bool, End> {
         Ok(self.source.fill_buf().map_err(|error| end_of(&error))?.is_empty())
     }
 
-    /// Reads exactly as many bytes.
+    /// Fills the buffer.
     pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), End> {
         self.fill_raw(bytes).map_err(|error| end_of(&error))
     }
 
-    /// Reads exactly as many bytes; leaves it to the caller to judge an error.
+    /// Fills the buffer, and returns the error unchanged.
     pub(super) fn fill_raw(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.source.read_exact(bytes)
     }
 
-    /// Reads past so many bytes.
+    /// Skips bytes.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<(), End> {
         let skipped = io::copy(&mut self.source.by_ref().take(bytes), &mut io::sink());
         if skipped.map_err(|error| end_of(&error))? == bytes { Ok(()) } else { Err(End::Truncated) }
     }
 }
 
-/// The first four bytes, and a reader that begins with them.
+/// Returns the first four bytes, and a reader that still returns them.
 fn peek<'a>(mut source: Source<'a>) -> Result<([u8; 4], Source<'a>), OpenError> {
     let mut magic = [0; 4];
     let mut len = 0;

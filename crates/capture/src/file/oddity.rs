@@ -1,29 +1,29 @@
-//! Departures from the file formats that a reader passes over, and how often each was met.
+//! Violations of the file formats that the reader tolerates, and their numbers.
 
-/// A departure from pcap or pcapng that costs no more than itself: the file is read on.
+/// A violation of pcap or pcapng that does not end the reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Oddity {
     /// A comment that is not UTF-8. Comments are not used.
     Comment,
-    /// An option whose length its kind cannot have, or that does not fit its block.
+    /// An option with an invalid length, or one that does not fit into its block.
     OptionLength,
-    /// A time stamp whose fraction is a second or more. The fraction is added to the seconds.
+    /// A time stamp whose fraction is one second or more. The fraction is added to the seconds.
     Fraction,
     /// A time stamp before 1970, or more than [`TIME_MAX`](super::TIME_MAX) after it.
     Time,
-    /// A block that repeats its length wrongly at its end, or whose length is not a multiple of 4.
+    /// A block with a wrong length at its end, or with a length that is not a multiple of 4.
     BlockLength,
     /// A packet that claims more bytes than its block has.
     PacketLength,
-    /// A packet of an interface that its section does not describe. The packet is left out.
+    /// A packet of an interface that its section does not describe. The packet is skipped.
     Interface,
-    /// A block that is too short for its kind. The block is left out.
+    /// A block that is too short for its kind. The block is skipped.
     ShortBlock,
 }
 
 impl Oddity {
-    /// All of them.
+    /// All oddities.
     pub const ALL: [Oddity; 8] = [
         Oddity::Comment,
         Oddity::OptionLength,
@@ -35,7 +35,7 @@ impl Oddity {
         Oddity::ShortBlock,
     ];
 
-    /// A name for programs.
+    /// Returns a name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Oddity::Comment => "comment-not-utf8",
@@ -49,7 +49,7 @@ impl Oddity {
         }
     }
 
-    /// A noun phrase for people, for one or for several of them.
+    /// Returns a noun phrase for people, for one or several.
     pub fn describe(self, count: u64) -> String {
         let (one, many) = match self {
             Oddity::Comment => ("comment that is not UTF-8", "comments that are not UTF-8"),
@@ -70,7 +70,7 @@ impl Oddity {
     }
 }
 
-/// Counts of the oddities that were met.
+/// Numbers of the violations that were found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Oddities([u64; Oddity::ALL.len()]);
 
@@ -83,7 +83,7 @@ impl Oddities {
         self.0[oddity as usize] += u64::from(is_so);
     }
 
-    /// Those that were met.
+    /// Iterates over those that were found.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Oddity, u64)> {
         let counts = Oddity::ALL.map(|oddity| (oddity, self.0[oddity as usize]));
         counts.into_iter().filter(|(_, count)| *count > 0)

@@ -1,11 +1,12 @@
-//! Records of a pcap file, in every variant that Wireshark reads by its first four bytes.
+//! Reads the records of a pcap file, in every variant that Wireshark recognizes by the first four
+//! bytes.
 //!
 //! | magic | variant |
 //! |---|---|
 //! | `a1b2c3d4` | microseconds |
 //! | `a1b23c4d` | nanoseconds |
-//! | `a1b2cd34` | Alexey Kuznetzov's: 8 bytes more in the header of each record |
-//! | `1c0001ac`, `1c0001ab` | Ixia's hardware and software: nanoseconds, 4 bytes more in the header of the file |
+//! | `a1b2cd34` | Alexey Kuznetzov's: 8 more bytes in the header of each record |
+//! | `1c0001ac`, `1c0001ab` | Ixia's hardware and software: nanoseconds, 4 more bytes in the file header |
 //!
 //! Each is read in either byte order.
 
@@ -23,7 +24,7 @@ pub(super) struct Pcap<'a> {
     lengths: Lengths,
 }
 
-/// Details that follow from the magic.
+/// Properties that follow from the magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Variant {
     is_big_endian: bool,
@@ -34,7 +35,8 @@ struct Variant {
     record_header_more: usize,
 }
 
-/// Order of the two lengths of a record: libpcap before 2.3 wrote the original length first, and 2.3 either way.
+/// Order of the two lengths of a record. libpcap before 2.3 wrote the original length first, and
+/// 2.3 wrote either order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
     CapturedFirst,
@@ -46,18 +48,19 @@ enum Lengths {
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
 
-/// The longest record that is read: bounds the memory that a file can ask for.
+/// Longest record that is read. It bounds the memory that a file can request.
 const RECORD_MAX: u32 = 8_000_000;
 
-/// The longest record that tcpdump and Wireshark write (`MAXIMUM_SNAPLEN`), unless the file header announces longer ones.
+/// Longest record that tcpdump and Wireshark write (`MAXIMUM_SNAPLEN`), unless the file header
+/// announces longer ones.
 const RECORD_USUAL_MAX: u32 = 262_144;
 
-/// Bits of the link type field that hold the link type. Bits above it say whether frames end in a frame check sequence, and how long it
-/// is (draft-ietf-opsawg-pcap section 4); an IP packet's own length leaves that out.
+/// Bits of the link type field that hold the link type. Higher bits describe the frame check
+/// sequence (draft-ietf-opsawg-pcap section 4), which an IP packet's own length leaves out.
 const LINK_TYPE_BITS: u32 = 0xffff;
 
 impl Variant {
-    /// The variant of a file that begins like this, if it is pcap.
+    /// Returns the variant of a file that starts with this magic, if it is pcap.
     fn of(magic: [u8; 4]) -> Option<Variant> {
         let variant = |is_big_endian, magic: u32| {
             let (nanos_per_unit, file_header_more, record_header_more) = match magic {
@@ -84,7 +87,7 @@ impl Variant {
 }
 
 impl<'a> Pcap<'a> {
-    /// True if a file that begins like this is pcap.
+    /// Returns whether a file that starts with this magic is pcap.
     pub(super) fn is_magic(magic: [u8; 4]) -> bool {
         Variant::of(magic).is_some()
     }
@@ -113,7 +116,8 @@ impl<'a> Pcap<'a> {
         self.source.passed()
     }
 
-    /// The next record. Its length is believed even where it exceeds the file's snaplen, which writers get wrong for merged segments.
+    /// Reads the next record. Its length is accepted even above the file's snaplen, which writers
+    /// get wrong for merged segments.
     pub(super) fn next(&mut self, data: &mut Vec<u8>, oddities: &mut Oddities) -> Result<Head, End> {
         if self.source.is_at_end()? {
             return Err(End::Whole);
@@ -128,7 +132,7 @@ impl<'a> Pcap<'a> {
             Lengths::OriginalFirst => (second, first),
             Lengths::SmallerIsCaptured => (first.min(second), first.max(second)),
         };
-        let unlikely = || End::Damaged(format!("a record of {len} bytes"));
+        let unlikely = || End::Damaged(format!("a record claims {len} bytes"));
         if len > RECORD_MAX {
             return Err(unlikely());
         }

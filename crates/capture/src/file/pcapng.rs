@@ -1,7 +1,7 @@
-//! Packets out of the blocks of a pcapng file (draft-ietf-opsawg-pcapng).
+//! Reads packets from the blocks of a pcapng file (draft-ietf-opsawg-pcapng).
 //!
-//! Blocks that hold no packet are skipped: names, statistics, secrets, and whatever a writer has added. Of options only those are read that
-//! say what a time stamp means.
+//! Blocks without packets are skipped: names, statistics, secrets, and private blocks. Only options
+//! that define the time stamps are read.
 
 use super::input::{Input, OpenError};
 use super::oddity::{Oddities, Oddity};
@@ -13,9 +13,10 @@ use core::ops::Range;
 pub(super) struct PcapNg<'a> {
     source: Input<'a>,
     order: Order,
-    /// Those of the section that is being read.
+    /// The interfaces of the current section.
     interfaces: Vec<Interface>,
-    /// The block before ended with another length than it began with. Where another follows, only that length was wrong.
+    /// True if the last block ended with another length than it started with. If another block
+    /// follows, only that length was wrong.
     is_trailer_wrong: bool,
 }
 
@@ -74,14 +75,14 @@ const COMMENT: u16 = 1;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// Kind and length before a block's body, and the length again behind it.
+/// Length of kind and length before a block's body. The length is repeated after the body.
 const BLOCK_HEADER_LEN: u32 = 8;
 const BLOCK_TRAILER_LEN: u32 = 4;
 
-/// The longest block that is held in memory.
+/// Longest block held in memory.
 const BLOCK_MAX: u32 = 8_000_000;
 
-/// Interfaces of one section that are remembered; real captures have a few.
+/// Most interfaces stored per section. Real captures have a few.
 const INTERFACES_MAX: usize = 1 << 16;
 
 impl<'a> PcapNg<'a> {
@@ -94,7 +95,7 @@ impl<'a> PcapNg<'a> {
             PcapNg { source, order: Order::Little, interfaces: Vec::new(), is_trailer_wrong: false };
         let invalid = |end| match end {
             End::Damaged(what) => OpenError::Header(what),
-            End::Whole | End::Truncated => OpenError::Header("it ends in it".to_owned()),
+            End::Whole | End::Truncated => OpenError::Header("the file ends within it".to_owned()),
         };
         let [.., m0, m1, m2, m3] = head;
         file.begin_section([m0, m1, m2, m3]).map_err(invalid)?;
@@ -109,7 +110,7 @@ impl<'a> PcapNg<'a> {
         self.source.passed()
     }
 
-    /// The next packet; its bytes are a range of `data`.
+    /// Returns the next packet. Its bytes are a range of `data`.
     pub(super) fn next(&mut self, data: &mut Vec<u8>, oddities: &mut Oddities) -> Result<Head, End> {
         loop {
             let kind = self.next_block(data, oddities)?;
@@ -129,7 +130,7 @@ impl<'a> PcapNg<'a> {
         }
     }
 
-    /// Reads one block: its body into `data` if it is of use here. Returns its kind.
+    /// Reads one block, and its body into `data` if it is needed. Returns its kind.
     fn next_block(&mut self, data: &mut Vec<u8>, oddities: &mut Oddities) -> Result<u32, End> {
         if self.source.is_at_end()? {
             return Err(match self.is_trailer_wrong {
@@ -152,7 +153,7 @@ impl<'a> PcapNg<'a> {
         let body = body_len(len)?.saturating_sub(body_read);
         let is_used = [INTERFACE_DESCRIPTION, ENHANCED_PACKET, PACKET, SIMPLE_PACKET].contains(&kind);
         match is_used {
-            true if body > BLOCK_MAX => return Err(End::Damaged(format!("a block of {len} bytes"))),
+            true if body > BLOCK_MAX => return Err(End::Damaged(format!("a block claims {len} bytes"))),
             true => {
                 data.resize(body as usize, 0);
                 self.source.fill(data)?;
@@ -171,7 +172,7 @@ impl<'a> PcapNg<'a> {
         Ok(kind)
     }
 
-    /// A section begins: byte order and interfaces anew.
+    /// Starts a section, which resets byte order and interfaces.
     fn begin_section(&mut self, magic: [u8; 4]) -> Result<(), End> {
         self.order = match magic {
             [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
@@ -205,7 +206,8 @@ impl<'a> PcapNg<'a> {
         });
     }
 
-    /// An enhanced packet block, or the older packet block, whose fields lie at the same places.
+    /// Parses an enhanced packet block, or the older packet block, whose fields have the same
+    /// positions.
     fn packet(&self, body: &[u8], interface: u32, oddities: &mut Oddities) -> Option<Head> {
         const FIXED_LEN: usize = 20;
         if body.len() < FIXED_LEN {
@@ -227,7 +229,8 @@ impl<'a> PcapNg<'a> {
         Some(Head { at: Some(at), interface, original_len, link_type, data })
     }
 
-    /// A simple packet block: of the section's first interface, without a time. How much was captured follows from the snap length.
+    /// Parses a simple packet block. It belongs to the section's first interface and has no time.
+    /// The snap length determines how much was captured.
     fn simple_packet(&self, body: &[u8], oddities: &mut Oddities) -> Option<Head> {
         const FIXED_LEN: usize = 4;
         let Some(interface) = self.interfaces.first() else {
@@ -242,22 +245,22 @@ impl<'a> PcapNg<'a> {
     }
 }
 
-/// The place of a packet's bytes in its block.
+/// Returns the position of a packet's bytes in its block.
 fn captured(from: usize, len: u32, body: &[u8], oddities: &mut Oddities) -> Range<usize> {
     let end = from + len as usize;
     oddities.note_if(Oddity::PacketLength, end > body.len());
     from..end.min(body.len())
 }
 
-/// Bytes of a block's body, by the block's length.
+/// Returns the bytes of a block's body, given the block's length.
 fn body_len(len: u32) -> Result<u32, End> {
     let body = len.checked_sub(BLOCK_HEADER_LEN + BLOCK_TRAILER_LEN);
     // Blocks are padded to 4 bytes, whether or not the writer counts the padding.
     body.and_then(|body| body.checked_next_multiple_of(4))
-        .ok_or_else(|| End::Damaged(format!("a block of {len} bytes")))
+        .ok_or_else(|| End::Damaged(format!("a block claims {len} bytes")))
 }
 
-/// Shows each option to `take`, up to the end of options or to one that does not fit.
+/// Passes each option to `take`, up to the end of options or an option that does not fit.
 fn walk_options(
     order: Order,
     mut bytes: &[u8],

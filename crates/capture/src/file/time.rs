@@ -2,17 +2,18 @@
 
 use core::time::Duration;
 
-/// The latest time that is read, some 34,000 years after 1970. Later ones count as this, so that no sum of a capture's times overflows.
+/// The latest time that is read, some 34,000 years after 1970. Later times are replaced by it, so
+/// that no sum of times overflows.
 pub const TIME_MAX: Duration = Duration::from_secs(1 << 40);
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Meaning of an interface's time stamps.
+/// The format of an interface's time stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
-    /// `if_tsresol`: the exponent of a fraction of a second, of 10, or of 2 with the upper bit.
+    /// `if_tsresol`: the negative exponent of 10, or of 2 if the highest bit is set.
     pub(super) resolution: u8,
-    /// `if_tsoffset`: seconds to be added.
+    /// `if_tsoffset`: seconds to add.
     pub(super) offset: i64,
 }
 
@@ -23,17 +24,17 @@ impl Default for Unit {
 }
 
 impl Unit {
-    /// The time of a stamp, and whether it is within what can be told: from 1970 to [`TIME_MAX`].
+    /// Converts a time stamp. Also returns whether it is in range, from 1970 to [`TIME_MAX`].
     pub(super) fn time(self, ticks: u64) -> (Duration, bool) {
         let nanos = self.nanos(ticks) + i128::from(self.offset) * i128::from(NANOS_PER_SECOND);
         let latest = TIME_MAX.as_nanos().cast_signed();
         let kept = nanos.clamp(0, latest).cast_unsigned();
         let (seconds, rest) = (kept / u128::from(NANOS_PER_SECOND), kept % u128::from(NANOS_PER_SECOND));
-        // Both fit: the clamp above.
+        // Both fit because of the clamp above.
         (Duration::new(seconds as u64, rest as u32), (0..=latest).contains(&nanos))
     }
 
-    /// Nanoseconds, or the greatest number where there are more.
+    /// Returns nanoseconds, or the maximum if there are more.
     fn nanos(self, ticks: u64) -> i128 {
         let ticks = u128::from(ticks);
         let exponent = u32::from(self.resolution & 0x7f);

@@ -1,11 +1,12 @@
-//! A reader of zstd files, over the blocks that `ruzstd` decodes.
+//! A reader of zstd files, based on the block decoder of `ruzstd`.
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::error::Error;
 use std::io::{self, BufRead, Read};
 
-/// The frames of a zstd file, one after another. What was decoded before an error comes before the error.
+/// Reads the frames of a zstd file, one after another. Returns everything decoded before an error
+/// first.
 pub(super) struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
@@ -17,19 +18,19 @@ impl<R: BufRead> Zstd<R> {
         Zstd { source, decoder: FrameDecoder::new(), error: None }
     }
 
-    /// Decodes one more block, of this frame or the next. False: there is none.
+    /// Decodes one more block, of this frame or the next. Returns false if there is none.
     fn advance(&mut self) -> io::Result<bool> {
         if !self.decoder.is_finished() {
             let one = BlockDecodingStrategy::UptoBlocks(1);
             self.decoder.decode_blocks(&mut self.source, one).map_err(undecoded)?;
             return Ok(true);
         }
-        // All of the frame has been collected, or nobody would ask for more.
+        // The whole frame has been read, or no further block would be requested.
         let written = self.decoder.get_checksum_from_data();
         if written.is_some() && written != self.decoder.get_calculated_checksum() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "what the zstd data comes to does not match its checksum, so that some of these packets may be wrong",
+                "the decompressed zstd data does not match its checksum: some of these packets may be wrong",
             ));
         }
         if self.source.fill_buf()?.is_empty() {
@@ -47,10 +48,11 @@ impl<R: BufRead> Zstd<R> {
         }
     }
 
-    /// The decoder keeps as much as later blocks may refer to until the frame's last one has come: so an empty one comes.
+    /// Releases the data that the decoder keeps for later blocks. It does so only after the frame's
+    /// last block, so this feeds it an empty one.
     fn end_frame(&mut self) {
         if !self.decoder.is_finished() {
-            // What it says of the error is known.
+            // The error is known already.
             let _ = self.decoder.decode_blocks(&LAST_BLOCK[..], BlockDecodingStrategy::All);
         }
     }
@@ -80,8 +82,7 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// Turns a decoder's error into one of reading. An error of the source, however deep inside, is
-/// returned as it was.
+/// Converts a decoder's error. An error of the source is returned unchanged, however deep inside.
 fn undecoded(error: FrameDecoderError) -> io::Error {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(one) = cause {
@@ -95,11 +96,13 @@ fn undecoded(error: FrameDecoderError) -> io::Error {
     }
     let what = match error {
         FrameDecoderError::ReadFrameHeaderError(_) | FrameDecoderError::FrameHeaderError(_) => {
-            "a zstd frame's header makes no sense"
+            "a zstd frame has an invalid header"
         }
-        FrameDecoderError::WindowSizeTooBig { .. } => "a zstd frame asks for more memory than is given to it",
-        FrameDecoderError::FailedToReadBlockHeader(_) => "the header of a zstd block makes no sense",
-        FrameDecoderError::DictNotProvided { .. } => "its zstd data needs a dictionary, which is not at hand",
+        FrameDecoderError::WindowSizeTooBig { .. } => "a zstd frame needs more memory than the limit",
+        FrameDecoderError::FailedToReadBlockHeader(_) => "a zstd block has an invalid header",
+        FrameDecoderError::DictNotProvided { .. } => {
+            "its zstd data needs a dictionary, which is not available"
+        }
         _ => "a zstd block cannot be decoded",
     };
     io::Error::new(io::ErrorKind::InvalidData, what)

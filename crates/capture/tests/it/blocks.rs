@@ -1,4 +1,4 @@
-//! Files that depart from pcap and pcapng: read on, and counted.
+//! Files that violate pcap and pcapng: reading continues, and the violations are counted.
 use crate::written::{pcap, syn, syn_ack, up};
 use capture::{CaptureFile, End, Oddity, file::TIME_MAX};
 use core::time::Duration;
@@ -16,7 +16,7 @@ fn seen(file: &[u8]) -> Seen {
     (frames, file.oddities().collect(), file.end())
 }
 
-/// A pcapng file that is written block by block, in either byte order.
+/// A pcapng file, written block by block in either byte order.
 struct Blocks {
     is_big_endian: bool,
     bytes: Vec<u8>,
@@ -179,7 +179,7 @@ fn times_of_every_unit_and_offset_are_bounded() {
     );
 }
 
-/// A record of each variant of pcap: what the magic says of times and of lengths.
+/// A record of each variant of pcap: the magic defines times and lengths.
 #[test]
 fn pcap_comes_in_variants() {
     let packet = syn().bytes();

@@ -1,4 +1,5 @@
-//! Handshakes and their classes. Times in tenths of a millisecond; the capture is at the client, the round trip 40 ms.
+//! Handshakes and their outcomes. Times in tenths of a millisecond. The capture is at the client,
+//! and the round trip is 40 ms.
 use crate::written::{Draft, connection, down, syn, syn_ack, up};
 use capture::{Answer, Effect, FastOpen};
 use core::time::Duration;
@@ -71,7 +72,7 @@ fn a_dropped_syn_costs_its_time_out() {
     assert_eq!(
         dropped.rtt(),
         Some(Duration::from_millis(40)),
-        "the answer is the second SYN's: the data of the first is not acknowledged"
+        "the answer belongs to the second SYN: the data of the first is not acknowledged"
     );
 }
 
@@ -79,7 +80,7 @@ fn a_dropped_syn_costs_its_time_out() {
 fn a_lost_syn_ack_is_told_from_a_dropped_syn_by_what_it_acknowledges() {
     let lost = connection(&[(0, syn().cookie(Some(OWN)).text(100)), (10_000, syn()), (10_400, syn_ack(101))]);
     assert_eq!(lost.fast_open(), FastOpen::SynAckLost);
-    assert_eq!(lost.rtt(), None, "which SYN was answered is not known");
+    assert_eq!(lost.rtt(), None, "it is unknown which SYN was answered");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Formats of files, and how they end.
+//! Formats of files, and how files end.
 use crate::written::{pcap, syn, syn_ack, up};
 use capture::{CaptureFile, End, Oddity, OpenError};
 use core::time::Duration;
@@ -17,7 +17,7 @@ fn packets() -> Vec<(u64, Vec<u8>)> {
     vec![(1_500_000, syn().bytes()), (1_540_000, syn_ack(1).bytes()), (1_540_010, up(1, 1, 10).bytes())]
 }
 
-/// Moments and lengths of the frames, and how the file ended.
+/// Returns times and lengths of the frames, and how the file ended.
 fn frames(source: impl Read) -> (Vec<(u128, usize)>, End) {
     let mut file = CaptureFile::open(source).unwrap();
     let mut all = Vec::new();
@@ -28,7 +28,7 @@ fn frames(source: impl Read) -> (Vec<(u128, usize)>, End) {
     (all, file.end())
 }
 
-/// Departures from the format that are met on the way to the end.
+/// Returns the violations of the format in a file.
 fn oddities(file: &[u8]) -> Vec<(Oddity, u64)> {
     let mut file = CaptureFile::open(file).unwrap();
     while file.next_frame().is_some() {}
@@ -103,7 +103,7 @@ fn compressed_by_zstd_in_one_frame_or_two() {
     assert_eq!(frames(&compress(&whole)[..]), (EXPECTED.to_vec(), End::Whole));
     let both = [compress(one), compress(two)].concat();
     assert_eq!(frames(&both[..]), (EXPECTED.to_vec(), End::Whole));
-    // As pzstd writes them.
+    // Like pzstd.
     let skipped = vec![0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
     let both = [skipped.clone(), compress(one), skipped.clone(), compress(two)].concat();
     assert_eq!(frames(&both[..]), (EXPECTED.to_vec(), End::Whole));
@@ -111,7 +111,7 @@ fn compressed_by_zstd_in_one_frame_or_two() {
     assert_eq!(frames(&cut[..]), (EXPECTED.to_vec(), End::Truncated));
 }
 
-/// Blocks are of at most 128 KiB: of all but the one that was cut, there are the packets.
+/// Blocks have at most 128 KiB. All packets before the cut block are returned.
 #[test]
 fn what_zstd_compressed_may_end_early_too() {
     let many: Vec<(u64, Vec<u8>)> = (0..3000_u64).map(|at| (at, at.to_be_bytes().repeat(20))).collect();
@@ -136,7 +136,7 @@ fn a_file_that_ends_early_gives_what_it_has() {
     assert_eq!((seen, end), (EXPECTED[..2].to_vec(), End::Truncated));
 }
 
-/// tcpdump and tshark read on, and add the fraction to the seconds.
+/// tcpdump and tshark continue, and add the fraction to the seconds.
 #[test]
 fn a_fraction_of_more_than_a_second_is_added() {
     let mut odd = pcap(&packets());
@@ -147,27 +147,26 @@ fn a_fraction_of_more_than_a_second_is_added() {
     assert_eq!(oddities(&odd), [(Oddity::Fraction, 1)]);
 }
 
-/// Nobody writes packets of that length: the file does not end there.
+/// No writer makes packets of that length, but the file does not end there.
 #[test]
 fn a_record_of_nonsensical_length_is_damage_and_no_end() {
     for len in [u32::MAX, 8_000_001, 5_000_000, 262_145] {
         let mut endless = pcap(&packets());
         endless[24 + 16 + 48 + 8..][..4].copy_from_slice(&len.to_le_bytes());
         let (seen, end) = frames(&endless[..]);
-        assert_eq!((seen, end), (EXPECTED[..1].to_vec(), End::Damaged(format!("a record of {len} bytes"))));
+        assert_eq!(
+            (seen, end),
+            (EXPECTED[..1].to_vec(), End::Damaged(format!("a record claims {len} bytes")))
+        );
     }
     let mut long = pcap(&packets());
     long[24 + 16 + 48 + 8..][..4].copy_from_slice(&262_144_u32.to_le_bytes());
     let mut file = CaptureFile::open(&long[..]).unwrap();
     while file.next_frame().is_some() {}
-    assert_eq!(
-        (file.end(), file.bytes_passed()),
-        (End::Truncated, 24 + 16 + 48),
-        "it may have been written so"
-    );
+    assert_eq!((file.end(), file.bytes_passed()), (End::Truncated, 24 + 16 + 48), "some writers write it so");
 }
 
-/// Frames of zstd carry a checksum of what they come to: `zstd` writes one, and so does this encoder.
+/// A zstd frame has a checksum of its content: `zstd` writes one, and so does this encoder.
 #[test]
 fn what_zstd_compressed_is_compared_with_its_checksum() {
     let whole = pcap(&packets());
@@ -178,15 +177,15 @@ fn what_zstd_compressed_is_compared_with_its_checksum() {
     let at = damaged.len() - 8;
     damaged[at] ^= 1;
     let (seen, end) = frames(&damaged[..]);
-    assert_eq!(seen, EXPECTED, "the frames are read as they are");
+    assert_eq!(seen, EXPECTED, "the frames are returned unchanged");
     assert!(matches!(&end, End::Damaged(what) if what.contains("checksum")), "{end:?}");
     let both = [&damaged[..], &good[..]].concat();
     let mut file = CaptureFile::open(&both[..]).unwrap();
     while file.next_frame().is_some() {}
-    assert!(matches!(file.end(), End::Damaged(_)), "of each frame, not of the last one only");
+    assert!(matches!(file.end(), End::Damaged(_)), "the checksum of every frame is checked");
 }
 
-/// What a decoder says of itself is for those who write it.
+/// A decoder's own messages are for its authors, not for users.
 #[test]
 fn damage_of_zstd_is_told_in_words() {
     let many: Vec<(u64, Vec<u8>)> = (0..3000_u64).map(|at| (at, at.to_be_bytes().repeat(20))).collect();
@@ -205,7 +204,7 @@ fn damage_of_zstd_is_told_in_words() {
             }
         };
         assert!(!["Error", "Failed", "{", "Io("].iter().any(|word| told.contains(word)), "{at}: {told}");
-        assert!(!told.contains("Whole"), "{at}: the damage is told");
+        assert!(!told.contains("Whole"), "{at}: the damage is reported");
     }
 }
 

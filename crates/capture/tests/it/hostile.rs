@@ -1,4 +1,4 @@
-//! Captures that somebody made up: no panic, every one ends.
+//! Malicious captures: nothing panics, and reading ends.
 use crate::written::{connections_of, down, pcap, syn, syn_ack, up};
 use capture::{CaptureFile, Table};
 use proptest::prelude::*;
@@ -18,12 +18,12 @@ fn base() -> Vec<u8> {
     pcap(&conversation.map(|(at, draft)| (at * 100, draft.bytes())))
 }
 
-/// `PROPTEST_CASES` asks for more.
+/// Returns the number of cases. `PROPTEST_CASES` sets another number.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1000)
 }
 
-/// Reads it to its end, and everything that can be asked of what was found.
+/// Reads a capture to its end, and calls every query on the result.
 fn judge(bytes: &[u8]) {
     if CaptureFile::open(bytes).is_err() {
         return;
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Connections with as many holes, late acknowledgements and recent packets as are remembered.
+/// Connections with the maximum number of holes, late acknowledgements and recent packets.
 #[test]
 fn memory_is_bounded_in_bytes() {
     const MEMORY: usize = 1 << 20;
@@ -92,5 +92,5 @@ fn memory_is_bounded_in_bytes() {
     assert!(most <= MEMORY + largest && most > MEMORY / 2, "{most}");
     assert!(over > 0 && table.evicted() == over, "{over}");
     table.finish(&mut |_| over += 1);
-    assert_eq!(over, 200, "none begins twice");
+    assert_eq!(over, 200, "no number is used twice");
 }

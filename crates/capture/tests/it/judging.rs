@@ -1,4 +1,5 @@
-//! What a single packet was: a retransmission, a probe, out of order, or nothing of the kind. Times in tenths of a millisecond.
+//! Events of single packets: retransmission, probe, out of order, or none. Times in tenths of a
+//! millisecond.
 use crate::written::{Draft, connection, down, events, syn, syn_ack, up};
 use capture::{Event, Side};
 use wire::Flags;
@@ -25,7 +26,7 @@ fn a_keep_alive_is_no_retransmission_with_and_without_a_byte() {
         let client = seen.half(Side::Client);
         assert_eq!((client.retransmitted_segments(), client.retransmitted_bytes()), (0, 0), "{len}");
         assert_eq!((client.probes(), client.text_bytes()), (5, 100), "{len}");
-        assert_eq!(client.sender().longest(), None, "{len}: nobody waited for anything");
+        assert_eq!(client.sender().longest(), None, "{len}: no sender waited");
         assert_eq!(seen.half(Side::Server).sender().longest(), None, "{len}");
         assert_eq!(seen.half(Side::Server).duplicate_acks(), 0, "{len}");
         let all = events(&drafts);
@@ -33,7 +34,7 @@ fn a_keep_alive_is_no_retransmission_with_and_without_a_byte() {
     }
 }
 
-/// The byte of a keystroke, not acknowledged yet, has the same numbers.
+/// An unacknowledged byte of a keystroke has the same numbers.
 #[test]
 fn a_byte_that_is_not_acknowledged_is_retransmitted() {
     let seen = connection(&after_opening(&[(500, up(1, 1, 1)), (2500, up(1, 1, 1)), (2900, down(1, 2, 0))]));
@@ -41,7 +42,8 @@ fn a_byte_that_is_not_acknowledged_is_retransmitted() {
     assert_eq!((client.retransmitted_segments(), client.probes(), client.text_bytes()), (1, 0, 1));
 }
 
-/// BSD and Windows probe a closed window with a byte of new text, Linux with none below SND.UNA (RFC 9293 section 3.8.6.1).
+/// BSD and Windows probe a closed window with a byte of new data, Linux with none below SND.UNA
+/// (RFC 9293 section 3.8.6.1).
 #[test]
 fn a_probe_of_a_closed_window_is_no_retransmission() {
     let closed = [(500, down(1, 1, 100)), (501, up(1, 101, 0).window(0))];
@@ -67,7 +69,7 @@ fn a_probe_of_a_closed_window_is_no_retransmission() {
     }
 }
 
-/// A receiver that has room for the byte of a probe acknowledges it.
+/// A receiver with room for the byte of a probe acknowledges it.
 #[test]
 fn the_byte_of_a_probe_counts_once_it_is_accepted() {
     let seen = connection(&after_opening(&[
@@ -113,10 +115,10 @@ fn a_fin_again_is_a_retransmission_and_so_is_a_syn() {
     let seen = connection(&drafts);
     assert_eq!(seen.half(Side::Client).retransmitted_segments(), 2);
     let marked = events(&drafts).iter().filter(|events| events.is_retransmission()).count();
-    assert_eq!(marked, 2, "as many lines of the ladder as are counted");
+    assert_eq!(marked, 2, "the ladder has as many lines as were counted");
 }
 
-/// The network delivers a packet twice: it has the identification of the first. Its sender would give it another.
+/// A packet that the network delivers twice keeps its identification. A sender would use another.
 #[test]
 fn a_packet_with_the_same_identification_is_a_duplicate() {
     let first = [(500, up(1, 1, 100).ident(7)), (520, up(101, 1, 100).ident(8))];
@@ -139,7 +141,7 @@ fn what_is_recorded_behind_its_acknowledgement_is_late() {
     assert_eq!((server.out_of_order(), server.retransmitted_segments(), server.text_bytes()), (2, 0, 100));
 }
 
-/// One interface shows what the card merged, another what it was merged from, in either order.
+/// One interface shows merged segments, another their parts, in either order.
 #[test]
 fn the_parts_of_a_merged_segment_are_copies() {
     let parts = [(501, down(1, 1, 1448).ident(100)), (502, down(1449, 1, 445).ident(101))];
@@ -154,10 +156,10 @@ fn the_parts_of_a_merged_segment_are_copies() {
     }
     let again = [(501, down(1449, 1, 445).ident(107))];
     let seen = connection(&after_opening(&[&whole[..], &again, &last].concat()));
-    assert_eq!(seen.half(Side::Server).retransmitted_segments(), 1, "sent later");
+    assert_eq!(seen.half(Side::Server).retransmitted_segments(), 1, "retransmitted later");
 }
 
-/// A sender that gives all packets one identification says nothing by it.
+/// An identification that is the same in all packets means nothing.
 #[test]
 fn a_constant_identification_is_no_evidence() {
     let drafts =
@@ -166,7 +168,7 @@ fn a_constant_identification_is_no_evidence() {
     assert_eq!((seen.copies(), seen.half(Side::Client).retransmitted_segments()), (0, 1));
 }
 
-/// Counted identifications show the order of sending, where there is no timestamp.
+/// Identifications that count show the order of sending if there is no timestamp.
 #[test]
 fn the_identification_tells_late_from_retransmitted() {
     let seen = |late: u16| {
@@ -174,7 +176,7 @@ fn the_identification_tells_late_from_retransmitted() {
         for n in 0..12_u16 {
             drafts.push((1000 + u64::from(n), down(1 + 100 * u32::from(n), 1, 100).ident(100 + n)));
         }
-        // The thirteenth comes behind the fourteenth.
+        // The thirteenth comes after the fourteenth.
         drafts.push((1013, down(1301, 1, 100).ident(113)));
         drafts.push((3000, down(1201, 1, 100).ident(late)));
         let seen = connection(&drafts);
@@ -194,7 +196,7 @@ fn a_segment_that_overlaps_in_part_repeats_only_that() {
         (client.text_bytes(), client.retransmitted_segments(), client.retransmitted_bytes()),
         (150, 1, 50)
     );
-    // Of what overlaps, a part had been missing.
+    // A part of the overlapping segment had been missing.
     let gap = [(500, up(101, 1, 100)), (2500, up(1, 1, 300)), (2900, down(1, 301, 0))];
     let seen = connection(&after_opening(&gap));
     assert_eq!((seen.half(Side::Client).text_bytes(), seen.half(Side::Client).unseen_bytes()), (300, 0));
@@ -225,11 +227,11 @@ fn text_from_before_the_capture_is_retransmitted_or_late() {
         let server = seen.half(Side::Server);
         (server.retransmitted_segments(), server.out_of_order(), server.text_bytes(), server.unseen_bytes())
     };
-    // Acknowledged before: the receiver had it already.
+    // The receiver had already acknowledged it.
     let acked = [(0, up(1, 1001, 10)), (10, down(1001, 11, 100)), (2000, down(501, 11, 100))];
     assert_eq!(counts(&acked), (1, 0, 200, 0));
     assert!(events(&acked)[2].contains(Event::SpuriousRetransmission));
-    // Not acknowledged, long after and at once.
+    // Not acknowledged: long after, and immediately.
     assert_eq!(counts(&[(0, down(1001, 1, 100)), (3000, down(901, 1, 100))]), (1, 0, 200, 0));
     assert_eq!(counts(&[(0, down(1001, 1, 100)), (5, down(901, 1, 100))]), (0, 1, 200, 0));
 }
@@ -248,7 +250,7 @@ fn a_capture_that_begins_with_an_idle_connection_has_probes_and_no_text() {
     assert_eq!((client.retransmitted_segments(), client.text_bytes(), client.probes()), (0, 0, 4));
 }
 
-/// Nothing answers, or only one direction was captured.
+/// Nobody answers, or only one direction was captured.
 #[test]
 fn a_capture_may_begin_with_a_keep_alive_with_a_byte() {
     let seen = connection(&[(0, up(700, 1, 1)), (20_000, up(700, 1, 1)), (40_000, up(700, 1, 1))]);
@@ -299,7 +301,11 @@ fn data_up_to_the_edge_of_the_scaled_window_fills_it() {
     let seen = connection(&drafts);
     assert_eq!((seen.window_scale(Side::Client), seen.window_scale(Side::Server)), (Some(2), Some(7)));
     assert_eq!(connection(&drafts[2..]).window_scale(Side::Client), None, "no SYN was captured");
-    assert_eq!(connection(&drafts[1..]).window_scale(Side::Server), Some(7), "a SYN-ACK answers the option");
+    assert_eq!(
+        connection(&drafts[1..]).window_scale(Side::Server),
+        Some(7),
+        "a SYN-ACK has it only if the SYN had"
+    );
     assert_eq!(connection(&drafts[1..]).window_scale(Side::Client), None);
 }
 

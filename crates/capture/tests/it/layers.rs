@@ -1,4 +1,4 @@
-//! The way from a frame to its segment: link types, tags, tunnels, and headers that a host would refuse.
+//! Decoding of frames: link types, tags, tunnels, and headers that a host would reject.
 use crate::written::{pcap_of, syn, up};
 use capture::{CaptureFile, NotTcp, Packet};
 
@@ -24,12 +24,12 @@ fn read<T>(link_type: u32, frame: &[u8], show: impl FnOnce(Result<Packet<'_>, No
     read_cut(link_type, frame, frame.len(), show)
 }
 
-/// The reason why a frame holds no segment.
+/// Returns the reason why a frame has no segment.
 fn refusal(link_type: u32, frame: &[u8]) -> Option<NotTcp> {
     read(link_type, frame, |packet| packet.err())
 }
 
-/// Header bytes, then an IP packet with a segment: it is found, in these tunnels.
+/// Asserts that the segment in an IP packet after these header bytes is found, in these tunnels.
 fn is_found(link_type: u32, head: &[u8], tunnels: &str) {
     let packet = up(1, 1, 100).stamped(7).bytes();
     let frame = [head, &packet, &[0; 4]].concat();
@@ -46,12 +46,12 @@ fn ethernet(rest: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], rest].concat()
 }
 
-/// An Ethernet frame's header for IPv4, as it lies in a tunnel.
+/// Returns the header of an Ethernet frame for IPv4, as in a tunnel.
 fn inner_ethernet() -> Vec<u8> {
     ethernet(&[8, 0])
 }
 
-/// An IPv4 header over Ethernet, long enough for anything in this file.
+/// Returns an IPv4 header over Ethernet, with a length that suffices for this file.
 fn ip(protocol: u8, rest: &[u8]) -> Vec<u8> {
     let header = [0x45, 0, 1, 0xf4, 0, 0, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
     ethernet(&[&[8, 0], &header[..], rest].concat())
@@ -105,7 +105,8 @@ fn ip_is_found_behind_each_link_type() {
     is_found(258, &[&[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..]].concat(), "");
 }
 
-/// The header pads to four bytes if radiotap's flags say so, behind a time of eight aligned bytes.
+/// The header is padded to four bytes if radiotap's flags say so. They come after a time of eight
+/// aligned bytes.
 #[test]
 fn radiotap_says_whether_the_header_is_padded() {
     let llc = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
@@ -202,12 +203,12 @@ fn tunnels_over_udp_are_named() {
     is_found(ETHERNET, &udp(6080, &[0, 4, 0, 0]), "GUE");
     let inner_of_both = [&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(&[0x88, 0x47, 0, 1, 1, 64])].concat();
     is_found(ETHERNET, &udp(4789, &inner_of_both), "VXLAN, MPLS");
-    // IPv6 in Teredo, behind the client's address.
+    // IPv6 in Teredo, after the client's address.
     let v6 = &ipv6(4, &[])[14..];
     is_found(ETHERNET, &udp(3544, &[&[0; 8], v6].concat()), "Teredo, IPv4 in IPv6");
 }
 
-/// A packet of another protocol that has the port by chance.
+/// A packet of another protocol that uses the port by chance.
 #[test]
 fn a_port_alone_makes_no_tunnel() {
     assert_eq!(refusal(ETHERNET, &udp(2152, b"hello, world")), Some(NotTcp::Protocol));
@@ -232,11 +233,12 @@ fn extension_headers_of_ipv6_are_passed_over() {
     assert_eq!(found(&frame(44, &later_fragment)), Err(NotTcp::Fragment));
     let route = [&[6, 2, 4, 1, 0, 0, 0, 0][..], &[0x30; 16]].concat();
     let last = "3030:3030:3030:3030:3030:3030:3030:3030".to_owned();
-    assert_eq!(found(&frame(43, &route)), Ok((40_000, last)), "where the route ends");
+    assert_eq!(found(&frame(43, &route)), Ok((40_000, last)), "the final destination");
     assert_eq!(found(&frame(50, &[0, 0, 0, 7])), Err(NotTcp::Protocol), "ESP");
 }
 
-/// Prefix-preserving anonymisers give any address; hosts send IPv4 options; offload leaves checksums wrong.
+/// Prefix-preserving anonymizers produce any address, hosts send IPv4 options, and offload leaves
+/// wrong checksums.
 #[test]
 fn headers_that_a_host_refuses_are_read() {
     let whole = up(1, 1, 100).bytes();
@@ -275,7 +277,7 @@ fn headers_that_a_host_refuses_are_read() {
 #[test]
 fn options_of_odd_lengths_leave_the_segment_readable() {
     let mut packet = up(1, 1, 100).stamped(7).bytes();
-    // Timestamps that claim 200 bytes, and none at all.
+    // Timestamps that claim 200 bytes, or none.
     for len in [200, 0, 1] {
         packet[43] = len;
         read(RAW, &packet, |found| {
@@ -344,7 +346,7 @@ fn frames_without_a_segment_say_why() {
     assert_eq!(refusal(RAW, &short_packet), Some(NotTcp::Malformed));
 }
 
-/// Each layer may hold another: a frame made of them ends all the same.
+/// Each layer may contain another one, but decoding ends for any frame.
 #[test]
 fn layers_without_end_are_given_up() {
     let tags = [0x81, 0, 0, 1].repeat(10_000);

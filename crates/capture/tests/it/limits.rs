@@ -1,4 +1,4 @@
-//! What a sender waited for. Times in tenths of a millisecond; the round trip is 40 ms.
+//! The limits of a sender. Times in tenths of a millisecond. The round trip is 40 ms.
 use crate::written::{Draft, connection, down, syn, syn_ack, up};
 use capture::{Limit, Side};
 use core::time::Duration;
@@ -9,7 +9,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A capture at the server: its reply to the SYN takes no time, the client's to the SYN-ACK a round trip.
+/// Returns a capture at the server: its reply to the SYN takes no time, the client's reply to the
+/// SYN-ACK takes a round trip.
 fn opening() -> Vec<(u64, Draft)> {
     vec![(0, syn()), (0, syn_ack(1)), (400, up(1, 1, 100))]
 }
@@ -23,7 +24,7 @@ fn a_full_window_that_an_acknowledgement_opens_is_the_congestion_window() {
     let server = seen.half(Side::Server).sender();
     assert_eq!(server.waited(Limit::Congestion), Duration::from_micros(40_000));
     assert_eq!(server.longest(), Some(Limit::Congestion));
-    assert!(!Limit::Congestion.is_certain(&seen, Side::Server), "a full send buffer looks alike");
+    assert!(!Limit::Congestion.is_certain(&seen, Side::Server), "a full send buffer looks the same");
 }
 
 #[test]
@@ -63,7 +64,8 @@ fn text_that_nothing_released_waited_for_its_application() {
     assert!(Limit::Application.is_certain(&seen, Side::Server));
 }
 
-/// Write, write, read: the second small segment waits for the acknowledgement of the first, which the receiver delays by 40 ms.
+/// Write, write, read: the second small segment waits for the acknowledgement of the first, which
+/// the receiver delays by 40 ms.
 #[test]
 fn a_small_segment_that_waits_for_a_delayed_acknowledgement_is_nagles() {
     let mut packets = opening();
@@ -82,10 +84,11 @@ fn what_waits_for_a_retransmission_waits_for_the_repair() {
     let seen = connection(&packets);
     let server = seen.half(Side::Server).sender();
     assert_eq!(server.waited(Limit::Loss), Duration::from_micros(299_900));
-    assert_eq!(server.waited(Limit::Congestion), ms(40), "from the acknowledgement on it goes on as usual");
+    assert_eq!(server.waited(Limit::Congestion), ms(40), "the transfer continues after the acknowledgement");
 }
 
-/// A capture at the client: acknowledgements reach the sender, and release text, a round trip later.
+/// In a capture at the client, acknowledgements reach the sender and release data a round trip
+/// later.
 #[test]
 fn a_capture_at_the_receiver_places_acknowledgements_at_the_sender() {
     let seen = connection(&[
@@ -104,7 +107,7 @@ fn a_capture_at_the_receiver_places_acknowledgements_at_the_sender() {
     assert!(!Limit::ReceiveWindow.is_certain(&seen, Side::Server));
 }
 
-/// Twenty segments at once before a pause, ten and then the rest after it.
+/// Twenty segments in flight before a pause, ten after it, then the rest.
 #[test]
 fn a_window_that_begins_again_after_a_pause_is_seen() {
     let mut packets = opening();
@@ -119,7 +122,7 @@ fn a_window_that_begins_again_after_a_pause_is_seen() {
     assert_eq!(connection(&packets).half(Side::Server).sender().restarts(), 1);
 }
 
-/// What ends a pause is the text, and not an acknowledgement beside it that acknowledges nothing.
+/// The data ends a pause, not an acknowledgement next to it that acknowledges nothing.
 #[test]
 fn an_acknowledgement_of_nothing_releases_nothing() {
     let mut packets = opening();

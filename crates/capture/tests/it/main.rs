@@ -1,4 +1,4 @@
-//! Captures written packet by packet, and what is made of them.
+//! Captures written packet by packet, and their analysis.
 #![expect(clippy::unwrap_used, reason = "tests")]
 extern crate firstbyte_capture as capture;
 

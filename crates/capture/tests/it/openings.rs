@@ -1,4 +1,4 @@
-//! Handshakes of every shape, and attempts that fail. Times in tenths of a millisecond.
+//! Handshakes of every kind, and attempts that fail. Times in tenths of a millisecond.
 use crate::written::{
     Draft, connection, connections, connections_of, down, events, opened_by_server, pcap, syn, syn_ack, up,
 };
@@ -23,7 +23,7 @@ fn syns_without_an_answer_are_counted_with_their_time() {
     assert_eq!(seen.fast_open(), FastOpen::Unanswered);
     assert_eq!(seen.half(Side::Client).retransmitted_segments(), 6);
     let backwards: Vec<_> = drafts.into_iter().rev().collect();
-    assert_eq!(connection(&backwards).handshake().syns(), 7, "a file that is not in the order of times");
+    assert_eq!(connection(&backwards).handshake().syns(), 7, "a file that is not ordered by time");
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn every_other_way_to_fail_has_a_name() {
     let opening = |drafts: &[(u64, Draft)]| connection(drafts).opening();
     let reset = down(0, 1, 0).with(Flags::RST);
     assert_eq!(opening(&[(0, syn()), (400, reset.clone())]), Opening::Refused { syns: 1 });
-    // Windows asks three times.
+    // Windows tries three times.
     let thrice: Vec<_> = (0..3).flat_map(|n| [(n * 5000, syn()), (n * 5000 + 400, reset.clone())]).collect();
     assert_eq!(opening(&thrice), Opening::Refused { syns: 3 });
     let alone = [(0, syn()), (400, syn_ack(1)), (10_400, syn_ack(1)), (30_400, syn_ack(1))];
@@ -44,7 +44,11 @@ fn every_other_way_to_fail_has_a_name() {
     assert_eq!(at_once(up(1, 1, 0).with(Flags::RST)), Opening::ResetAtOnce(Side::Client));
     assert_eq!(at_once(up(1, 1, 10)), Opening::Open);
     let later = [(401, up(1, 1, 10)), (800, down(1, 11, 0).with(Flags::RST))];
-    assert_eq!(opening(&[&open[..2], &later].concat()), Opening::Open, "reset later is not a failed attempt");
+    assert_eq!(
+        opening(&[&open[..2], &later].concat()),
+        Opening::Open,
+        "a later reset is not a failed attempt"
+    );
 }
 
 #[test]
@@ -58,8 +62,8 @@ fn one_direction_is_no_failure() {
     assert_eq!((middle.opening(), middle.captured_only()), (Opening::NotSeen, Some(Side::Client)));
 }
 
-/// RFC 5961 section 4: a server that still has an older connection answers a SYN by an ACK with that one's numbers. The client resets these and
-/// asks again.
+/// RFC 5961 section 4: a server that still has an older connection answers a SYN with an ACK of
+/// that connection. The client resets it and tries again.
 #[test]
 fn a_challenge_ack_is_an_older_connections() {
     let drafts = [
@@ -83,7 +87,8 @@ fn a_challenge_ack_is_an_older_connections() {
     assert_eq!(never.opening(), Opening::OlderConnection { syns: 2 });
 }
 
-/// An answer like that where the capture has the older connection too: each packet is its own connection's.
+/// An answer like that in a capture with the older connection: each packet belongs to its own
+/// connection.
 #[test]
 fn an_answer_out_of_time_wait_belongs_to_the_older_connection() {
     let again = |draft: Draft| draft.shifted(1_000_000, 2_000_000);
@@ -110,7 +115,8 @@ fn an_answer_out_of_time_wait_belongs_to_the_older_connection() {
     assert!(events(&drafts)[6].contains(Event::PortReused));
 }
 
-/// Two servers behind one address, or one that makes a new SYN cookie each time: the one that the client acknowledges counts.
+/// Two servers behind one address, or one that makes a new SYN cookie each time: the answer that
+/// the client acknowledges counts.
 #[test]
 fn of_two_answers_the_one_that_the_client_takes_counts() {
     let other = |draft: Draft| draft.shifted(0, 700_000_000);
@@ -132,7 +138,8 @@ fn of_two_answers_the_one_that_the_client_takes_counts() {
     assert_eq!(seen.half(Side::Server).offer().and_then(|offer| offer.mss), Some(1400));
 }
 
-/// A load balancer sends each copy of a SYN to another server; both go on answering, also when the connection is over.
+/// A load balancer sends each copy of a SYN to another server. Both continue to answer, even after
+/// the connection has ended.
 #[test]
 fn the_other_server_may_answer_to_the_end() {
     let other = |draft: Draft| draft.shifted(0, 700_000_000);
@@ -152,7 +159,7 @@ fn the_other_server_may_answer_to_the_end() {
     assert_eq!((unseen(&seen), seen.half(Side::Server).text_bytes()), (0, 500));
 }
 
-/// An acknowledgement of what the server cannot have sent does not complete the handshake.
+/// An acknowledgement of data that the server cannot have sent does not complete the handshake.
 #[test]
 fn a_wrong_acknowledgement_opens_nothing() {
     let open = [(0, syn()), (400, syn_ack(1))];
@@ -172,7 +179,8 @@ fn a_wrong_acknowledgement_opens_nothing() {
     assert_eq!((seen.opening(), seen.older_packets()), (Opening::Open, 0));
 }
 
-/// Two connections between the same ports at a time, as where a host was restarted: the SYN of one was not captured.
+/// Two connections between the same ports at the same time, for example after a restart of a host.
+/// The SYN of one was not captured.
 #[test]
 fn a_connection_without_its_syn_between_the_same_ports_is_another() {
     let other = |draft: Draft| draft.shifted(2_000_000_000, 3_000_000_000);
@@ -193,7 +201,7 @@ fn a_connection_without_its_syn_between_the_same_ports_is_another() {
     assert_eq!(all.iter().map(unseen).collect::<Vec<_>>(), [0, 0]);
 }
 
-/// One packet does not move the numbers; both sides together do, where the capture has a gap.
+/// One packet does not move the numbers. Both sides together do, if the capture has a gap.
 #[test]
 fn numbers_beyond_the_window_need_both_sides() {
     let open = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 100)), (801, down(1, 101, 500))];
@@ -266,7 +274,7 @@ fn two_syns_that_cross_are_one_connection() {
     }
 }
 
-/// RFC 9293 has one initial number for each attempt: another one is another attempt.
+/// An attempt has one initial number (RFC 9293). Another number is another attempt.
 #[test]
 fn a_syn_with_another_number_is_another_attempt() {
     let again = |draft: Draft| draft.shifted(77_000, 0);
@@ -292,7 +300,7 @@ fn ports_are_used_again_after_a_reset_and_with_the_same_number() {
     assert_eq!(connections(&[reset.to_vec(), unseen.collect()].concat()).len(), 2);
 }
 
-/// A SYN that the network delivers once more, long after.
+/// A SYN that the network delivers again much later.
 #[test]
 fn a_late_copy_of_the_syn_is_the_same_connection() {
     let drafts =
@@ -320,7 +328,7 @@ fn an_icmp_error_says_why_nobody_answers() {
     let from = core::net::Ipv4Addr::new(10, 0, 0, 254).into();
     let refused = opening(vec![icmp(3, 1, &quoted)]);
     assert_eq!(refused, Opening::Unreachable { reason: Unreachable::Host, from });
-    assert_eq!(refused.to_string(), "host unreachable, says 10.0.0.254 by ICMP");
+    assert_eq!(refused.to_string(), "host unreachable: ICMP error from 10.0.0.254");
     assert_eq!(
         opening(vec![icmp(3, 13, &quoted)]),
         Opening::Unreachable { reason: Unreachable::Prohibited, from }

@@ -1,4 +1,4 @@
-//! What each direction's numbers come to.
+//! Sequence numbers of each direction.
 use crate::written::{CLIENT, SERVER, connection, connections, down, endpoint, syn, syn_ack, up};
 use capture::{Side, Table};
 use core::time::Duration;
@@ -19,7 +19,8 @@ fn text_is_counted_once_and_retransmissions_apart() {
     assert_eq!((seen.client(), seen.server()), (endpoint(CLIENT), endpoint(SERVER)));
 }
 
-/// A gap that is filled at once is the network's; one that is filled later was lost before the place of capture.
+/// The network caused a gap that is filled immediately. A gap that is filled later was lost before
+/// the place of capture.
 #[test]
 fn out_of_order_is_told_from_lost_by_the_time() {
     let opening = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0))];
@@ -46,7 +47,8 @@ fn a_packet_seen_twice_is_no_retransmission() {
     assert_eq!((seen.copies(), seen.half(Side::Client).retransmitted_segments()), (1, 1));
 }
 
-/// A router passes packets on in batches, so that others lie between a packet and its copy. What IPv6 retransmits fast has no identification either.
+/// A router passes packets on in batches, so others come between a packet and its copy. Fast
+/// retransmissions of IPv6 have no identification either.
 #[test]
 fn a_batch_seen_twice_is_no_retransmission() {
     let batch = |from: u64, ident: u16| {
@@ -67,7 +69,8 @@ fn a_batch_seen_twice_is_no_retransmission() {
     assert_eq!(seen(0), (0, 8));
 }
 
-/// A retransmission has the timestamp of its own time (RFC 7323 section 3.2): what has an older one was sent before.
+/// A retransmission has the timestamp of its own time (RFC 7323 section 3.2). A packet with an
+/// older one was sent earlier.
 #[test]
 fn text_with_an_older_timestamp_is_late_or_a_duplicate() {
     let seen = |drafts: &[(u64, _)]| {
@@ -100,10 +103,10 @@ fn a_new_syn_between_the_same_ports_is_another_connection() {
     let all = connections(&[&first[..], &again[..]].concat());
     assert_eq!(all.iter().map(capture::Connection::number).collect::<Vec<_>>(), [1, 2]);
     let retried = connections(&[(0, syn()), (10_000, syn()), (10_400, syn_ack(1))]);
-    assert_eq!(retried.len(), 1, "a SYN that is sent again belongs to its connection");
+    assert_eq!(retried.len(), 1, "a retransmitted SYN belongs to its connection");
 }
 
-/// The round trip is the sum of both parts, wherever the capture is made.
+/// The round trip is the sum of both parts, at any place of capture.
 #[test]
 fn the_round_trip_has_two_parts() {
     let seen = connection(&[(0, syn()), (300, syn_ack(1)), (400, up(1, 1, 0))]);
@@ -130,10 +133,10 @@ fn the_table_keeps_no_more_than_it_is_told() {
     assert_eq!(table.evicted(), over);
     assert!(over >= 96, "{over}");
     table.finish(&mut |_| over += 1);
-    assert_eq!(over, 100, "each is given out once");
+    assert_eq!(over, 100, "each is returned once");
 }
 
-/// Several runs of one seed in a file: each begins at the same time and with the same numbers.
+/// Several runs with one seed in a file: each starts at the same time with the same numbers.
 #[test]
 fn a_syn_from_before_the_last_packet_is_another_connection() {
     let run = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 100)), (801, down(1, 101, 50))];
@@ -142,7 +145,7 @@ fn a_syn_from_before_the_last_packet_is_another_connection() {
     assert_eq!((texts, all[0].half(Side::Client).retransmitted_bytes()), (vec![100, 100], 0));
 }
 
-/// tcpdump under load has the acknowledgement, but not the text.
+/// Under load tcpdump has the acknowledgement but not the data.
 #[test]
 fn acknowledged_text_that_the_capture_does_not_have_is_counted() {
     let opening = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0))];
@@ -151,19 +154,20 @@ fn acknowledged_text_that_the_capture_does_not_have_is_counted() {
         let server = seen.half(Side::Server);
         (server.text_bytes(), server.unseen_bytes(), server.retransmitted_segments(), server.out_of_order())
     };
-    // A gap between segments, all of it acknowledged; and nothing behind the gap.
+    // A gap between segments, all of it acknowledged, and nothing after the gap.
     assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 201, 0))]), (100, 100, 0, 0));
     assert_eq!(unseen(&[(500, down(1, 1, 100)), (510, up(1, 301, 0))]), (100, 200, 0, 0));
-    // What is not acknowledged may have been lost before the receiver.
+    // Unacknowledged data may have been lost before the receiver.
     assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 1, 0))]), (100, 0, 0, 0));
     assert_eq!(unseen(&[(500, down(101, 1, 100)), (510, up(1, 51, 0))]), (100, 50, 0, 0));
-    // Queues of a device are captured in any order: the text may come behind its acknowledgement.
+    // Queues of a device are captured in any order: data may come after its acknowledgement.
     assert_eq!(unseen(&[(500, up(1, 101, 0)), (501, down(1, 1, 100))]), (100, 0, 0, 1));
-    // A FIN has a number, and no text.
+    // A FIN has a number, but no data.
     assert_eq!(unseen(&[(500, down(1, 1, 100)), (510, up(1, 102, 0))]), (100, 0, 0, 0));
 }
 
-/// Cards and several queues: the acknowledgement is recorded first, whatever identifications and timestamps say of the order.
+/// NICs and several queues: the acknowledgement is recorded first, whatever identifications and
+/// timestamps say about the order.
 #[test]
 fn what_is_recorded_behind_its_acknowledgement_was_sent_once() {
     let opening =
@@ -175,9 +179,13 @@ fn what_is_recorded_behind_its_acknowledgement_was_sent_once() {
     };
     let acked = (500, up(1, 301, 0));
     let behind = |at| (at, down(101, 1, 400).ident(2).stamped(2));
-    assert_eq!(counts(&[acked.clone(), behind(520)]), (0, 1, 0), "and it goes on behind the acknowledgement");
+    assert_eq!(
+        counts(&[acked.clone(), behind(520)]),
+        (0, 1, 0),
+        "and it continues after the acknowledgement"
+    );
     assert_eq!(counts(&[acked.clone(), (520, down(101, 1, 200).ident(2).stamped(2))]), (0, 1, 0));
-    assert_eq!(counts(&[acked, behind(3500)]), (1, 0, 0), "after a time-out it was sent again");
+    assert_eq!(counts(&[acked, behind(3500)]), (1, 0, 0), "after a time-out it was retransmitted");
     let fin = |at| (at, down(101, 1, 0).with(Flags::FIN).ident(3).stamped(3));
     assert_eq!(counts(&[(500, up(1, 102, 0)), fin(501)]), (0, 1, 0));
     assert_eq!(counts(&[(500, up(1, 102, 0)), fin(501), fin(5000)]).0, 1, "the second one");

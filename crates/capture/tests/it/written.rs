@@ -1,4 +1,4 @@
-//! A capture that a test writes: packets with their times, as pcap.
+//! A capture written by a test: packets with their times, as pcap.
 use capture::{CaptureFile, Connection, Events, Table};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::{
@@ -12,7 +12,7 @@ pub(crate) const SERVER: (u8, u16) = (2, 80);
 pub(crate) const CLIENT_ISN: u32 = 1000;
 pub(crate) const SERVER_ISN: u32 = 5000;
 
-/// A packet to be written. Numbers are relative to the sides' first ones.
+/// A packet to write. Numbers are relative to the initial ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     from_client: bool,
@@ -34,29 +34,29 @@ fn header(from_client: bool, seq: u32, ack: Option<u32>, flags: Flags) -> TcpHea
     }
 }
 
-/// From the client, with text.
+/// Returns a packet from the client, with data.
 pub(crate) fn up(seq: u32, ack: u32, text_len: usize) -> Draft {
     Draft { from_client: true, tcp: header(true, seq, Some(ack), Flags::PSH), text_len, ident: 0 }
 }
 
-/// From the server, with text.
+/// Returns a packet from the server, with data.
 pub(crate) fn down(seq: u32, ack: u32, text_len: usize) -> Draft {
     Draft { from_client: false, tcp: header(false, seq, Some(ack), Flags::PSH), text_len, ident: 0 }
 }
 
-/// The client's SYN.
+/// Returns the client's SYN.
 pub(crate) fn syn() -> Draft {
     Draft { from_client: true, tcp: header(true, 0, None, Flags::SYN), text_len: 0, ident: 0 }
         .offering(1460, 0)
 }
 
-/// The server's SYN-ACK.
+/// Returns the server's SYN-ACK.
 pub(crate) fn syn_ack(ack: u32) -> Draft {
     Draft { from_client: false, tcp: header(false, 0, Some(ack), Flags::SYN), text_len: 0, ident: 0 }
         .offering(1460, 0)
 }
 
-/// The server's SYN in a simultaneous open.
+/// Returns the server's SYN in a simultaneous open.
 pub(crate) fn opened_by_server() -> Draft {
     Draft { from_client: false, tcp: header(false, 0, None, Flags::SYN), text_len: 0, ident: 0 }
         .offering(1460, 0)
@@ -72,13 +72,13 @@ impl Draft {
         self
     }
 
-    /// With these control bits only.
+    /// Sets exactly these control bits.
     pub(crate) fn alone(mut self, flags: Flags) -> Draft {
         self.tcp.flags = flags;
         self
     }
 
-    /// With other first numbers of client and server: so much higher.
+    /// Raises the initial numbers of client and server.
     pub(crate) fn shifted(mut self, client: u32, server: u32) -> Draft {
         let (own, other) = if self.from_client { (client, server) } else { (server, client) };
         self.tcp.seq += own;
@@ -108,7 +108,7 @@ impl Draft {
         self
     }
 
-    /// With the option: a request, or this cookie.
+    /// Adds the option: a request, or this cookie.
     pub(crate) fn cookie(mut self, cookie: Option<&[u8]>) -> Draft {
         let cookie = cookie.map(|bytes| Cookie::new(bytes).unwrap());
         self.tcp.options.fast_open = Some(FastOpenOption { kind: FastOpenKind::Standard, cookie });
@@ -127,12 +127,12 @@ pub(crate) fn endpoint((last, port): (u8, u16)) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port)
 }
 
-/// A pcap file of raw IP with times in microseconds.
+/// Returns a pcap file of raw IP with times in microseconds.
 pub(crate) fn pcap(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     pcap_of(101, packets)
 }
 
-/// A pcap file of this link type.
+/// Returns a pcap file of this link type.
 pub(crate) fn pcap_of(link_type: u32, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
     file.extend(link_type.to_le_bytes());
@@ -146,13 +146,13 @@ pub(crate) fn pcap_of(link_type: u32, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// The connections of a conversation; times in tenths of a millisecond.
+/// Returns the connections of a conversation. Times in tenths of a millisecond.
 pub(crate) fn connections(drafts: &[(u64, Draft)]) -> Vec<Connection> {
     let packets: Vec<(u64, Vec<u8>)> = drafts.iter().map(|(at, draft)| (at * 100, draft.bytes())).collect();
     connections_of(&pcap(&packets))
 }
 
-/// The events of each packet.
+/// Returns the events of each packet.
 pub(crate) fn events(drafts: &[(u64, Draft)]) -> Vec<Events> {
     let packets: Vec<(u64, Vec<u8>)> = drafts.iter().map(|(at, draft)| (at * 100, draft.bytes())).collect();
     let file = pcap(&packets);
@@ -178,7 +178,7 @@ pub(crate) fn connections_of(file: &[u8]) -> Vec<Connection> {
     all
 }
 
-/// The only connection of a conversation.
+/// Returns the only connection of a conversation.
 pub(crate) fn connection(drafts: &[(u64, Draft)]) -> Connection {
     let [connection] = <[Connection; 1]>::try_from(connections(drafts)).unwrap();
     connection

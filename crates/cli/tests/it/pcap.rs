@@ -60,7 +60,7 @@ fn a_visit_with_a_cookie_is_accepted_and_saves_its_round_trip() {
 fn people_are_told_what_to_do_and_may_look_at_one_connection() {
     let file = capture("middlebox", &["middlebox"]);
     let all = run(&["pcap", file.path()]);
-    assert!(stdout(&all).contains("turn Fast Open off for this path"), "{}", stdout(&all));
+    assert!(stdout(&all).contains("disable Fast Open for this path"), "{}", stdout(&all));
     let one = run(&["pcap", file.path(), "--connection", "2"]);
     let text = stdout(&one);
     assert!(text.contains("(retransmission)") && text.contains("Fast Open: SYN dropped"), "{text}");
@@ -109,7 +109,7 @@ fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
         stderr(&failed)
     );
     std::fs::write(&file.0, "GET / HTTP/1.1").expect("room");
-    assert!(stderr(&run(&["pcap", file.path()])).contains("is no capture"));
+    assert!(stderr(&run(&["pcap", file.path()])).contains("is not a capture"));
     assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
 }
 

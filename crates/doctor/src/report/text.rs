@@ -107,11 +107,12 @@ pub(super) fn script(report: &Report) -> String {
         }
         for step in fresh {
             match &step.obstacle {
-                None => drop(writeln!(out, "{}", step.command)),
+                None => out.push_str(&step.command),
                 Some(obstacle) => {
-                    drop(writeln!(out, "# not possible on this host ({obstacle}): {}", step.command))
+                    let _ = write!(out, "# not possible on this host ({obstacle}): {}", step.command);
                 }
             }
+            out.push('\n');
             if let Some(effect) = &step.effect {
                 let _ = writeln!(out, "#   takes effect {effect}");
             }

@@ -88,7 +88,8 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4, ECN 8, ECN seen 16, SYN data acknowledged 32.
+    /// Negotiated options (TCPI_OPT_*): timestamps 1, SACK 2, window scale 4, ECN 8, ECN seen 16,
+    /// SYN data acknowledged 32.
     pub options: u8,
     /// State of congestion control (TCP_CA_*): open 0, disorder 1, window reduced 2, recovery 3,
     /// loss 4.

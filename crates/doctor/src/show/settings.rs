@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn an_explanation_tells_what_a_setting_does_not_do() {
         let text = explained(&["somaxconn".to_owned()], &sample(), &[]).unwrap();
-        assert!(text.starts_with("net.core.somaxconn = 4096\n    The largest backlog"), "{text}");
-        assert!(text.contains("    not: It does not change listeners that are open"), "{text}");
+        assert!(text.starts_with("net.core.somaxconn = 4096\n    Upper limit of the backlog"), "{text}");
+        assert!(text.contains("    not: It does not change open listeners"), "{text}");
         assert!(explained(&["nonsense".to_owned()], &sample(), &[]).is_err());
     }
 }

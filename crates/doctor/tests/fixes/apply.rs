@@ -67,7 +67,7 @@ pub(crate) fn apply(command: &str, sample: &mut Sample) {
             match parts.last() {
                 Some(&"limit_max") => device.byte_limits[0].limit_max = value.parse().unwrap(),
                 Some(&"rps_cpus") => device.rps = value != "0",
-                _ => panic!("nothing is known of {file}"),
+                _ => panic!("unknown file {file}"),
             }
         }
         ["ss", "-K", "state", "fin-wait-1", "dst", peer] => {
@@ -75,11 +75,11 @@ pub(crate) fn apply(command: &str, sample: &mut Sample) {
                 .sockets
                 .retain(|socket| socket.state != state::FIN_WAIT_1 || socket.peer.to_string() != peer);
         }
-        _ => panic!("nothing is known here of `{command}`"),
+        _ => panic!("unknown command `{command}`"),
     }
 }
 
-/// The words of a command, as a shell takes them apart.
+/// Splits a command into words, like a shell.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut quote, mut word) = (Vec::new(), None, String::new());
     for c in command.chars() {
@@ -94,7 +94,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// A script of sed that takes a line out, or writes another, if it names the setting.
+/// Applies a sed script that disables or replaces a line, if the line names the setting.
 #[track_caller]
 fn edit(script: &str, file: &str, sample: &mut Sample) {
     let (number, rest) = script.split_once('{').unwrap();
@@ -102,7 +102,7 @@ fn edit(script: &str, file: &str, sample: &mut Sample) {
     let edit = edit.strip_suffix('}').unwrap();
     let number: u32 = number.parse().unwrap();
     let at = sample.configured.iter().position(|line| line.file == file && line.line == number);
-    // Two findings may take the same line out.
+    // Two findings may disable the same line.
     let Some(at) = at.filter(|at| sample.configured[*at].name.contains(guard)) else { return };
     if edit == "s/^[^#]/# &/" {
         sample.configured.remove(at);
@@ -135,7 +135,7 @@ fn route(words: &str, sample: &mut Sample) {
                 metrics.cwnd_locked = is_locked;
                 &mut metrics.cwnd
             }
-            _ => panic!("nothing is known here of the metric {name}"),
+            _ => panic!("unknown metric {name}"),
         };
         *field = value.parse().unwrap();
     }

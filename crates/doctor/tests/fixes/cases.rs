@@ -6,7 +6,7 @@ use doctor::sample::{
 };
 use std::net::Ipv4Addr;
 
-/// A fault of the host: in the later sample, or in both.
+/// A fault of the host, in the later sample or in both.
 pub(crate) struct Case {
     pub(crate) rule: &'static str,
     pub(crate) spoil: fn(&mut Sample, &mut Sample),
@@ -29,7 +29,7 @@ net.ipv4.tcp_rto_max_ms=120000 net.ipv4.tcp_sack=1 net.ipv4.tcp_slow_start_after
 net.ipv4.tcp_syn_linear_timeouts=4 net.ipv4.tcp_syn_retries=6 net.ipv4.tcp_syncookies=1 net.ipv4.tcp_timestamps=1
 net.ipv4.tcp_tw_reuse=2 net.ipv4.tcp_window_scaling=1 net.ipv4.tcp_congestion_control=cubic";
 
-/// A server at rest, and the same five seconds later.
+/// Returns a server without faults, and the same server five seconds later.
 pub(crate) fn host() -> (Sample, Sample) {
     let mut settings: std::collections::BTreeMap<String, String> = SETTINGS
         .split_whitespace()
@@ -109,7 +109,7 @@ fn listener(port: u16, backlog: u32) -> Socket {
     }
 }
 
-/// A connection of this host's port 80 or, by `local`, from another port of it.
+/// Returns a connection of this host's port 80, or of another local port if `local` names one.
 fn connection(state: u8, local: u16, peer: u8, mut info: Info) -> Socket {
     if info.snd_ssthresh == 0 {
         // TCP_INFINITE_SSTHRESH.
@@ -218,7 +218,7 @@ pub(crate) const CASES: &[Case] = &[
         count(n, "TcpExtListenDrops", 500);
     }),
     case("ACC-09", |b, n| set(b, n, "net.ipv4.tcp_syncookies", "0")),
-    // Cookies make the long queue, which counted without them, useless.
+    // With cookies on, the large tcp_max_syn_backlog becomes useless.
     case("ACC-09", |b, n| {
         set(b, n, "net.ipv4.tcp_syncookies", "0");
         set(b, n, "net.ipv4.tcp_max_syn_backlog", "65536");
@@ -363,14 +363,14 @@ pub(crate) const CASES: &[Case] = &[
     case("ST-10", |b, n| set(b, n, "net.ipv4.tcp_fin_timeout", "15")),
     case("ST-11", |b, n| configured(b, n, SYSCTL_CONF, "net.ipv4.tcp_tw_recycle", "1")),
     case("ST-11", |b, n| configured(b, n, "/usr/lib/sysctl.d/60-old.conf", "net.ipv4.tcp_tw_recycle", "1")),
-    // The file is right, the host is not; and the other way round.
+    // First the file is right and the host is not, then the other way round.
     case("ST-12", |b, n| {
         configured(b, n, SYSCTL_CONF, "net.ipv4.tcp_syncookies", "1");
         set(b, n, "net.ipv4.tcp_syncookies", "2");
     }),
     case("ST-12", |b, n| configured(b, n, SYSCTL_CONF, "net.ipv4.tcp_syncookies", "0")),
     case("ST-12", |b, n| configured(b, n, SYSCTL_CONF, "net.ipv4.tcp_orphan_retries", "7")),
-    // An earlier line says another value again.
+    // An earlier line sets another value.
     case("WIN-15", |b, n| {
         configured(b, n, SYSCTL_CONF, "net.core.somaxconn", "512");
         configured(b, n, SYSCTL_CONF, "net.core.somaxconn", "1024");

@@ -1,5 +1,5 @@
-//! A host of this kernel: a network namespace, and in a mount namespace an /etc of its own with files as Debian has them. The commands run as
-//! they are printed.
+//! A host on this kernel: a network namespace, and a mount namespace with its own /etc that has
+//! files like Debian's. The commands run exactly as printed.
 use crate::{Random, commands, judged, places, restarts};
 use doctor::{Finding, Sample, sources};
 use rustix::thread::UnshareFlags;
@@ -27,7 +27,7 @@ const SETTINGS: [(&str, &str); 15] = [
     ("net.ipv4.tcp_window_scaling", "0"),
 ];
 
-/// Debian's /etc/sysctl.d/99-sysctl.conf leads to this file.
+/// Debian's /etc/sysctl.d/99-sysctl.conf links to this file.
 const SYSCTL_CONF: &str = "\
 # Recipes of many years.
 net.ipv4.tcp_tw_recycle = 1
@@ -39,13 +39,13 @@ net.ipv4.tcp_orphan_retries = 5
 net.ipv4.tcp_max_syn_backlog = 65536
 ";
 
-/// A file that comes before it, with a line that the other's hides.
+/// A file that is read earlier, with a line that the later file overrides.
 const TUNING: &str = "net.core.somaxconn = 512\nnet.ipv4.tcp_fack = 1\n";
 
 /// Settings that a package installs.
 const PACKAGED: &str = "net.ipv4.tcp_sack = 0\n";
 
-/// A namespace with its own /etc, gone with the thread.
+/// Runs a test in a namespace with its own /etc, which disappears with the thread.
 fn on_a_host(test: impl FnOnce() + Send) {
     testnet::in_namespace(|| {
         #[expect(
@@ -53,7 +53,7 @@ fn on_a_host(test: impl FnOnce() + Send) {
             reason = "CLONE_FILES would be unsound; CLONE_NEWNS shares no descriptor table"
         )]
         rustix::thread::unshare(UnshareFlags::NEWNS).unwrap();
-        // Nothing of what follows reaches the machine's own mounts, and nothing is left when the thread ends.
+        // The following mounts do not reach the machine's own, and disappear with the thread.
         shell(
             "mount --make-rprivate / && mount -t tmpfs tmpfs /etc && mount -t tmpfs tmpfs /usr/lib/sysctl.d",
         );
@@ -83,7 +83,7 @@ fn shell(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// This host as if its namespace were the first, the only one of which files say something.
+/// Reads this host as if its namespace were the first one, the only one that files apply to.
 fn read() -> Sample {
     let root = Root::new();
     let mut sample = sources::here();
@@ -92,7 +92,7 @@ fn read() -> Sample {
     sample
 }
 
-/// A tree whose /etc and /usr are this thread's.
+/// A tree with this thread's /etc and /usr.
 struct Root(PathBuf);
 
 impl Root {
@@ -118,7 +118,7 @@ impl Drop for Root {
 fn found() -> Vec<Finding> {
     let before = read();
     std::thread::sleep(Duration::from_millis(20));
-    // What belongs to the machine may be caused by others.
+    // Other programs may cause findings about the whole machine.
     let of_machine = ["RX-01", "RX-02", "RX-03", "CC-10", "ST-05", "WIN-14"];
     judged(&before, &read())
         .into_iter()
@@ -126,7 +126,7 @@ fn found() -> Vec<Finding> {
         .collect()
 }
 
-/// A program that asks for the longest backlog, and can be restarted.
+/// A program that asks for the largest backlog, and can be restarted.
 struct Program(Option<TcpListener>);
 
 impl Program {
@@ -146,7 +146,7 @@ fn listener() -> TcpListener {
     listener
 }
 
-/// Runs fixes, and tells what of them is left, or new.
+/// Runs fixes, and returns findings that remain or are new.
 fn fix(before: &[Finding], fixes: &[&Finding], program: &mut Program) -> Vec<String> {
     for command in fixes.iter().flat_map(|finding| commands(finding)) {
         shell(command);
@@ -155,7 +155,7 @@ fn fix(before: &[Finding], fixes: &[&Finding], program: &mut Program) -> Vec<Str
         program.restart();
     }
     let link = std::fs::read_link("/etc/sysctl.d/99-sysctl.conf");
-    assert_eq!(link.ok().as_deref(), Some(Path::new("../sysctl.conf")), "Debian's link is one still");
+    assert_eq!(link.ok().as_deref(), Some(Path::new("../sysctl.conf")), "Debian's file is still a link");
     let known = places(before);
     let fixed: BTreeSet<(String, String)> = fixes
         .iter()
@@ -167,13 +167,13 @@ fn fix(before: &[Finding], fixes: &[&Finding], program: &mut Program) -> Vec<Str
         let place = (finding.id.clone(), finding.scope.to_string());
         !known.contains(&place) || fixed.contains(&place)
     });
-    // Of one rule there may be several findings in one place: some of them are left.
+    // A rule may have several findings in one place, and only some of them may remain.
     let count = |findings: &[Finding], id: &str| findings.iter().filter(|finding| finding.id == id).count();
     let wrong = wrong.filter(|finding| count(&after, &finding.id) + fixes.len() > count(before, &finding.id));
     wrong.map(|finding| format!("{} [{}] {}", finding.id, finding.scope, finding.formula)).collect()
 }
 
-/// Rules that the faults of the host must make fire.
+/// Rules that the faults of the host must trigger.
 const EXPECTED: [&str; 24] = [
     "ACC-04", "ACC-06", "ACC-09", "CC-02", "CC-04", "CC-05", "CC-08", "RX-08", "RX-09", "ST-10", "ST-11",
     "ST-12", "TFO-01", "TFO-10", "TFO-11", "TFO-12", "TX-06", "TX-09", "WIN-01", "WIN-08", "WIN-12",

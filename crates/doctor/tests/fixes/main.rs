@@ -1,8 +1,10 @@
-//! Every fix of every rule, run alone and all together in several orders, and the host judged again: what was found is gone, and nothing
-//! new is found.
+//! Runs every fix of every rule, alone and all together in several orders, and judges the host
+//! again: the fixed findings must be gone, and no new ones may appear.
 //!
-//! - `kernel.rs`: in a network and mount namespace of its own, where the commands run as they are printed;
-//! - `records.rs`: samples of hosts that no namespace can be, on which `apply.rs` does what the commands do;
+//! - `kernel.rs`: in network and mount namespaces of its own, where the commands run exactly as
+//!   printed;
+//! - `records.rs`: on samples of hosts that no namespace can be, where `apply.rs` applies the
+//!   commands;
 //! - `cases.rs`: a sample for each rule that has a command.
 //!
 //! `cargo xtask doctor-fixes` shows the table.
@@ -40,7 +42,7 @@ fn restarts(finding: &Finding) -> bool {
     steps.any(|step| step.effect.as_ref().is_some_and(|effect| effect.contains("restart")))
 }
 
-/// A number that a seed gives, each time another (Marsaglia's xorshift).
+/// A seeded random number generator (Marsaglia's xorshift).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Hosts by records.
+//! Hosts from records.
 use crate::apply::apply;
 use crate::cases::{CASES, host};
 use crate::{Random, commands, judged, places, restarts};
@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-/// The host after these fixes: commands done, programs restarted where a fix says so, and five seconds in which nothing goes wrong.
+/// Returns the host after these fixes: commands applied, programs restarted where a fix requires
+/// it, and five seconds without new faults.
 fn after(now: &Sample, fixes: &[&Finding]) -> (Sample, Sample) {
     let mut fixed = now.clone();
     for finding in fixes {
@@ -18,14 +19,14 @@ fn after(now: &Sample, fixes: &[&Finding]) -> (Sample, Sample) {
     if restarts && fixed.setting("net.core.somaxconn") != now.setting("net.core.somaxconn") {
         let most: u32 = fixed.settings["net.core.somaxconn"].parse().unwrap();
         for listener in fixed.sockets.iter_mut().filter(|socket| socket.state == state::LISTEN) {
-            // A program whose backlog was cut asks for more than that.
+            // The program had asked for more than its limited backlog.
             let asked = if listener.local_port == 80 { 4095 } else { 65_535 };
             listener.send_queue = most.min(asked);
             listener.memory = Some(Memory::default());
             listener.recv_queue = 0;
         }
     }
-    // What is half open ends after fewer retries; a connection keeps the threshold it began with.
+    // Half-open connections end after fewer retries. A connection keeps its initial threshold.
     if fixes.iter().any(|finding| ["ACC-07", "ACC-12"].contains(&finding.id.as_str())) {
         fixed.sockets.retain(|socket| socket.state != state::SYN_RECEIVED);
     }
@@ -38,7 +39,7 @@ fn after(now: &Sample, fixes: &[&Finding]) -> (Sample, Sample) {
     (fixed, later)
 }
 
-/// Adds a line for each setting that a fix changes, which says what the host has.
+/// Adds a line with the host's value for each setting that a fix changes.
 fn with_lines(before: &mut Sample, now: &mut Sample) {
     let steps = judged(before, now).into_iter().flat_map(|finding| finding.fix.steps);
     let names = steps.filter_map(|step| {
@@ -50,7 +51,7 @@ fn with_lines(before: &mut Sample, now: &mut Sample) {
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = u32::try_from(at).unwrap() + 1;
         let line = Configured { file: "/etc/sysctl.d/70-host.conf".to_owned(), line, name, value };
-        // Files are read in the order of their names; /etc/sysctl.conf is the last.
+        // Files are read in the order of their names, and /etc/sysctl.conf last.
         before.configured.insert(0, line.clone());
         now.configured.insert(0, line);
     }
@@ -117,7 +118,7 @@ fn every_fix_alone_leaves_nothing_of_its_finding_and_brings_no_other() {
 
 #[test]
 fn all_fixes_together_agree_in_any_order() {
-    // Of three hosts with everything wrong at once, then of hundreds with some of it.
+    // First three hosts with every fault at once, then hundreds with some of them.
     let mut fired: BTreeSet<String> = BTreeSet::new();
     for seed in 1..=300_u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -131,7 +132,7 @@ fn all_fixes_together_agree_in_any_order() {
         }
         let found = judged(&before, &now);
         fired.extend(found.iter().map(|finding| finding.id.clone()));
-        // Also of a finding whose commands are those of another.
+        // Includes a finding whose commands are those of another one.
         let script = Report::of(&Window::between(&before, &now)).script();
         assert!(found.iter().all(|finding| script.contains(&format!("\n# {} ", finding.id))), "{script}");
         let mut fixes: Vec<&Finding> = found.iter().collect();
@@ -145,7 +146,7 @@ fn all_fixes_together_agree_in_any_order() {
     assert!(silent.is_empty(), "{silent:?} never fired");
 }
 
-/// Rules that have a command, and no case here, would be tried by nobody.
+/// Every rule with a command needs a case here. Otherwise no test would try its command.
 #[test]
 fn every_rule_with_a_command_has_a_case() {
     let (_, now) = host();
@@ -157,11 +158,11 @@ fn every_rule_with_a_command_has_a_case() {
         .filter(|id| !has_case(id))
         .collect();
     assert_eq!(missing, [""; 0]);
-    // Those whose command another test runs on the kernel.
+    // Rules whose command another test runs on the kernel.
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let rows = page.lines().filter(|line| line.contains("| the kernel; its command |"));
-    let ids: Vec<&str> = rows.filter_map(|row| row.strip_prefix("| ")?.split(':').next()).collect();
+    let sections = page.split("\n### ").filter(|section| section.contains("fixed by its command:"));
+    let ids: Vec<&str> = sections.filter_map(|section| section.split(':').next()).collect();
     assert!(ids.len() > 30, "{ids:?}");
     assert_eq!(ids.into_iter().filter(|id| !has_case(id)).collect::<Vec<_>>(), [""; 0]);
 }

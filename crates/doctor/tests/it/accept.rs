@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// A listener that does not accept, at this address.
+/// Returns a listener at this address that does not accept.
 pub(crate) fn listener_at(address: SocketAddr, backlog: i32) -> OwnedFd {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     rustix::net::sockopt::set_socket_reuseaddr(&socket, true).unwrap();
@@ -16,7 +16,7 @@ pub(crate) fn listener_at(address: SocketAddr, backlog: i32) -> OwnedFd {
     socket
 }
 
-/// A listener that does not accept.
+/// Returns a listener that does not accept.
 fn listener(backlog: i32) -> (OwnedFd, SocketAddr) {
     let socket = listener_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0).into(), backlog);
     let address = getsockname(&socket).unwrap().try_into().unwrap();
@@ -68,13 +68,13 @@ pub(crate) fn an_accept_queue_that_fills_is_seen_before_it_overflows(show: &Show
         clients.extend(connect(address, 1));
         let found = findings(|| {});
         assert_eq!(ids(&found), ["ACC-03"]);
-        // A short one is full to the last place, and nothing moves.
+        // The short queue is full, and stays full.
         let (short, address) = listener(2);
         let two = connect(address, 2);
         assert_eq!(ids(&findings(|| {})), ["ACC-03", "ACC-03"]);
         drop((short, two));
         show.fires(&["ACC-03"], &found);
-        // An accept loop that works again.
+        // The accept loop works again.
         std::iter::repeat_with(|| rustix::net::accept(&queue).unwrap()).take(8).for_each(drop);
         show.by_hand(&["ACC-03"]);
         show.gone(&["ACC-03"], &findings(|| {}));

@@ -10,14 +10,14 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// A client, a server, and the path.
+/// A client, a server, and the path between them.
 pub(crate) struct Bed {
     pub(crate) client: KernelEnd,
     pub(crate) server: KernelEnd,
     pub(crate) wire: Wire,
 }
 
-/// A path of this round trip. `None`: skipped, and said.
+/// Returns a path with this round trip, or `None` if the test is skipped, with a message.
 pub(crate) fn bed(rtt: Duration) -> Option<Bed> {
     if let Err(reason) = testnet::can() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: needs root and /dev/net/tun ({reason})");
@@ -26,7 +26,8 @@ pub(crate) fn bed(rtt: Duration) -> Option<Bed> {
     let (here, there) = (Addresses::nth(1), Addresses::nth(2));
     let ((client, client_side), (server, server_side)) = (Host::new(here), Host::new(there));
     for host in [&client, &server] {
-        // No TIME-WAIT, no thresholds of another test: each has its own namespace. A window that grows as everywhere.
+        // Each test has its own namespace: no TIME-WAIT and no thresholds of other tests. The
+        // congestion window grows as on every kernel.
         host.sysctl("net.ipv4.tcp_congestion_control", "reno");
     }
     let wire = Wire::new(client_side, server_side, rtt / 2);
@@ -34,12 +35,12 @@ pub(crate) fn bed(rtt: Duration) -> Option<Bed> {
 }
 
 impl Bed {
-    /// The server's address.
+    /// Returns an address of the server.
     pub(crate) fn address(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.server.host.addresses.v4.into(), port)
     }
 
-    /// A connection from client to server; both ends.
+    /// Connects client to server, and returns both ends.
     pub(crate) fn connection(&self, port: u16) -> (TcpStream, TcpStream) {
         let address = self.address(port);
         let listener = self.server.host.run(|| TcpListener::bind(address).unwrap());
@@ -47,32 +48,33 @@ impl Bed {
         (client, listener.accept().unwrap().0)
     }
 
-    /// What is found at the client.
+    /// Returns the findings at the client.
     pub(crate) fn at_client(&self, meanwhile: impl FnOnce()) -> Vec<Finding> {
         found(&self.client.host, meanwhile)
     }
 
-    /// What is found at the server.
+    /// Returns the findings at the server.
     pub(crate) fn at_server(&self, meanwhile: impl FnOnce()) -> Vec<Finding> {
         found(&self.server.host, meanwhile)
     }
 }
 
-/// What is found in a namespace while something happens outside.
+/// Returns the findings in a namespace while `meanwhile` runs outside.
 pub(crate) fn found(host: &Host, meanwhile: impl FnOnce()) -> Vec<Finding> {
     let before = host.run(sources::here);
     meanwhile();
     host.run(|| judged(&before, &sources::here()))
 }
 
-/// What others show of the same: runs the command of FIRSTBYTE_BESIDE in this namespace, if there is one, and `again` until it ends.
+/// Runs the command of FIRSTBYTE_BESIDE in this namespace, if it is set, and calls `again` until
+/// the command ends. Shows what other tools report.
 pub(crate) fn beside(host: &Host, again: impl FnMut()) {
     if let Some(mut command) = others() {
         wait(host.run(|| command.spawn().unwrap()), again);
     }
 }
 
-/// As [`beside`], in the namespace of this thread.
+/// Like [`beside`], in the namespace of this thread.
 pub(crate) fn beside_here() {
     if let Some(mut command) = others() {
         wait(command.spawn().unwrap(), || {});
@@ -93,7 +95,7 @@ fn wait(mut child: Child, mut again: impl FnMut()) {
     }
 }
 
-/// Waits until it holds: for the kernel's own timers.
+/// Waits until the condition holds. For the kernel's own timers.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -103,7 +105,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Sends from the first to the second, as fast as it goes and by this call, while `meanwhile` runs.
+/// Sends from the first to the second end as fast as `send` can, while `meanwhile` runs.
 pub(crate) fn transfer<T>(
     ends: (TcpStream, TcpStream),
     send: impl Fn(&TcpStream) -> bool + Send + Sync,
@@ -123,13 +125,13 @@ pub(crate) fn transfer<T>(
                 }
             }
         });
-        // Also when what runs meanwhile panics: the threads end with the connection.
+        // The threads also end if `meanwhile` panics, because the connection ends.
         let _end = End(&from, &to, &ended);
         meanwhile()
     })
 }
 
-/// Ends a transfer.
+/// Ends a transfer when dropped.
 struct End<'a>(&'a TcpStream, &'a TcpStream, &'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -144,7 +146,8 @@ pub(crate) fn write(mut to: &TcpStream) -> bool {
     to.write(&[0; 1 << 16]).is_ok()
 }
 
-/// What is found at this end in the first of so many windows in which a rule fires, or in the last of them.
+/// Returns the findings at this end in the first of `windows` windows in which the rule fires, or
+/// in the last one.
 pub(crate) fn within(host: &Host, windows: usize, id: &str) -> Vec<Finding> {
     let mut last = Vec::new();
     let _fired = (0..windows).any(|_| {
@@ -154,7 +157,8 @@ pub(crate) fn within(host: &Host, windows: usize, id: &str) -> Vec<Finding> {
     last
 }
 
-/// What is found once these do not fire any more. What was closed may stay open for a moment, in a command that another test just starts.
+/// Returns the findings once these rules no longer fire. A closed socket may stay open for a moment
+/// in a command that another test starts.
 #[track_caller]
 pub(crate) fn once_gone(rules: &[&str], mut found: impl FnMut() -> Vec<Finding>) -> Vec<Finding> {
     let mut last = Vec::new();
@@ -165,7 +169,7 @@ pub(crate) fn once_gone(rules: &[&str], mut found: impl FnMut() -> Vec<Finding>)
     last
 }
 
-/// What is found once it fires.
+/// Returns the findings once the rule fires.
 #[track_caller]
 pub(crate) fn once_found(id: &str, mut found: impl FnMut() -> Vec<Finding>) -> Vec<Finding> {
     let mut last = Vec::new();

@@ -1,4 +1,5 @@
-//! What only counters tell: each provoked on this kernel, silent before and after.
+//! Problems that only counters show. Each is provoked on this kernel, and is silent before and
+//! after.
 use crate::bed::{Bed, bed, found, once_found, once_gone, transfer, until, write};
 use crate::shown::Show;
 use crate::{assert_healthy, findings};
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(4);
 
-/// A window in which so many segments go out.
+/// Returns the findings of a window in which this many segments are sent.
 fn while_sending(host: &Host, segments: u64) -> Vec<doctor::Finding> {
     let sent = || host.run(doctor::sources::procfs).counters["TcpOutSegs"];
     let begun = sent();
@@ -25,21 +26,21 @@ fn while_sending(host: &Host, segments: u64) -> Vec<doctor::Finding> {
 pub(crate) fn losses_on_the_path_are_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let client = bed.client.host.share();
-    // No more in flight than the device's queue holds.
+    // No more may be in flight than the device's queue holds.
     client.sysctl("net.ipv4.tcp_wmem", "4096 16384 131072");
     transfer(bed.connection(80), write, || {
-        // A path that does not get to run for long loses something by itself.
+        // On a loaded machine a path that rarely runs loses packets without a fault.
         show.silent(&["CC-07"], &once_gone(&["CC-07"], || while_sending(&client, 1100)));
         let mut number = 0;
         bed.wire.set_hook(drop_if(move |_, segment| {
             number += u32::from(!segment.payload.is_empty());
             number % 40 == 39
         }));
-        // What went out before is acknowledged first.
+        // Segments sent earlier are acknowledged first.
         show.fires(&["CC-07"], &once_found("CC-07", || while_sending(&client, 1100)));
         bed.wire.set_hook(pass());
         show.by_hand(&["CC-07"]);
-        // After the last repairs.
+        // After the last retransmissions.
         show.gone(&["CC-07"], &once_gone(&["CC-07"], || while_sending(&client, 1100)));
     });
 }
@@ -127,7 +128,7 @@ pub(crate) fn syns_dropped_without_cookies_are_found(show: &Show) {
     show.gone(&["ACC-08"], &bed.at_server(|| flood(2000..2050)));
 }
 
-/// The acknowledgements of an established connection are lost: only the sender can see it.
+/// The acknowledgements of an established connection are lost. Only the sender can see this.
 pub(crate) fn a_path_that_loses_everything_one_way_is_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let (client, server) = bed.connection(80);
@@ -145,20 +146,20 @@ pub(crate) fn a_path_that_loses_everything_one_way_is_found(show: &Show) {
     show.gone(&["CC-14"], &once_gone(&["CC-14"], || bed.at_client(|| {})));
 }
 
-/// A queue from which nothing leaves has no counter that moves.
+/// No counter of a queue changes while nothing leaves it.
 pub(crate) fn a_device_that_sends_nothing_is_found(show: &Show) {
     let Some(bed) = bed(RTT) else { return };
     let (mut from, _to) = bed.connection(80);
     let look = || bed.at_client(|| std::thread::sleep(Duration::from_millis(100)));
     show.silent(&["TX-02"], &look());
     let tc = |command: &str| bed.client.host.run(|| crate::shell(&format!("tc qdisc {command}")));
-    // A byte a second, after the first packet.
+    // One byte per second, after the first packet.
     tc("add dev tun0 root tbf rate 8bit burst 2k limit 1m");
     from.write_all(&[0; 4000]).unwrap();
     let found = once_found("TX-02", look);
     show.fires(&["TX-02"], &found);
     let found = found.iter().find(|finding| finding.id == "TX-02").unwrap();
-    assert!(found.formula.contains("none was sent in"), "{found:#?}");
+    assert!(found.formula.contains("nothing was sent in"), "{found:#?}");
     tc("del dev tun0 root");
     show.run_or(&["TX-02"], || {});
     tc("replace dev tun0 root pfifo");
@@ -167,7 +168,7 @@ pub(crate) fn a_device_that_sends_nothing_is_found(show: &Show) {
 
 const HELLO: &[u8] = b"hello?";
 
-/// A visit by hand: what cookie there is, and data. Did a reply come in time?
+/// Connects once with the cached cookie, if any, and data. Returns whether a reply came in time.
 fn visit(bed: &Bed, port: u16, timeout: Duration) -> bool {
     let address = bed.address(port);
     bed.client.host.run(|| {
@@ -182,7 +183,7 @@ fn visit(bed: &Bed, port: u16, timeout: Duration) -> bool {
     })
 }
 
-/// A server of Fast Open whose client holds a cookie.
+/// Returns a server with Fast Open whose client holds a cookie.
 fn served(qlen: u32) -> Option<Bed> {
     let mut bed = bed(RTT)?;
     bed.server.host.sysctl("net.ipv4.tcp_fastopen_key", "1-2-3-4");
@@ -197,7 +198,7 @@ pub(crate) fn a_rotation_of_keys_is_told_until_clients_have_the_new_one(show: &S
     show.silent(&["TFO-09"], &visited());
     bed.server.host.sysctl("net.ipv4.tcp_fastopen_key", "5-6-7-8,1-2-3-4");
     show.fires(&["TFO-09"], &visited());
-    // The backup stays, and the client has a new cookie.
+    // The backup key stays, and the client has a new cookie.
     show.by_hand(&["TFO-09"]);
     show.gone(&["TFO-09"], &visited());
 }
@@ -206,7 +207,7 @@ pub(crate) fn a_fast_open_queue_that_is_too_short_is_found(show: &Show) {
     let Some(mut bed) = served(1) else { return };
     bed.server.serve(&Serve { qlen: 16, port: 81, expect: HELLO.len(), ..Serve::new() });
     show.silent(&["TFO-06"], &bed.at_server(|| assert!(visit(&bed, 80, Duration::from_secs(5)))));
-    // Children whose client hears nothing stay in the queue.
+    // Connections whose client gets no packets stay in the queue.
     bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
     let visits = |port| {
         for _ in 0..3 {
@@ -214,7 +215,7 @@ pub(crate) fn a_fast_open_queue_that_is_too_short_is_found(show: &Show) {
         }
     };
     show.fires(&["TFO-06"], &bed.at_server(|| visits(80)));
-    // The same at a port with a longer queue.
+    // The same on a port with a longer queue.
     show.by_hand(&["TFO-06"]);
     show.gone(&["TFO-06"], &bed.at_server(|| visits(81)));
 }
@@ -246,7 +247,7 @@ pub(crate) fn receive_queues_that_overflow_in_memory_are_found(show: &Show) {
         }
     };
     show.silent(&["WIN-11"], &bed.at_server(read_at_once));
-    // Many short segments take more memory than the window says, as long as nobody reads.
+    // Unread, many short segments take more memory than the window allows for.
     client.set_nodelay(true).unwrap();
     client.set_nonblocking(true).unwrap();
     let sent = Cell::new(0);

@@ -1,4 +1,4 @@
-//! What windows begin with, and paths that lose or repeat packets.
+//! Initial windows, and paths that lose or duplicate packets.
 use crate::bed::{bed, once_found, transfer, until, within, write};
 use crate::shown::Show;
 use crate::{assert_healthy, findings, ids, of};
@@ -30,7 +30,7 @@ pub(crate) fn a_threshold_of_another_day_is_found_in_path_route_and_connection(s
     assert_healthy(&bed.at_client(|| {}));
 }
 
-pub(crate) fn routes_that_clamp_or_shrink_windows_are_found_and_their_fix_mends_them(show: &Show) {
+pub(crate) fn routes_that_clamp_or_shrink_windows_are_found_and_their_fix_works(show: &Show) {
     testnet::in_namespace(|| {
         crate::shell("ip link add v0 type veth peer name v1");
         crate::shell("ip addr add 10.0.0.1/24 dev v0; ip link set v0 up; ip link set v1 up");
@@ -43,7 +43,7 @@ pub(crate) fn routes_that_clamp_or_shrink_windows_are_found_and_their_fix_mends_
         assert!(found.iter().all(|finding| finding.severity == Severity::Warning));
         show.fires(&["CC-04", "CC-05"], &found);
         show.run(&["CC-04"]);
-        // One command for all that is wrong with the route: of two, the second would take the first back.
+        // One command fixes both metrics of the route. A second command would undo the first.
         let found = findings(|| {});
         assert_eq!(ids(&found), [""; 0]);
         show.run(&["CC-05"]);
@@ -113,7 +113,7 @@ pub(crate) fn a_path_that_swallows_full_size_packets_is_found(show: &Show) {
     show.fires(&["CC-11"], &once_found("CC-11", || bed.at_client(|| {})));
     bed.client.host.run(|| show.run(&["CC-11"]));
     show.gone(&["CC-11"], &bed.at_client(|| {}));
-    // And the data gets there, in smaller packets.
+    // The data arrives in smaller packets.
     server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     server.read_exact(&mut [0; 20_000]).unwrap();
 }
@@ -127,7 +127,7 @@ pub(crate) fn a_connect_that_will_wait_for_minutes_is_told(show: &Show) {
     let socket =
         bed.client.host.run(|| socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap());
     assert!(connect(&socket, &address).is_err(), "in progress");
-    // After a third SYN.
+    // After the third SYN.
     let found = once_found("CC-13", || bed.at_client(|| {}));
     show.fires(&["CC-13"], &found);
     assert_eq!(of(&found, "CC-13")[0].formula, "131 s > 60 s");

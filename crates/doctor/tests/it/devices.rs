@@ -8,9 +8,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Two links with addresses.
+/// Creates two links with addresses.
 fn two_links() {
-    // Nobody sends anything by himself.
+    // Without IPv6 the kernel sends nothing by itself.
     testnet::sysctl("net.ipv6.conf.default.disable_ipv6", "1");
     shell("ip link add v0 type veth peer name v1; ip link add w0 type veth peer name w1");
     shell("ip addr add 10.1.0.1/24 dev v0; ip addr add 10.2.0.1/24 dev w0");
@@ -56,12 +56,12 @@ pub(crate) fn what_a_device_cannot_take_is_told(show: &Show) {
         assert_healthy(&found);
         show.silent(&["RX-05"], &found);
         let found = findings(|| {
-            // Of no version of IP.
+            // Neither IPv4 nor IPv6.
             assert!(rustix::io::write(&device, &[0x20; 40]).is_err());
         });
         assert_eq!(ids(&found), ["RX-05"]);
         show.fires(&["RX-05"], &found);
-        // Who sent it has stopped.
+        // The sender has stopped.
         show.by_hand(&["RX-05"]);
         let found = findings(|| {
             rustix::io::write(&device, &datagram()).unwrap();
@@ -81,7 +81,7 @@ pub(crate) fn a_queue_set_by_hand_is_told(show: &Show) {
         show.fires(&["TX-07"], &found);
         let rate = sources::here().queues.iter().find_map(|queue| queue.rate);
         assert_eq!(rate, Some(2_500_000));
-        // As after a boot that nothing has told to set it again.
+        // As after a boot, before anything sets it again.
         shell("tc qdisc del dev v0 root");
         show.by_hand(&["TX-07"]);
         show.gone(&["TX-07"], &findings(|| {}));
@@ -104,7 +104,7 @@ pub(crate) fn a_small_mtu_towards_the_world_is_told_until_peers_are(show: &Show)
     });
 }
 
-/// `ip route change` forgets what it is not told.
+/// `ip route change` drops attributes that it does not name.
 #[test]
 fn fixes_of_a_route_leave_all_else_as_it_is_and_can_be_taken_back() {
     let hop = "via 10.1.0.2 dev v0";
@@ -132,7 +132,7 @@ fn fixes_of_a_route_leave_all_else_as_it_is_and_can_be_taken_back() {
             let found =
                 changes.into_iter().filter_map(|(rule, change)| Some((*of(&found, rule).first()?, change)));
             let found: Vec<_> = found.collect();
-            // Of several next hops none is the device of the route.
+            // With several next hops the route has no device of its own.
             assert_eq!(found.len(), if route.contains("nexthop") { 1 } else { 2 });
             let changes: Vec<&str> = found.iter().map(|(_, change)| *change).collect();
             for (finding, _) in &found {
@@ -142,7 +142,7 @@ fn fixes_of_a_route_leave_all_else_as_it_is_and_can_be_taken_back() {
                 shell(&step.command);
                 let after = shown();
                 assert_ne!(after, before, "{}", step.command);
-                // What each of them asks, and nothing else.
+                // The requested change, and nothing else.
                 let without = |text: &str| {
                     changes.iter().fold(text.to_owned(), |text, change| text.replace(change, ""))
                 };
@@ -160,7 +160,7 @@ pub(crate) fn packets_that_the_filter_drops_are_found(show: &Show) {
     let _listener = bed.server.host.run(|| TcpListener::bind(address).unwrap());
     let connect = || bed.client.host.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(100)));
     show.silent(&["RX-07"], &bed.at_server(|| drop(connect().unwrap())));
-    // The way back to the client leaves by another link.
+    // The return path to the client uses another link.
     bed.server.host.run(|| {
         shell("ip link add v0 type veth peer name v1; ip addr add 10.9.0.1/24 dev v0");
         shell("ip link set v0 up; ip link set v1 up; ip route add 10.77.0.1/32 dev v0");
@@ -174,7 +174,7 @@ pub(crate) fn packets_that_the_filter_drops_are_found(show: &Show) {
 pub(crate) fn a_deep_fifo_is_told_of_a_link_too_slow_for_it(show: &Show) {
     testnet::in_namespace(|| {
         two_links();
-        // A veth says 10 Gbit/s, which takes 1.2 ms for a thousand packets.
+        // A veth reports 10 Gbit/s. At that rate a thousand packets take 1.2 ms.
         shell("tc qdisc add dev v0 root pfifo limit 1000");
         show.silent(&["TX-03"], &findings(|| {}));
         shell("tc qdisc replace dev v0 root pfifo limit 100000");
@@ -206,19 +206,19 @@ pub(crate) fn offloads_that_were_switched_off_are_told(show: &Show) {
 
 pub(crate) fn a_backlog_that_overflows_is_found(show: &Show) {
     let allowed = sched_getaffinity(None).unwrap();
-    // A mask of more would need commas.
+    // A mask of more CPUs would need commas.
     let cpus: Vec<usize> = (0..32).filter(|cpu| allowed.is_set(*cpu)).take(2).collect();
     let [sends, receives] = cpus[..] else { return show.skip("needs two CPUs") };
     let (host, device) = Host::new(Addresses::nth(1));
     host.run(|| {
-        // Two thousand rules, each looked at for each packet, make the CPU slow that receives.
+        // Two thousand rules that every packet must pass slow the receiving CPU down.
         let rules: String =
             (1..=2000).map(|n| format!("rule add from 10.8.0.0/16 table 7 pref {n}\n")).collect();
         let file = std::env::temp_dir().join(format!("doctor-rules-{}", std::process::id()));
         std::fs::write(&file, rules).unwrap();
         shell(&format!("ip -batch {}", file.display()));
         std::fs::remove_file(&file).unwrap();
-        // This CPU sends, the other receives.
+        // This CPU sends, the other one receives.
         let mut here = CpuSet::new();
         here.set(sends);
         sched_setaffinity(None, &here).unwrap();
@@ -229,7 +229,7 @@ pub(crate) fn a_backlog_that_overflows_is_found(show: &Show) {
             let output = testnet::command("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        // The counter is one for the whole machine: of what others drop meanwhile there are windows without.
+        // The counter covers the whole machine. In some windows no other program drops packets.
         let send = |packets| {
             let before = sources::here();
             for _ in 0..packets {
@@ -246,7 +246,7 @@ pub(crate) fn a_backlog_that_overflows_is_found(show: &Show) {
     });
 }
 
-/// For a port of 10.77.0.1 where nobody listens.
+/// Returns a datagram for a port of 10.77.0.1 without a listener.
 fn datagram() -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 2, 10, 77, 0, 1];
     packet.extend([0x10, 0, 0x20, 0, 0, 8, 0, 0]);

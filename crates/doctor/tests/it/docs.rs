@@ -1,67 +1,81 @@
-//! `docs/doctor.md`: the table of rules and the layout of the JSON, held to the code. `BLESS=1 cargo test -p firstbyte-doctor docs`
-//! writes the table anew.
-use crate::shown::{BY_RECORD, Mended, SHOWINGS};
+//! Compares `docs/doctor.md` with the code: the list of rules and the layout of the JSON.
+//! `BLESS=1 cargo test -p firstbyte-doctor docs` rewrites the list.
+use crate::shown::{BY_RECORD, Fixed, SHOWINGS};
 use doctor::{Evidence, RULES, Record, Report, Rule, Sample};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::path::Path;
 
 fn document() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md")
 }
 
-/// How a rule was shown: on what, what mended it, and by which tests. They hold themselves to it ([`crate::shown`]).
-fn shown(id: &str) -> (String, String) {
+/// Describes how a rule was shown, what fixed it, and by which tests ([`crate::shown`]).
+fn shown(id: &str) -> String {
     let tests = SHOWINGS.iter().filter_map(|showing| {
-        let (_, mended) = showing.rules.iter().find(|(other, _)| *other == id)?;
-        Some((*mended, showing.test.replace('_', " ")))
+        let (_, fixed) = showing.rules.iter().find(|(other, _)| *other == id)?;
+        Some((*fixed, format!("`{}`", showing.test)))
     });
-    let (ways, tests): (BTreeSet<Mended>, BTreeSet<String>) = tests.unzip();
+    let (ways, tests): (BTreeSet<Fixed>, BTreeSet<String>) = tests.unzip();
     let reason = BY_RECORD.iter().find(|(other, _)| *other == id).map(|(_, reason)| *reason);
-    let ways: Vec<Mended> = ways.into_iter().collect();
-    let by = match (ways.as_slice(), reason) {
-        ([Mended::Command], None) => "the kernel; its command".to_owned(),
-        ([Mended::ByHand], None) => "the kernel; by hand".to_owned(),
-        ([Mended::Record], Some(reason)) => format!("records: {reason}"),
+    let ways: Vec<Fixed> = ways.into_iter().collect();
+    let tests = tests.into_iter().collect::<Vec<_>>().join(", ");
+    match (ways.as_slice(), reason) {
+        ([Fixed::Command], None) => format!("on the kernel, fixed by its command: {tests}"),
+        ([Fixed::ByHand], None) => format!("on the kernel, fixed by hand: {tests}"),
+        ([Fixed::Record], Some(reason)) => format!("on records, because {reason}: {tests}"),
         (ways, reason) => panic!("{id} is shown by {ways:?}, and its reason is {reason:?}"),
-    };
-    (by, tests.into_iter().collect::<Vec<_>>().join("; "))
+    }
 }
 
-fn row(rule: &Rule) -> String {
-    let (by, tests) = shown(rule.id);
-    let limits: Vec<String> = rule
-        .limits
-        .iter()
-        .map(|limit| format!("`{}` = {} {}", limit.name, limit.value, limit.unit))
-        .collect();
-    let cells = [
-        format!("{}: {}", rule.id, rule.symptom),
-        rule.condition.to_owned(),
-        rule.advice.to_owned(),
-        format!("{}; {}", rule.kernels, rule.confidence),
-        limits.join(", "),
-        by,
-        tests,
+fn section(rule: &Rule) -> String {
+    let limits = rule.limits.iter();
+    let limits: Vec<String> =
+        limits.map(|limit| format!("`{}` = {} {}", limit.name, limit.value, limit.unit)).collect();
+    let thresholds =
+        if limits.is_empty() { String::new() } else { format!("; thresholds {}", limits.join(", ")) };
+    let items = [
+        format!("- **Fires if** {}", rule.condition),
+        format!("- **Why** {}", rule.why),
+        format!("- **Fix** {}", rule.advice),
+        format!("- Kernels {}; confidence {}{thresholds}", rule.kernels, rule.confidence),
+        format!("- Tested {}", shown(rule.id)),
     ];
-    format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+    let mut text = format!("\n### {}: {}\n\n", rule.id, rule.symptom);
+    items.iter().for_each(|item| wrap(item, &mut text));
+    text
+}
+
+/// Writes a list item in lines of at most 100 columns.
+fn wrap(item: &str, text: &mut String) {
+    let mut column = 0;
+    for word in item.split(' ') {
+        let width = word.chars().count();
+        // At the beginning of a line these would be a quotation or a list in Markdown.
+        let is_operator = word.starts_with(['>', '+', '-', '=', '*', '#']);
+        if column > 0 && column + 1 + width > 95 && !is_operator {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text.push('\n');
 }
 
 #[test]
-fn the_table_of_rules_is_true() {
+fn the_list_of_rules_is_true() {
     assert_eq!(RULES.len(), 93);
     let known = |id: &str| RULES.iter().any(|rule| rule.id == id);
     assert!(SHOWINGS.iter().flat_map(|showing| showing.rules).all(|(id, _)| known(id)));
     assert!(BY_RECORD.iter().all(|(id, _)| known(id)));
-    let mut table =
-        "| rule | fires when | fix | kernels; sure | thresholds | shown on, mended by | by the test |\n"
-            .to_owned();
-    let _ = writeln!(table, "|---|---|---|---|---|---|---|");
-    table.extend(RULES.iter().map(|rule| row(rule)));
-    held("<!-- rules -->\n", "<!-- /rules -->", &table);
+    let list: String = RULES.iter().map(|rule| section(rule)).collect();
+    held("<!-- rules -->\n", "<!-- /rules -->", &format!("{list}\n"));
 }
 
-/// The page has this text between its marks.
+/// Asserts that the page has this text between its marks. With BLESS, writes the text.
 fn held(begin: &str, end: &str, expected: &str) {
     static WRITING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = WRITING.lock().unwrap();
@@ -71,11 +85,11 @@ fn held(begin: &str, end: &str, expected: &str) {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(document(), format!("{head}{begin}{expected}{end}{tail}")).unwrap();
     } else {
-        assert!(present == expected, "docs/doctor.md is not what the rules say: BLESS=1 writes it anew");
+        assert!(present == expected, "docs/doctor.md differs from the rules: BLESS=1 rewrites it");
     }
 }
 
-/// Of the rules that are not judged over a stack of ours: the reason, and which.
+/// The list of rules that are not judged for a Firstbyte stack, with the reasons.
 #[test]
 fn the_list_of_rules_for_our_own_stack_is_true() {
     let mut reasons: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
@@ -87,13 +101,15 @@ fn the_list_of_rules_for_our_own_stack_is_true() {
         }
     });
     let here: Vec<&str> = here.map(|rule| rule.id).collect();
-    let mut list =
-        format!("Judged ({}): {}.\n\n| not judged | why |\n|---|---|\n", here.len(), here.join(", "));
+    let mut list = String::new();
+    wrap(&format!("Judged ({}): {}.", here.len(), here.join(", ")), &mut list);
+    list += "\n| not judged | reason |\n|---|---|\n";
     list.extend(reasons.iter().map(|(reason, ids)| format!("| {} | {reason} |\n", ids.join(", "))));
     held("<!-- own -->\n", "<!-- /own -->", &list);
 }
 
-/// Only the kernel's own word is certain: not which box, which interface or which program it was.
+/// Only what the kernel reports directly is certain, not an inferred middlebox, interface or
+/// program.
 #[test]
 fn causes_that_are_inferred_are_not_certain() {
     for id in ["ACC-07", "ACC-12", "CC-07", "CC-12", "CC-14", "RX-04", "RX-07", "WIN-02", "WIN-09", "WIN-11"]
@@ -102,7 +118,7 @@ fn causes_that_are_inferred_are_not_certain() {
     }
 }
 
-/// A rule that a finding names may not have fired: its advice stands alone.
+/// A rule that another finding names may not have fired, so each advice stands alone.
 #[test]
 fn no_rule_points_at_another() {
     for rule in RULES.iter() {

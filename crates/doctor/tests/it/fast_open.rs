@@ -1,4 +1,4 @@
-//! Fast Open that fails, at the end where it is seen.
+//! Fast Open failures, judged at the end that sees them.
 use crate::bed::{self, Bed, bed};
 use crate::shown::Show;
 use crate::{assert_healthy, ids};
@@ -15,12 +15,12 @@ fn visit(bed: &mut Bed, times: usize) {
     }
 }
 
-/// The client has never been there.
+/// Deletes the client's cached cookie.
 fn forget(bed: &Bed) {
     bed.client.host.run(|| crate::shell("ip tcp_metrics flush all"));
 }
 
-/// What is found at the server while clients visit it.
+/// Returns the findings at the server while clients connect.
 fn at_server(bed: &mut Bed, times: usize) -> Vec<doctor::Finding> {
     let host = bed.server.host.share();
     bed::found(&host, || visit(bed, times))
@@ -45,7 +45,7 @@ pub(crate) fn a_listener_that_does_not_use_fast_open_is_found(show: &Show) {
     let served = |bed: &mut Bed| {
         bed::found(&host, || {
             for _ in 0..11 {
-                // A client that has not been here before each time.
+                // A client without a cookie each time.
                 forget(bed);
                 bed.client.exchange(&Ask { port: 81, ..Ask::new(Way::FastOpen) });
                 bed.client.exchange(&Ask { port: 81, ..Ask::new(Way::FastOpen) });
@@ -77,7 +77,7 @@ pub(crate) fn keys_that_change_without_a_backup_are_found_at_both_ends(show: &Sh
     let now = read();
     show.fires(&["TFO-04"], &crate::judged(&before.0, &now.0));
     show.fires(&["TFO-07"], &crate::judged(&before.1, &now.1));
-    // The key stays.
+    // The key stays the same.
     show.by_hand(&["TFO-04", "TFO-07"]);
     visit(&mut bed, 10);
     let later = read();

@@ -1,4 +1,4 @@
-//! SYNs that nobody means to follow up, and what else makes a listener's counters move.
+//! SYNs that are never completed, and other causes that make a listener's counters grow.
 use crate::accept::listener_at;
 use crate::bed::{Bed, bed, once_found, until};
 use crate::half_open::{half_open, syn};
@@ -11,7 +11,7 @@ use interop::hook::{Verdict, pass};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// One SYN from each of these addresses of 10.7.0.0/16.
+/// Sends one SYN from each of these addresses of 10.7.0.0/16.
 fn forged(bed: &Bed, port: u16, numbers: std::ops::Range<u16>) {
     let to = bed.server.host.addresses.v4;
     for n in numbers {
@@ -20,7 +20,7 @@ fn forged(bed: &Bed, port: u16, numbers: std::ops::Range<u16>) {
     }
 }
 
-/// A server whose answers to 10.7.0.0/16 leave by the path, and get no answer.
+/// Routes the server's replies to 10.7.0.0/16 into the path, where nobody answers.
 fn flooded(bed: &Bed) {
     bed.server.host.run(|| crate::shell("ip route add 10.7.0.0/16 dev tun0"));
     let forged = |to: &[u8]| to.starts_with(&[10, 7]);
@@ -52,7 +52,7 @@ pub(crate) fn a_syn_flood_is_one_finding_that_names_it(show: &Show) {
     show.fires(&["ACC-07"], &found);
     assert_eq!((found[0].symptom.as_str(), found[0].scope.to_string()), ("SYN flood", "port 80".to_owned()));
     assert_eq!(named(&found), ["ACC-07"]);
-    assert!(found[0].why.contains("Clients still connect, by SYN cookie"), "{}", found[0].why);
+    assert!(found[0].why.contains("Clients still connect with SYN cookies"), "{}", found[0].why);
     // The SYNs are dropped before this host.
     show.by_hand(&["ACC-07"]);
     until("an empty SYN queue", || half_open(&bed) == 0);
@@ -76,7 +76,7 @@ pub(crate) fn clients_without_a_route_back_are_named(show: &Show) {
     let found = once_found("ACC-02", || bed.at_server(|| from(8)));
     show.fires(&["ACC-02"], &found);
     assert_eq!(named(&found), ["ACC-02"]);
-    assert_eq!(found[0].symptom, "a listener drops SYNs: there is no route back to their addresses");
+    assert_eq!(found[0].symptom, "listener drops SYNs: no route back to the clients");
     assert_eq!(found[0].scope.to_string(), "port 80");
     bed.server
         .host
@@ -104,7 +104,8 @@ pub(crate) fn damaged_segments_are_told_from_losses(show: &Show) {
     show.gone(&["RX-11"], &bed.at_server(|| send(0)));
 }
 
-/// A listener with a key for MD5 signatures (`TCP_MD5SIG`, option 14) towards its client, which connects without or with the same.
+/// A listener with a key for MD5 signatures (`TCP_MD5SIG`, option 14) of its client. The client
+/// connects with the same key or without one.
 const SIGNS: &str = "
 import socket, struct, sys
 def key(s): s.setsockopt(6, 14, struct.pack('=HH4s120xBBHI80s', 2, 0, socket.inet_aton('127.0.0.1'), 0, 0, 3, 0, b'key'.ljust(80, b'.')))
@@ -139,7 +140,8 @@ fn named(found: &[Finding]) -> Vec<&str> {
     bad.map(|finding| finding.id.as_str()).collect()
 }
 
-/// The way back to one client is broken: its SYNs come, and its SYN-ACKs are lost. No flood, although the queue fills.
+/// The return path to one client is broken: its SYNs arrive, its SYN-ACKs are lost. This is not a
+/// flood, although the queue fills.
 #[test]
 fn a_broken_way_back_to_one_client_is_no_flood() {
     let Some(bed) = bed(Duration::from_millis(2)) else { return };
@@ -151,7 +153,8 @@ fn a_broken_way_back_to_one_client_is_no_flood() {
     bed.wire.set_hook(pass());
 }
 
-/// A long queue, far from full, and no handshake that succeeds: the way back to the clients is broken.
+/// A long queue that is far from full, and no handshake succeeds: the return path to the clients is
+/// broken.
 #[test]
 fn a_way_back_that_is_broken_is_found_in_a_long_queue() {
     let Some(bed) = bed(Duration::from_millis(2)) else { return };
@@ -215,12 +218,12 @@ fn a_recorded_flood_is_one_finding_with_and_without_cookies() {
     let found = judged(&recorded("0"));
     assert_eq!(ids(&found), ["ACC-07"]);
     assert_eq!(found[0].severity, Severity::Critical);
-    assert!(found[0].why.contains("clients' SYNs are dropped"), "{}", found[0].why);
+    assert!(found[0].why.contains("Linux drops SYNs of real clients"), "{}", found[0].why);
     assert_eq!(found[0].fix.steps[0].command, "sysctl -w net.ipv4.tcp_syncookies=\"1\"");
 }
 
-/// Many clients at once complete their handshakes, most by cookie. The queue stays short, so this
-/// is not a flood.
+/// Many clients complete their handshakes at once, most with a SYN cookie. The queue stays short,
+/// so this is not a flood.
 #[test]
 fn a_crowd_that_completes_its_handshakes_is_no_flood() {
     let mut crowd = recorded("1");
@@ -232,7 +235,7 @@ fn a_crowd_that_completes_its_handshakes_is_no_flood() {
     assert_eq!(ids(&judged(&crowd)), ["ACC-14"]);
 }
 
-/// With the value 2, every SYN is answered by cookie and counted as if the queue were full. The
+/// With the value 2 every SYN gets a cookie, and the counter grows as if the queue were full. The
 /// finding names the setting.
 #[test]
 fn cookies_that_a_setting_asks_for_are_no_full_queue() {
@@ -241,7 +244,7 @@ fn cookies_that_a_setting_asks_for_are_no_full_queue() {
     assert_eq!(ids(&judged(&every)), ["ACC-10"]);
 }
 
-/// A server with lossy clients and a few connects of its own: what was sent again are SYN-ACKs.
+/// A server with lossy clients and a few connects of its own. The retransmissions are SYN-ACKs.
 #[test]
 fn syn_acks_sent_again_are_neither_losses_nor_unanswered_connects() {
     let before = Sample { kernel: "6.18.44".to_owned(), uptime: 100.0, ..Sample::default() };
@@ -258,7 +261,7 @@ fn syn_acks_sent_again_are_neither_losses_nor_unanswered_connects() {
     }
     let mut record = Record::new(Some(before), now);
     assert_eq!(ids(&judged(&record)), Vec::<&str>::new());
-    // With connects that wait themselves.
+    // With connects of its own that wait.
     let waits =
         |n: u16| Socket { state: state::SYN_SENT, local_port: n, retransmits: 2, ..Socket::default() };
     record.now.sockets.extend((0..6).map(waits));

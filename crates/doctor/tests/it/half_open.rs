@@ -10,7 +10,7 @@ use interop::segment::refresh_checksum;
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// SYNs from the client's address and these ports, of whose answers nothing comes through.
+/// Sends SYNs from the client's address and these ports. Replies are lost.
 pub(crate) fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
     bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
     let (from, to) = (bed.client.host.addresses.v4, bed.server.host.addresses.v4);
@@ -27,7 +27,7 @@ pub(crate) fn syn(from: Ipv4Addr, to: Ipv4Addr, source: u16, port: u16) -> Vec<u
     packet
 }
 
-/// Of the first 20 bytes, the header of IPv4.
+/// Sets the checksum of an IPv4 header in the first 20 bytes.
 pub(crate) fn checksum(packet: &mut [u8]) {
     let pairs = packet[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let sum = pairs.sum::<u32>();
@@ -74,13 +74,13 @@ pub(crate) fn half_open_connections_that_nobody_finishes_are_found(show: &Show) 
     show.silent(&["ACC-12"], &found);
     assert_healthy(&found);
     flood(&bed, 80, 1000..1009);
-    // With a second SYN-ACK.
+    // After the second SYN-ACK.
     let found = once_found("ACC-12", || bed.at_server(|| {}));
     show.fires(&["ACC-12"], &found);
     assert_eq!(of(&found, "ACC-12")[0].scope, doctor::Scope::Port(80));
     bed.server.host.run(|| show.run(&["ACC-12"]));
     bed.wire.set_hook(pass());
-    // The client resets what it has not asked for.
+    // The client resets connections that it did not open.
     show.gone(&["ACC-12"], &once_gone(&["ACC-12"], || bed.at_server(|| {})));
 }
 

@@ -1,4 +1,4 @@
-//! Hosts that this machine is not: samples as they would read them.
+//! Hosts that this machine cannot be, as samples.
 use crate::shown::Show;
 use crate::{has, ids};
 use doctor::sample::{
@@ -7,7 +7,7 @@ use doctor::sample::{
 };
 use doctor::{Finding, Report, Sample, Severity, Window};
 
-/// A host at rest with one fast device, 5 s later the same.
+/// Returns a host without faults and with one fast device, and the same host 5 s later.
 fn host() -> (Sample, Sample) {
     let device = Device {
         name: "eth0".to_owned(),
@@ -49,7 +49,7 @@ fn host() -> (Sample, Sample) {
     (before, now)
 }
 
-/// What is found when the later sample is changed so, without what the host at rest has.
+/// Returns the findings after a change of the later sample, without those of the unchanged host.
 fn with(change: impl FnOnce(&mut Sample)) -> Vec<Finding> {
     let (before, mut now) = host();
     assert_eq!(Report::of(&Window::between(&before, &now)).findings, [], "a host at rest is silent");
@@ -57,14 +57,15 @@ fn with(change: impl FnOnce(&mut Sample)) -> Vec<Finding> {
     Report::of(&Window::between(&before, &now)).findings
 }
 
-/// A rule by records: the host at rest, the same when something goes on, and the five seconds after these commands (or after what the advice
-/// says where there are none): `mended` changes what both their samples have, or what has come by the later one.
+/// Shows a rule by records: the host without faults, the host with the fault, and the host after
+/// these commands (or after the advice, if there are none). `fixed` changes both samples of the
+/// last host, or only the later one.
 fn shown(
     show: &Show,
     id: &str,
     commands: &[&str],
     goes_on: impl FnOnce(&mut Sample),
-    mended: impl FnOnce(&mut Sample, &mut Sample),
+    fixed: impl FnOnce(&mut Sample, &mut Sample),
 ) {
     let found = |before: &Sample, now: &Sample| Report::of(&Window::between(before, now)).findings;
     let (before, mut now) = host();
@@ -74,7 +75,7 @@ fn shown(
     show.recorded(id, commands);
     let (mut after, mut later) = (now.clone(), now);
     later.uptime += 5.0;
-    mended(&mut after, &mut later);
+    fixed(&mut after, &mut later);
     show.gone(&[id], &found(&after, &later));
 }
 
@@ -109,7 +110,7 @@ pub(crate) fn budgets_and_flow_limits_are_found(show: &Show) {
         ["sysctl -w net.core.netdev_budget=\"600\"", "sysctl -w net.core.netdev_budget_usecs=\"16000\""];
     shown(show, "RX-02", &commands, squeezed, larger);
     let limited = |now: &mut Sample| now.softnet[0].flow_limited = 3;
-    // Over more connections as many packets are within the limit.
+    // Spread over more connections, the same number of packets stays within the limit.
     let spread = |_: &mut Sample, later: &mut Sample| later.softnet[0].processed = 101_000;
     shown(show, "RX-03", &[], limited, spread);
 }
@@ -231,7 +232,7 @@ pub(crate) fn a_congestion_control_that_containers_cannot_have_is_told(show: &Sh
     assert_eq!(found[0].fix.steps[0].obstacle, None);
 }
 
-/// A namespace other than the host's first reads the list and cannot write it.
+/// A namespace other than the host's first can read the list but not write it.
 #[test]
 fn a_list_of_the_whole_host_is_not_to_be_changed_in_a_namespace() {
     testnet::in_namespace(|| {
@@ -250,7 +251,7 @@ fn a_list_of_the_whole_host_is_not_to_be_changed_in_a_namespace() {
     });
 }
 
-/// What such a record means, on this kernel.
+/// Checks on this kernel what such a record means.
 #[test]
 fn a_namespace_cannot_have_what_is_not_allowed() {
     testnet::in_namespace(|| {
@@ -290,7 +291,7 @@ pub(crate) fn a_connection_tracking_table_that_fills_is_found(show: &Show) {
     assert!(found[0].symptom.contains("drops new connections"), "{}", found[0].symptom);
 }
 
-/// The counters of a namespace are its own: what one tracks, another does not show.
+/// The counters belong to a namespace: another namespace's connections do not show.
 #[test]
 fn connection_tracking_is_read_of_this_namespace() {
     if !testnet::has_program("nft") {
@@ -330,7 +331,7 @@ fn devices_are_shown_healthy_or_not() {
         "    qdisc      pfifo_fast (root), 0 bytes wait, 0 dropped",
         "bond bond0: 802.3ad, no member down",
         "CPU 3: 0 packets handled; 0 dropped, 0 times out of budget, 0 over the flow limit",
-        "connection tracking: 12 of at most 262144; 0 dropped, 0 given up early, 0 not entered, 0 invalid",
+        "connection tracking: 12 of at most 262144; 0 dropped, 0 dropped early, 0 inserts failed, 0 invalid",
     ] {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
@@ -339,7 +340,7 @@ fn devices_are_shown_healthy_or_not() {
     assert!(!doctor::show::nics::text(Some("eth0"), &sample).contains("CPU 3"));
 }
 
-/// One counter has both: resets while memory is plenty are those of orphans.
+/// One counter has two causes: while memory is free, resets are those of orphans.
 #[test]
 fn resets_without_a_want_of_memory_are_those_of_orphans() {
     let reset = |used| {
@@ -352,7 +353,7 @@ fn resets_without_a_want_of_memory_are_those_of_orphans() {
     assert_eq!(reset(2500)[0].symptom, "TCP is short of memory");
     let found = reset(100);
     assert_eq!((ids(&found), found[0].severity), (vec!["WIN-14"], Severity::Critical));
-    assert!(found[0].symptom.starts_with("connections are reset: too many without a process"), "{found:#?}");
+    assert!(found[0].symptom.starts_with("connections are reset: too many orphans"), "{found:#?}");
     assert!(!found[0].fix.steps.iter().any(|step| step.command.contains("tcp_mem")), "{found:#?}");
 }
 
@@ -383,6 +384,6 @@ fn maxima_below_what_a_path_holds_are_told_and_the_fix_raises_them() {
         let memory = Some(Memory { rcvbuf: 6_291_456, ..Memory::default() });
         now.sockets.push(Socket { memory, state: state::ESTABLISHED, ..Socket::default() });
     });
-    assert_eq!(found[0].severity, Severity::Warning, "a connection has come to it");
+    assert_eq!(found[0].severity, Severity::Warning, "a connection has reached the maximum");
     assert_eq!(ids(&with(|now| far(now, "4096 131072 25000000"))), ["WIN-05"]);
 }

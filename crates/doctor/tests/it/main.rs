@@ -1,4 +1,5 @@
-//! The doctor on a real kernel, in namespaces of the tests' own: each rule provoked, the healthy host silent beside it.
+//! Runs the doctor on a real kernel, in namespaces of the tests' own: each rule is provoked, and a
+//! healthy host stays silent.
 #![expect(clippy::unwrap_used, reason = "tests")]
 extern crate firstbyte_doctor as doctor;
 
@@ -24,7 +25,7 @@ mod windows;
 
 use doctor::{Finding, Limits, Report, Sample, Scope, Severity, Source, Window, sources};
 
-/// What is found while `meanwhile` runs.
+/// Returns the findings while `meanwhile` runs.
 fn findings(meanwhile: impl FnOnce()) -> Vec<Finding> {
     let before = sources::here();
     meanwhile();
@@ -36,12 +37,12 @@ fn judged(before: &Sample, now: &Sample) -> Vec<Finding> {
 }
 
 fn judged_by(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
-    // Of the whole machine, so that other tests may cause it.
+    // Other tests may cause findings about the whole machine.
     let of_machine = |finding: &Finding| finding.scope == Scope::Host;
     everything(before, now, limits).into_iter().filter(|finding| !of_machine(finding)).collect()
 }
 
-/// With what is of the whole machine.
+/// Returns all findings, including those about the whole machine.
 fn everything(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
     let report = Report::of(&Window::between(before, now).by(limits));
     // The namespace of a thread has no /sys of its own.
@@ -49,7 +50,7 @@ fn everything(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
     report.findings
 }
 
-/// The findings of one rule.
+/// Returns the findings of one rule.
 fn of<'a>(findings: &'a [Finding], id: &str) -> Vec<&'a Finding> {
     findings.iter().filter(|finding| finding.id == id).collect()
 }
@@ -69,7 +70,7 @@ fn has(findings: &[Finding], id: &str) -> bool {
     findings.iter().any(|finding| finding.id == id)
 }
 
-/// Of a host where nothing is wrong.
+/// Asserts that these are the findings of a healthy host.
 fn assert_healthy(findings: &[Finding]) {
     let bad: Vec<_> = findings.iter().filter(|finding| finding.severity > Severity::Info).collect();
     assert!(bad.is_empty(), "{bad:#?}");

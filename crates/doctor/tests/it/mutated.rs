@@ -1,6 +1,6 @@
-//! Records that something has changed on the way: nothing panics, and what cannot be read is an error that says so.
+//! Records that were changed on the way: nothing panics, and unreadable records give an error.
 //!
-//! FIRSTBYTE_MUTATIONS says how many; a hundred thousand take some minutes.
+//! FIRSTBYTE_MUTATIONS sets their number. A hundred thousand take some minutes.
 use crate::record::host;
 use doctor::sample::{
     ByteLimit, Conntrack, Device, Info, Memory, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics, Socket,
@@ -11,7 +11,7 @@ use doctor::{Record, Report, Sample, sources};
 use serde_json::{Map, Value, json};
 use std::net::{TcpListener, TcpStream};
 
-/// As many in an ordinary run.
+/// Mutations in an ordinary run.
 const MUTATIONS: usize = 2000;
 
 #[test]
@@ -38,7 +38,8 @@ fn a_mutated_record_is_judged_or_refused_with_a_reason() {
             }
             Err(why) => {
                 assert!(
-                    why.starts_with("not a record of the doctor: ") || why.starts_with("a record of layout "),
+                    why.starts_with("not a record of `doctor --record`: ")
+                        || why.starts_with("cannot read the record: it has layout "),
                     "{why}"
                 );
                 refused += 1;
@@ -52,7 +53,8 @@ fn a_mutated_record_is_judged_or_refused_with_a_reason() {
     );
 }
 
-/// A recording of a host whose numbers are as large as their fields take, or 0: no sum, product or difference of them overflows.
+/// A record of a host whose numbers are the maximum of their fields, or 0: no sum, product or
+/// difference overflows.
 #[test]
 fn numbers_at_the_edges_of_their_types_are_judged() {
     const SETTINGS: [&str; 3] =
@@ -73,7 +75,7 @@ fn numbers_at_the_edges_of_their_types_are_judged() {
     }
 }
 
-/// Sets numbers to 0; what says which socket, device or state it is stays.
+/// Sets numbers to 0. Numbers that identify a socket, device or state stay.
 fn zeros(value: &mut Value, name: &str) {
     match value {
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| zeros(value, name)),
@@ -83,7 +85,7 @@ fn zeros(value: &mut Value, name: &str) {
     }
 }
 
-/// A host that has everything a rule looks at, each number as large as its field takes.
+/// Returns a host with everything that rules use, each number at the maximum of its field.
 fn whole() -> Sample {
     let info = Info {
         options: 1,
@@ -232,7 +234,8 @@ fn whole() -> Sample {
     sample
 }
 
-/// One that has everything a rule looks at, one of this kernel, and that as if it were of a stack of ours.
+/// Returns a sample with everything that rules use, one of this kernel, and one as if of a
+/// Firstbyte stack.
 fn originals() -> Vec<Value> {
     let (before, now) = host();
     let pair = testnet::in_namespace(|| {
@@ -251,7 +254,7 @@ fn originals() -> Vec<Value> {
     records.iter().map(|record| serde_json::from_str(&record.text()).unwrap()).collect()
 }
 
-/// Everything that is made of one; the page, which takes longest, where it is wanted.
+/// Creates every output of a record. The page takes longest, so it is optional.
 fn judge(mut record: Record, draws: bool) {
     record.mask();
     let window = record.window();
@@ -283,7 +286,7 @@ fn judge(mut record: Record, draws: bool) {
     let _ = (routes::text(&record.now.routes, None, 4), paths::text(&record.now.paths));
 }
 
-/// Another value somewhere, of the same kind or not; a field that goes, or comes twice.
+/// Changes one value to another of the same or another type, or removes or duplicates a field.
 fn change(value: &mut Value, random: &mut Random) {
     match value {
         Value::Object(fields) if !fields.is_empty() && random.below(200) > 0 => {
@@ -321,7 +324,7 @@ fn renamed(fields: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Often at the edge of a type.
+/// Returns a number, often at the edge of a type.
 fn number(random: &mut Random) -> Value {
     // Most fields have 32 bits.
     let least = if random.below(8) == 0 { 0 } else { 32 };

@@ -1,4 +1,4 @@
-//! Samples saved and judged elsewhere.
+//! Samples that are saved and judged elsewhere.
 use crate::ids;
 use doctor::sample::{
     Address, Configured, Device, Info, Memory, Owner, Queue, Route, RouteMetrics, Socket, Softnet, state,
@@ -63,7 +63,7 @@ fn a_record_read_back_is_judged_alike() {
     let record = Record::new(Some(before), now);
     assert_eq!(Record::parse(&record.text()).unwrap(), record);
     let error = Record::parse("{}").unwrap_err();
-    assert!(error.contains("not a record of the doctor"), "{error}");
+    assert!(error.contains("not a record of `doctor --record`"), "{error}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn fixes_of_a_stacks_routes_are_commands_that_it_takes() {
     let only = step(metrics);
     assert_eq!(only.command, "firstbyte route del --stack 10.0.0.0/8");
     assert_eq!(only.undo.unwrap(), "firstbyte route set --stack 10.0.0.0/8 initcwnd 5");
-    assert_eq!(only.persist.unwrap(), "the same in the --route options of firstbyte serve");
+    assert_eq!(only.persist.unwrap(), "the same route in the --route options of firstbyte serve");
     let kept = step(RouteMetrics { mtu: 1400, locked: 1 << 2, quickack: 1, ..metrics });
     assert_eq!(kept.command, "firstbyte route set --stack 10.0.0.0/8 mtu lock 1400 quickack 1");
 }
@@ -178,7 +178,8 @@ fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
     assert!(report.text().contains("silenced: TX-01 (1 finding): a lab"));
 }
 
-/// A healthy reading of another namespace, at one moment: what it cannot tell is named, and not counted as judged.
+/// A healthy sample of another namespace, at one time: rules that it cannot judge are named, and do
+/// not count as judged.
 #[test]
 fn what_one_sample_of_another_namespace_does_not_tell_is_not_judged() {
     let Some(now) = testnet::in_namespace(sources::here) else { return };
@@ -187,10 +188,10 @@ fn what_one_sample_of_another_namespace_does_not_tell_is_not_judged() {
         report.not_judged.iter().find(|rule| rule.id == id).map_or(String::new(), |rule| rule.reason.clone())
     };
     for id in ["RX-01", "RX-02", "RX-03", "RX-04", "RX-05", "TX-01", "TX-02"] {
-        assert_eq!(reason(&report, id), "it takes two samples, with a time between", "{id}");
+        assert_eq!(reason(&report, id), "two samples are needed, and there is only one", "{id}");
     }
     for id in ["ST-11", "ST-12", "WIN-15"] {
-        assert!(reason(&report, id).contains("files in sysctl.d are for"), "{id}: {}", reason(&report, id));
+        assert!(reason(&report, id).contains("files in sysctl.d apply to"), "{id}: {}", reason(&report, id));
     }
     assert!(reason(&report, "CC-10").contains("one for the whole host"), "{}", reason(&report, "CC-10"));
     assert!(
@@ -199,17 +200,17 @@ fn what_one_sample_of_another_namespace_does_not_tell_is_not_judged() {
         reason(&report, "WIN-14")
     );
     assert_eq!(report.judged + report.not_judged.len(), doctor::RULES.len());
-    // With a second sample only what this namespace does not show is left.
+    // With a second sample, only rules that this namespace does not show are left.
     let later = Sample { uptime: now.uptime + 5.0, ..now.clone() };
     let report = Report::of(&Record::new(Some(now), later).window());
     assert_eq!(reason(&report, "RX-01"), "");
     // An older kernel has no such setting.
     let old = Sample { kernel: "3.2.0".to_owned(), ..Sample::default() };
     let report = Report::of(&Record::new(None, old).window());
-    assert_eq!(reason(&report, "TFO-01"), "it is about Linux 3.6 and later");
+    assert_eq!(reason(&report, "TFO-01"), "it applies to Linux 3.6 and later");
 }
 
-/// Trouble that ended before the first sample leaves counters.
+/// A problem that ended before the first sample leaves counters.
 #[test]
 fn no_warning_points_to_what_was_counted_before() {
     let (_, now) = host();
@@ -221,17 +222,19 @@ fn no_warning_points_to_what_was_counted_before() {
     let report = report.look_back(&record.now, &Policy::default());
     let first = report.text().lines().next().unwrap().to_owned();
     assert!(
-        first.starts_with("no warning in these 5.0 s; since boot: SYNs dropped, SYN queue full (ACC-08), "),
+        first
+            .starts_with("no warning in the last 5.0 s; since boot: SYNs dropped, SYN queue full (ACC-08), "),
         "{first}"
     );
-    assert!(first.ends_with("…: firstbyte doctor --since-boot"), "{first}");
-    // Where something is wrong now, that comes first and alone.
+    assert!(first.ends_with(" …; see `firstbyte doctor --since-boot`"), "{first}");
+    // A present problem comes first, without the past ones.
     let (before, now) = host();
     let record = Record::new(Some(before), now);
     assert_eq!(Report::of(&record.window()).look_back(&record.now, &Policy::default()).since_boot, []);
 }
 
-/// A connection that receives: its buffer, window and what the application took a round trip, all at both moments, and what came between.
+/// Returns a connection that receives: buffer, window and bytes read per round trip at both times,
+/// and the bytes received between them.
 fn receiving(rcvbuf: u32, rcv_ssthresh: [u32; 2], rcv_space: u32, came: u64) -> Record {
     let sample = |uptime, rcv_ssthresh, bytes_received| {
         let memory = Memory { rcvbuf, ..Memory::default() };
@@ -251,9 +254,9 @@ fn a_busy_sender_below_the_window_does_not_make_a_receive_buffer_fixed() {
         let findings = Report::of(&record.window()).findings;
         ids(&findings).contains(&"WIN-07")
     };
-    // Read from a kernel of a machine with thirty times as much to do as it can: windows that have not grown, or for a moment did not.
+    // Read on a machine with thirty times its load: windows that did not grow, or not for a moment.
     assert!(!found(receiving(131_072, [79_056, 80_480], 14_480, 623_120)));
     assert!(!found(receiving(254_508, [157_627, 157_627], 33_168, 1_096_000)));
-    // And with SO_RCVBUF of 16384.
+    // With SO_RCVBUF of 16384.
     assert!(found(receiving(32_768, [19_040, 19_040], 14_480, 169_416)));
 }

@@ -1,4 +1,5 @@
-//! Settings with values they should not have: each is found, its own fix mends it, its undo takes that back.
+//! Settings with bad values: each is found, its own fix repairs it, and its undo command reverts
+//! the fix.
 use crate::shown::Show;
 use crate::{assert_healthy, findings, of, shell};
 use doctor::Evidence;

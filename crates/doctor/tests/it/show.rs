@@ -1,4 +1,4 @@
-//! Figures beside those of the kernel's own tools, in one namespace at one time.
+//! Compares values with those of the kernel's own tools, in one namespace at one time.
 use doctor::sample::Socket;
 use doctor::show::sockets::{self, View, Which};
 use doctor::show::{counters, paths, queues, routes, settings};
@@ -16,14 +16,14 @@ fn has(program: &str) -> bool {
     is_there
 }
 
-/// What a program of this thread's namespace prints.
+/// Returns the output of a program in this thread's namespace.
 fn said(command: &str) -> String {
     let output = testnet::command("sh").args(["-c", command]).output().unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Two ends that have exchanged something.
+/// Returns two ends that have exchanged data.
 fn connection() -> (TcpListener, TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -35,7 +35,7 @@ fn connection() -> (TcpListener, TcpStream, TcpStream) {
     (listener, client, server)
 }
 
-/// The words of a listing that stand still: no ages, and not what ss alone shows.
+/// Returns the words of a listing that do not change: no ages, and nothing that only ss shows.
 fn still(listing: &str) -> Vec<BTreeSet<String>> {
     const MOVES: [&str; 13] = [
         "lastsnd", "lastrcv", "lastack", "busy", "timer", "rto", "ino", "uid", "sk", "cgroup", "rcv_rtt",
@@ -98,7 +98,7 @@ fn counters_are_those_of_nstat() {
             lines.filter(|line| line.starts_with("Tcp")).collect()
         };
         assert!(pairs(&ours).contains("TcpActiveOpens 1"), "{ours}");
-        // nstat shows what /proc/net/snmp calls by other means (TcpRtoMin and so on) not at all.
+        // nstat leaves out some values of /proc/net/snmp (TcpRtoMin and others).
         let missing: Vec<_> = pairs(&theirs).difference(&pairs(&ours)).cloned().collect();
         assert!(missing.is_empty(), "{missing:?}");
     });
@@ -110,7 +110,7 @@ fn queues_are_those_of_tc() {
         return;
     }
     testnet::in_namespace(|| {
-        // Nobody sends anything by himself.
+        // Without IPv6 the kernel sends nothing by itself.
         testnet::sysctl("net.ipv6.conf.default.disable_ipv6", "1");
         let words = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         for discipline in [
@@ -133,7 +133,7 @@ fn queues_are_those_of_tc() {
     });
 }
 
-/// A process gives itself any name (PR_SET_NAME).
+/// A process can choose any name (PR_SET_NAME).
 #[test]
 fn the_name_of_a_process_is_shown_and_not_obeyed() {
     let holder = Holder { pid: 1, name: "x\u{1b}[31m\nHACK".to_owned(), descriptor: 3 };
@@ -161,10 +161,10 @@ fn routes_and_paths_are_those_of_ip() {
         let now = sources::routes().unwrap();
         assert_eq!(words(routes::text(&now, Some(routes::MAIN), 4)), words(said("ip route show")));
         assert_eq!(words(routes::text(&now, Some(77), 4)), ["10.13.0.0/16 dev va table 77 scope link"]);
-        // The preference of IPv6 routers is of no use to TCP.
+        // The preference of IPv6 routers does not concern TCP.
         let theirs = said("ip -6 route show").replace(" pref medium", "");
         assert_eq!(words(routes::text(&now, Some(routes::MAIN), 6)), words(theirs));
-        // Cookies, too.
+        // With cookies.
         testnet::sysctl("net.ipv4.tcp_fastopen", "1027");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         for _ in 0..2 {

@@ -1,32 +1,35 @@
-//! Every rule in three parts: a host where it is silent, the same host when it fires, and silence again after what it advises was done. Each
-//! test below says which rules it shows and how they were mended, and fails unless these and no others went through all three.
+//! Shows every rule in three parts: silent on a healthy host, firing on the same host with the
+//! fault, and silent after its advice was followed.
+//!
+//! Each test below names the rules that it shows and how they were fixed. It fails unless exactly
+//! these rules went through all three parts.
 use crate::{ids, of, shell};
 use doctor::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Mutex;
 
-/// What ended a finding.
+/// The way in which a finding was fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mended {
-    /// Its own command, run in the namespace in which it was found.
+pub(crate) enum Fixed {
+    /// By its own command, run in the namespace of the finding.
     Command,
-    /// What its advice says a person has to do, on this kernel too: it has no command that can be run there.
+    /// By following its advice by hand, on this kernel: no command can be run there.
     ByHand,
-    /// Nothing on this kernel: a record of such a host, and one of the same host as the command leaves it.
+    /// Not on this kernel: in a record of the host, and a record of the host after the command.
     Record,
 }
 
 /// A test that shows rules.
 pub(crate) struct Showing {
     pub(crate) test: &'static str,
-    pub(crate) rules: &'static [(&'static str, Mended)],
+    pub(crate) rules: &'static [(&'static str, Fixed)],
 }
 
 macro_rules! showings {
-    ($($module:ident::$test:ident: $($mended:ident [$($id:literal)+])+;)+) => {
+    ($($module:ident::$test:ident: $($fixed:ident [$($id:literal)+])+;)+) => {
         pub(crate) const SHOWINGS: &[Showing] = &[$(
-            Showing { test: stringify!($test), rules: &[$($(($id, Mended::$mended)),+),+] },
+            Showing { test: stringify!($test), rules: &[$($(($id, Fixed::$fixed)),+),+] },
         )+];
 
         $(
@@ -52,7 +55,7 @@ showings! {
     counted::a_pause_of_fast_open_is_found_and_switched_off: Command ["TFO-13"];
     counted::receive_queues_that_overflow_in_memory_are_found: ByHand ["WIN-11"];
     cwnd::a_threshold_of_another_day_is_found_in_path_route_and_connection: Command ["CC-01" "CC-03" "CC-04"];
-    cwnd::routes_that_clamp_or_shrink_windows_are_found_and_their_fix_mends_them: Command ["CC-04" "CC-05"];
+    cwnd::routes_that_clamp_or_shrink_windows_are_found_and_their_fix_works: Command ["CC-04" "CC-05"];
     cwnd::pauses_that_shrink_windows_are_told: Command ["CC-06"];
     cwnd::packets_that_arrive_twice_are_found: ByHand ["CC-09"];
     cwnd::a_path_that_swallows_full_size_packets_is_found: Command ["CC-11"];
@@ -111,7 +114,7 @@ showings! {
     windows::a_buffer_cut_by_the_hosts_maximum_is_told: ByHand ["WIN-16"];
 }
 
-/// Rules that no namespace of this kernel can provoke, and why.
+/// Rules that no namespace of this kernel can provoke, with the reason.
 pub(crate) const BY_RECORD: &[(&str, &str)] = &[
     ("CC-10", "the list of what is allowed is one for the whole machine, and read-only in a namespace"),
     ("RX-02", "the budget is one for the whole machine"),
@@ -126,38 +129,38 @@ pub(crate) const BY_RECORD: &[(&str, &str)] = &[
     ("WIN-14", "TCP's memory is one for the whole machine"),
 ];
 
-/// Rules that the fix of another rule makes fire, as that fix says. No command can set a key that
+/// Rules that fire because of another rule's fix, as that fix says. No command can set a key that
 /// servers share.
 const FOLLOWS: &[(&str, &str)] = &[("TFO-02", "TFO-08")];
 
-/// Returns whether a rule looks at the setup of a host, and not at the traffic, which continues
-/// during a fix.
+/// Returns whether a rule judges the setup of a host, not its traffic, which continues during a
+/// fix.
 fn is_of_host(id: &str) -> bool {
     use doctor::Source::{Counters, Sockets};
     let needs = doctor::Rule::by_id(id).unwrap().needs;
     !needs.iter().any(|source| [Counters, Sockets].contains(source))
 }
 
-/// How far a rule has come.
+/// Progress of a rule.
 #[derive(Debug)]
 enum Part {
     Silent,
     Fires { commands: Vec<String>, obstacles: usize },
-    Mended(Mended),
-    Gone(Mended),
+    Fixed(Fixed),
+    Gone(Fixed),
 }
 
-/// What a test has shown of rules so far.
+/// Progress of the rules of a test.
 pub(crate) struct Show {
     rules: Mutex<BTreeMap<String, Part>>,
     /// Rules that fired before anything was fixed.
     known: Mutex<BTreeSet<String>>,
-    /// Lacks it a program?
+    /// True if the test needs a program that is missing.
     skipped: Mutex<bool>,
 }
 
 impl Show {
-    /// Part one: a host where nothing of this is wrong.
+    /// Part one: a host without this fault.
     #[track_caller]
     pub(crate) fn silent(&self, rules: &[&str], found: &[Finding]) {
         self.each(rules, |id, part| {
@@ -167,7 +170,7 @@ impl Show {
         });
     }
 
-    /// Part two.
+    /// Part two: the host with the fault.
     #[track_caller]
     pub(crate) fn fires(&self, rules: &[&str], found: &[Finding]) {
         self.each(rules, |id, part| {
@@ -187,13 +190,13 @@ impl Show {
         });
     }
 
-    /// Runs the commands of what was found, in this thread's namespace.
+    /// Runs the commands of the findings in this thread's namespace.
     #[track_caller]
     pub(crate) fn run(&self, rules: &[&str]) {
         self.run_as(rules, str::to_owned);
     }
 
-    /// As [`Show::run`], each command as `here` makes it.
+    /// Like [`Show::run`], with each command changed by `here`.
     #[track_caller]
     pub(crate) fn run_as(&self, rules: &[&str], here: impl Fn(&str) -> String) {
         self.each(rules, |id, part| {
@@ -202,21 +205,21 @@ impl Show {
             };
             assert!(!commands.is_empty(), "{id} has no command");
             commands.iter().for_each(|command| shell(&here(command)));
-            Part::Mended(Mended::Command)
+            Part::Fixed(Fixed::Command)
         });
     }
 
-    /// What the advice says has been done; there is no command for it, or none that this namespace allows.
+    /// Marks the rules as fixed by hand: they have no command, or none that this namespace allows.
     #[track_caller]
     pub(crate) fn by_hand(&self, rules: &[&str]) {
         self.each(rules, |id, part| {
             let Some(Part::Fires { commands, .. }) = part else { panic!("{id} was {part:?} before") };
             assert!(commands.is_empty(), "{id}: {commands:?} is to be run");
-            Part::Mended(Mended::ByHand)
+            Part::Fixed(Fixed::ByHand)
         });
     }
 
-    /// Runs the commands where this kernel has what they need, else does by hand what the obstacle says.
+    /// Runs the commands if this kernel supports them, else calls `by_hand`.
     #[track_caller]
     pub(crate) fn run_or(&self, rules: &[&str], by_hand: impl Fn()) {
         self.each(rules, |id, part| {
@@ -225,36 +228,36 @@ impl Show {
             if commands.is_empty() {
                 by_hand();
             }
-            Part::Mended(Mended::ByHand)
+            Part::Fixed(Fixed::ByHand)
         });
     }
 
-    /// The record is one of the host after these commands, or after what the advice says where there are none.
+    /// Marks the rule as fixed in a record, by these commands, or by its advice if there are none.
     #[track_caller]
     pub(crate) fn recorded(&self, id: &str, wanted: &[&str]) {
         self.each(&[id], |id, part| {
             let Some(Part::Fires { commands, .. }) = part else { panic!("{id} was {part:?} before") };
             assert_eq!(commands, wanted, "{id}");
-            Part::Mended(Mended::Record)
+            Part::Fixed(Fixed::Record)
         });
     }
 
-    /// Part three.
+    /// Part three: the host after the fix.
     #[track_caller]
     pub(crate) fn gone(&self, rules: &[&str], found: &[Finding]) {
         self.each(rules, |id, part| {
-            let Some(Part::Mended(mended)) = part else { panic!("{id} was {part:?} before") };
-            assert!(of(found, id).is_empty(), "{id} after it was mended: {found:#?}");
+            let Some(Part::Fixed(fixed)) = part else { panic!("{id} was {part:?} before") };
+            assert!(of(found, id).is_empty(), "{id} after the fix: {found:#?}");
             let known = self.known.lock().unwrap();
             let is_new = |finding: &&Finding| !known.contains(&finding.id) && is_of_host(&finding.id);
             let new: Vec<&Finding> =
                 found.iter().filter(is_new).filter(|new| !FOLLOWS.contains(&(id, &new.id))).collect();
-            assert!(mended != Mended::Command || new.is_empty(), "the fix of {id} brings {new:#?}");
-            Part::Gone(mended)
+            assert!(fixed != Fixed::Command || new.is_empty(), "the fix of {id} brings {new:#?}");
+            Part::Gone(fixed)
         });
     }
 
-    /// It cannot be shown here, and why.
+    /// Skips the test, with the reason.
     pub(crate) fn skip(&self, why: &str) {
         *self.skipped.lock().unwrap() = true;
         skipped(why);
@@ -263,7 +266,7 @@ impl Show {
     #[track_caller]
     fn each(&self, rules: &[&str], next: impl Fn(&str, Option<Part>) -> Part) {
         for id in rules {
-            // Not held while commands run, nor when a part fails.
+            // The lock is not held while commands run or a part fails.
             let part = self.rules.lock().unwrap().remove(*id);
             let part = next(id, part);
             self.rules.lock().unwrap().insert((*id).to_owned(), part);
@@ -275,10 +278,10 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-/// Runs a test, and holds it to what it says that it shows.
+/// Runs a test, and compares the rules that it has shown with those that it names.
 fn show(test: &str, run: fn(&Show)) {
     let showing = SHOWINGS.iter().find(|showing| showing.test == test).unwrap();
-    let record = showing.rules.iter().all(|(_, mended)| *mended == Mended::Record);
+    let record = showing.rules.iter().all(|(_, fixed)| *fixed == Fixed::Record);
     if let Err(reason) = testnet::can()
         && !record
     {
@@ -289,18 +292,19 @@ fn show(test: &str, run: fn(&Show)) {
     if *show.skipped.lock().unwrap() {
         return;
     }
-    let shown: BTreeSet<(String, Mended)> = show.rules.into_inner().unwrap().into_iter().map(whole).collect();
-    let said = showing.rules.iter().map(|(id, mended)| ((*id).to_owned(), *mended)).collect();
+    let shown: BTreeSet<(String, Fixed)> = show.rules.into_inner().unwrap().into_iter().map(whole).collect();
+    let said = showing.rules.iter().map(|(id, fixed)| ((*id).to_owned(), *fixed)).collect();
     assert_eq!(shown, said);
 }
 
-/// A rule of which all three parts were shown, and how it was mended.
-fn whole((id, part): (String, Part)) -> (String, Mended) {
-    let Part::Gone(mended) = part else { panic!("of {id} only so much was shown: {part:?}") };
-    (id, mended)
+/// Returns a rule that went through all three parts, and how it was fixed.
+fn whole((id, part): (String, Part)) -> (String, Fixed) {
+    let Part::Gone(fixed) = part else { panic!("{id} did not go through all parts: {part:?}") };
+    (id, fixed)
 }
 
-/// A host with a wrong setting, which has a command, and with an accept queue that fills, which has none.
+/// Returns a host with a wrong setting, which has a command, and with an accept queue that fills,
+/// which has none.
 fn wrong() -> Vec<Finding> {
     let mut sample = doctor::Sample { kernel: "6.18.0".to_owned(), ..doctor::Sample::default() };
     sample.settings.insert("net.ipv4.tcp_window_scaling".to_owned(), "0".to_owned());
@@ -313,7 +317,7 @@ fn wrong() -> Vec<Finding> {
     doctor::Report::of(&doctor::Window::since_boot(&sample)).findings
 }
 
-fn shown(parts: impl FnOnce(&Show)) -> Result<Vec<(String, Mended)>, ()> {
+fn shown(parts: impl FnOnce(&Show)) -> Result<Vec<(String, Fixed)>, ()> {
     let show = Show { rules: Mutex::default(), known: Mutex::default(), skipped: Mutex::new(false) };
     let ended = std::panic::AssertUnwindSafe(|| {
         parts(&show);
@@ -330,7 +334,7 @@ fn a_part_left_out_is_noticed() {
         show.by_hand(&["ACC-03"]);
         show.gone(&["ACC-03"], &[]);
     });
-    assert_eq!(all, Ok(vec![("ACC-03".to_owned(), Mended::ByHand)]));
+    assert_eq!(all, Ok(vec![("ACC-03".to_owned(), Fixed::ByHand)]));
     type Parts = fn(&Show);
     let left_out: [(&str, Parts); 6] = [
         ("it was never silent", |show| show.fires(&["ACC-03"], &wrong())),
@@ -339,7 +343,7 @@ fn a_part_left_out_is_noticed() {
             show.silent(&["ACC-03"], &[]);
             show.fires(&["ACC-03"], &[]);
         }),
-        ("it was not mended", |show| {
+        ("it was not fixed", |show| {
             show.silent(&["ACC-03"], &[]);
             show.fires(&["ACC-03"], &wrong());
             show.gone(&["ACC-03"], &[]);

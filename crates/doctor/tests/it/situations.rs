@@ -1,5 +1,7 @@
-//! Ten hosts as a stranger would find them: what is wrong is named first. What other tools show beside it:
-//! `FIRSTBYTE_BESIDE='ss -tinmo; nstat' cargo test -p firstbyte-doctor situations -- --nocapture --test-threads 1`.
+//! Ten hosts with a problem that the doctor must name first.
+//!
+//! `FIRSTBYTE_BESIDE='ss -tinmo; nstat' cargo test -p firstbyte-doctor situations -- --nocapture
+//! --test-threads 1` shows what other tools report.
 use crate::accept::listener_at;
 use crate::bed::{bed, beside, beside_here, found, once_gone, transfer, until, within, write};
 use crate::shown::Show;
@@ -15,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Waits for a window in which this is named first.
+/// Waits for a window in which this rule comes first.
 #[track_caller]
 fn first(host: &Host, id: &str) -> Vec<Finding> {
     let mut seen = Vec::new();
@@ -65,7 +67,7 @@ fn a_black_hole_behind_a_tunnel() {
 #[test]
 fn an_option_that_the_path_takes_away() {
     let Some(bed) = bed(Duration::from_millis(12)) else { return };
-    // Window scaling (kind 3) becomes NOPs.
+    // Replaces window scaling (kind 3) by NOPs.
     let strip: Hook = Box::new(|_, segment, packet| {
         let scaling = options(packet, segment.options.clone()).into_iter().find(|(kind, _)| *kind == 3);
         let Some((_, range)) = scaling else { return Verdict::Pass };
@@ -83,7 +85,7 @@ fn stale_keys_behind_a_balancer() {
     let Some(mut bed) = bed(Duration::from_millis(4)) else { return };
     bed.server.serve(&Serve::new());
     let server = bed.server.host.share();
-    // Each visit comes to another server of the pool.
+    // Each connection reaches another server of the pool.
     let mut visits = 0..;
     let mut visit = || {
         server.sysctl("net.ipv4.tcp_fastopen_key", &format!("0000000{}-1-2-3", visits.next().unwrap() % 2));
@@ -121,7 +123,7 @@ pub(crate) fn a_standing_queue_at_a_shaper(show: &Show) {
     };
     shaper("add", "4m");
     show.silent(&["TX-02"], &bed.at_client(|| {}));
-    // Each connection alone keeps its own queue short (TCP small queues); together they do not.
+    // Each connection keeps its own queue short (TCP small queues), but together they do not.
     let over = AtomicBool::new(false);
     let send = |ends| {
         transfer(ends, write, || {
@@ -144,7 +146,7 @@ pub(crate) fn a_standing_queue_at_a_shaper(show: &Show) {
     });
 }
 
-/// Says that it is over, also when what was to hold does not.
+/// Sets the flag when dropped, also after a failed assertion.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

@@ -126,7 +126,7 @@ pub(crate) fn connections_half_closed_for_ever_are_found(show: &Show) {
                 (client, server)
             })
             .collect();
-        // Not yet for 60 s.
+        // Less than 60 s so far.
         show.silent(&["ST-04"], &findings(|| {}));
         let mut limits = Limits::default();
         limits.set(&Rule::by_id("ST-04").unwrap().limits[0], 0.0);

@@ -1,10 +1,10 @@
-//! Trees of files: what sysctl.d says, and what other hosts have.
+//! Trees of files: the contents of sysctl.d, and other hosts.
 use crate::ids;
 use crate::shown::Show;
 use doctor::{Finding, Limits, Report, Sample, Severity, Source, Window, sources};
 use std::path::{Path, PathBuf};
 
-/// A folder with these files, gone with this value.
+/// A directory with these files. It is deleted when the value is dropped.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -35,7 +35,7 @@ fn found(sample: &Sample) -> Vec<Finding> {
     report.findings
 }
 
-/// A host whose files say what it does.
+/// Files of a host that match its settings.
 const HEALTHY: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "6.18.0\n"),
     ("proc/sys/net/core/netdev_max_backlog", "1000\n"),
@@ -46,7 +46,8 @@ const HEALTHY: &[(&str, &str)] = &[
     ("etc/sysctl.d/60-tcp.conf", "net.ipv4.tcp_fin_timeout = 60\n"),
 ];
 
-/// A host whose file is this, and whose settings are those of this thread's namespace, as if it were the first: files say nothing of others.
+/// Creates a host with this file and the settings of this thread's namespace, as if it were the
+/// first one, the only one that files apply to.
 fn on_this_kernel(name: &str, lines: &str) -> Tree {
     let first = ("proc/sys/net/core/netdev_max_backlog", "1000\n");
     let tree = Tree::new(name, &[("etc/sysctl.d/99-tuning.conf", lines), first]);
@@ -63,7 +64,7 @@ pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) 
         let fine = on_this_kernel("fine", "net.core.somaxconn = 4096\nnet.ipv4.tcp_fin_timeout = 60\n");
         let silent = found(&fine.read());
         show.silent(RULES, &silent);
-        // The second line holds, and the fourth hides the third.
+        // The second line is effective, and the fourth overrides the third.
         let lines = "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_fin_timeout = 30\nnet.core.somaxconn=4096\nnet.core.somaxconn=1024\n";
         let tuned = on_this_kernel("tuned", lines);
         let first = found(&tuned.read());
@@ -76,7 +77,8 @@ pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) 
         let expected = [("ST-12", "4"), ("ST-12", "2"), ("WIN-15", "4"), ("ST-11", "1")];
         assert_eq!(told, expected.map(|(id, line)| (id, line.to_owned())));
         show.fires(RULES, &first);
-        // What the file says would make other rules fire: the kernel keeps what it has. For the file of this tree.
+        // The file's values would make other rules fire, so the kernel's values stay. The commands
+        // edit the file of this tree.
         let root = tuned.0.display();
         show.run_as(RULES, |command| command.replace("/etc/", &format!("{root}/etc/")));
         assert_eq!(testnet::read_sysctl("net.core.somaxconn"), "4096");
@@ -86,7 +88,7 @@ pub(crate) fn lines_of_sysctl_d_are_judged_by_the_kernel_that_runs(show: &Show) 
     });
 }
 
-/// As the settings of BPF's compiler are to all but root: a setting that not even root may read is one to each test.
+/// A setting that not even root can read, like those of BPF's compiler for ordinary users.
 #[test]
 fn a_line_for_a_setting_that_may_not_be_read_is_no_line_for_one_that_is_missing() {
     let lines = ("etc/sysctl.d/70-bpf.conf", "net.core.bpf_jit_harden = 2\nnet.core.bpf_jit_soften = 2\n");
@@ -121,7 +123,8 @@ fn the_later_file_wins_and_etc_hides_usr() {
     assert_eq!((&step.command, step.undo.as_ref()), (&sed(60), Some(&sed(30))));
 }
 
-/// Debian's 99-sysctl.conf leads to /etc/sysctl.conf. An edit in place would put a file there, and a line would be found twice.
+/// Debian's 99-sysctl.conf is a link to /etc/sysctl.conf. An edit in place would replace the link
+/// by a file, and every line would be found twice.
 #[test]
 fn a_link_is_the_file_that_it_leads_to() {
     let tree = Tree::new("link", HEALTHY);
@@ -144,7 +147,7 @@ fn a_link_is_the_file_that_it_leads_to() {
     );
 }
 
-/// A thread may be in another namespace than the first of its process.
+/// A thread may be in another namespace than the first one of its process.
 #[test]
 fn bonds_are_those_of_the_namespace_that_is_read() {
     let down = "Bonding Mode: fault-tolerance (active-backup)\n\nSlave Interface: eth0\nMII Status: down\n";
@@ -183,7 +186,7 @@ pub(crate) fn gauges_and_bonds_are_read_from_proc(show: &Show) {
     let silent = found(&sample);
     assert_eq!(silent, []);
     show.silent(RULES, &silent);
-    // More than a limit allows, and a member down.
+    // Above the limit, with a member down.
     sockstat(9000, 380);
     bonded(bond);
     let found = found(&tree.read());
@@ -192,7 +195,7 @@ pub(crate) fn gauges_and_bonds_are_read_from_proc(show: &Show) {
     let critical = Severity::Critical;
     assert_eq!(ids, [("TX-08", critical), ("ST-05", critical), ("WIN-14", critical)]);
     assert_eq!(found[0].formula, "eth1 down");
-    // After these commands, and with the member up again.
+    // After the commands, with the member up again.
     let write = |file, text: &str| std::fs::write(tree.0.join(file), text).unwrap();
     write("proc/sys/net/ipv4/tcp_mem", "200 400 800\n");
     show.recorded("WIN-14", &["sysctl -w net.ipv4.tcp_mem=\"200 400 800\""]);

@@ -1,4 +1,4 @@
-//! Readers that do not read, buffers that are too small.
+//! Programs that do not read, and buffers that are too small.
 use crate::bed::{bed, once_found, once_gone, transfer, within, write};
 use crate::shown::Show;
 use crate::{assert_healthy, findings, has, ids};
@@ -19,7 +19,8 @@ pub(crate) fn a_reader_that_is_too_slow_is_found(show: &Show) {
         show.silent(&["WIN-09"], &found);
         let mut written = 0;
         let found = findings(|| {
-            // Until the window is closed and the writer probes it: the kernel's own time.
+            // Until the window is closed and the sender probes it, which depends on the kernel's
+            // timers.
             let begun = Instant::now();
             while !sources::here().sockets.iter().any(|socket| socket.probing) {
                 assert!(begun.elapsed() < Duration::from_secs(20), "no probe of a closed window");
@@ -29,7 +30,7 @@ pub(crate) fn a_reader_that_is_too_slow_is_found(show: &Show) {
                     Err(error) => panic!("{error}"),
                 }
             }
-            // A reader that is slow, and has not stopped.
+            // A slow reader that has not stopped.
             written -= server.read(&mut [0; 4096]).unwrap();
         });
         show.fires(&["WIN-09"], &found);
@@ -78,7 +79,7 @@ pub(crate) fn a_program_that_has_stopped_reading_is_named_with_its_process(show:
         while !sources::here().sockets.iter().any(|socket| socket.probing) {
             written += client.write(&[0; 65536]).unwrap_or(0);
         }
-        // Nothing moves any more, neither counters nor queues.
+        // Neither counters nor queues change any more.
         let found = once_found("WIN-17", || findings(|| std::thread::sleep(Duration::from_millis(50))));
         show.fires(&["WIN-17"], &found);
         let first = &found[0];
@@ -98,7 +99,7 @@ pub(crate) fn a_program_that_has_stopped_reading_is_named_with_its_process(show:
     });
 }
 
-/// Zero windows were advertised, and nothing lies unread any more: no reader is too slow now.
+/// Zero windows were advertised, and all data is read now: no reader is too slow.
 #[test]
 fn zero_windows_of_a_host_that_has_read_everything_are_silent() {
     let mut before =
@@ -108,13 +109,13 @@ fn zero_windows_of_a_host_that_has_read_everything_are_silent() {
     assert_eq!(ids(&crate::judged(&before, &now)), Vec::<&str>::new());
     before.sockets[0] = unread(127_480, 0);
     assert_eq!(ids(&crate::judged(&before, &now)), Vec::<&str>::new(), "all of it was read");
-    // Half full, and something was read of it.
+    // Half full, and some data was read.
     now.sockets[0] = unread(90_000, 0);
     now.sockets[0].info.as_mut().unwrap().bytes_received = 200_000;
     assert_eq!(ids(&crate::judged(&before, &now)), ["WIN-09"]);
 }
 
-/// One sample has no time between: data that came last long ago and fills the buffer says the same.
+/// One sample is enough if the last data arrived long ago and fills the buffer.
 #[test]
 fn a_reader_that_has_stopped_is_seen_in_one_sample() {
     let stopped = |last_data_recv| {
@@ -127,7 +128,8 @@ fn a_reader_that_has_stopped_is_seen_in_one_sample() {
     assert_eq!(stopped(9444).unwrap(), "127480 bytes unread for 9.4 s >= 1 s");
 }
 
-/// A connection with so much unread, of which the last came so many milliseconds ago (a buffer as Linux 6.18 shows it).
+/// Returns a connection with this many unread bytes, whose last data arrived this many milliseconds
+/// ago (buffer sizes of Linux 6.18).
 fn unread(recv_queue: u32, last_data_recv: u32) -> Socket {
     let memory = Memory { rcvbuf: 131_072, rmem_alloc: recv_queue, ..Memory::default() };
     let info = Info { last_data_recv, bytes_received: recv_queue.into(), ..Info::default() };
@@ -135,7 +137,7 @@ fn unread(recv_queue: u32, last_data_recv: u32) -> Socket {
     Socket { state: state::ESTABLISHED, inode: 7, recv_queue, memory, info, ..Socket::default() }
 }
 
-/// A rule that must fire comes within so many windows, one that must not stays away for a few.
+/// Windows in which a rule must fire at least once. A rule that must not fire gets fewer.
 const MANY: usize = 60;
 const FEW: usize = 2;
 
@@ -151,7 +153,8 @@ pub(crate) fn a_connection_without_window_scaling_is_found(show: &Show) {
     show.gone(&["WIN-02"], &look(81, FEW));
 }
 
-/// Segments that come behind a hole fill the window: of such a connection losses are named, not the reader.
+/// Segments behind a lost one fill the window. The finding for such a connection names losses, not
+/// the reader.
 #[test]
 fn a_window_that_losses_fill_does_not_blame_the_reader() {
     let found = |total_retrans| {
@@ -170,7 +173,7 @@ fn a_window_that_losses_fill_does_not_blame_the_reader() {
     assert_eq!(found(300), ["CC-07"]);
 }
 
-/// The cause is named as far as other connections tell it apart, and never for certain.
+/// The cause is named as far as other connections show it, and never as certain.
 #[test]
 fn the_cause_of_missing_window_scaling_follows_from_other_connections() {
     let found = |change: &dyn Fn(&mut Sample)| {
@@ -184,7 +187,7 @@ fn the_cause_of_missing_window_scaling_follows_from_other_connections() {
         };
         let mut now = Sample { kernel: "6.18.0".into(), ..Sample::default() };
         now.settings.insert("net.ipv4.tcp_window_scaling".into(), "1".into());
-        // Timestamps and SACK were agreed.
+        // With timestamps and SACK.
         now.sockets = vec![connection("192.0.2.1", 3)];
         change(&mut now);
         for (place, socket) in now.sockets.iter_mut().enumerate().skip(1) {
@@ -201,7 +204,7 @@ fn the_cause_of_missing_window_scaling_follows_from_other_connections() {
     };
     let alone = found(&|_| {});
     assert_eq!(alone.confidence, doctor::Confidence::Hint);
-    assert!(alone.fix.advice.starts_with("Look at the peer first"), "{}", alone.fix.advice);
+    assert!(alone.fix.advice.starts_with("Check the peer first"), "{}", alone.fix.advice);
     assert!(alone.fix.advice.contains("SYN proxy, firewall or load balancer"), "{}", alone.fix.advice);
     let elsewhere = found(&|now| other(now, "192.0.2.2", 7));
     assert_eq!(
@@ -232,9 +235,10 @@ pub(crate) fn a_receive_window_that_holds_the_sender_is_found(show: &Show) {
     let client = bed.client.host.share();
     let look =
         |port, windows| transfer(bed.connection(port), send_apart, || within(&client, windows, "WIN-03"));
-    // With this maximum the sender's own buffer is by far the smaller one, also of a receiver that seldom runs.
+    // With this maximum the sender's buffer is by far the smaller one, even if the receiver rarely
+    // runs.
     bed.client.host.sysctl("net.ipv4.tcp_wmem", "4096 16384 16384");
-    // A connection has to be busy for a second.
+    // A connection must be busy for one second.
     show.silent(&["WIN-03"], &look(79, 10));
     bed.client.host.sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
     bed.server.host.sysctl("net.ipv4.tcp_rmem", "4096 32768 32768");
@@ -278,12 +282,13 @@ pub(crate) fn a_fixed_send_buffer_is_found(show: &Show) {
     show.gone(&["WIN-06"], &look(bed.connection(81), FEW));
 }
 
-/// Each write is a buffer of the kernel's own, as many programs have it: a plain write extends the last one past the limit.
+/// Writes a separate buffer, as many programs do. A plain write would extend the last buffer past
+/// the limit.
 fn send_apart(to: &TcpStream) -> bool {
     rustix::net::send(to, &[0; 1448], rustix::net::SendFlags::EOR).is_ok()
 }
 
-/// A link between the client and the path: what a round trip of 20 ms holds of it is 20 kB.
+/// A slow link between client and path. At a round trip of 20 ms it holds 20 kB.
 const SLOW: &str = "tc qdisc add dev tun0 root tbf rate 8mbit burst 15k limit 30k";
 
 pub(crate) fn a_maximum_that_holds_the_receiver_is_found(show: &Show) {
@@ -301,7 +306,8 @@ pub(crate) fn a_maximum_that_holds_the_receiver_is_found(show: &Show) {
 pub(crate) fn a_maximum_that_holds_the_sender_is_found(show: &Show) {
     let Some(bed) = bed(Duration::from_millis(20)) else { return };
     let client = bed.client.host.share();
-    // What the receiver's window holds is more than the smallest buffer of the sender and less than the larger ones.
+    // The receiver's window is larger than the smallest buffer of the sender and smaller than the
+    // others.
     bed.server.host.sysctl("net.ipv4.tcp_rmem", "4096 32768 32768");
     let look =
         |port, windows| transfer(bed.connection(port), send_apart, || within(&client, windows, "WIN-05"));
@@ -335,10 +341,10 @@ pub(crate) fn a_buffer_cut_by_the_hosts_maximum_is_told(show: &Show) {
 /// Answers in a row that must name the same limit.
 const IN_A_ROW: usize = 5;
 
-/// Answers until the transfer must be steady: losses that end its slow start may take a few.
+/// Answers until the transfer must be steady. Losses that end its slow start may take a few.
 const ASKED_MAX: usize = 15;
 
-/// A transfer over a path of 20 ms, its limit asked for again and again, each time by twenty looks.
+/// Asks for the limit of a transfer over a path of 20 ms repeatedly, with twenty samples each time.
 #[test]
 fn a_steady_transfer_has_the_same_limit_at_each_look() {
     use doctor::show::limits::{Looks, of};

@@ -115,7 +115,7 @@ fn a_pace_held_back_by_the_budget_is_named() {
     let slowed = Slowed { seconds: 8.0, asked_seconds: 2.0, look_seconds: 0.4, budget_percent: 5.0 };
     state.take(sample(20.0, "1", 100_000), Some(slowed));
     let lines = screen(&state);
-    assert_eq!(lines[1], "every 8.0 s, not 2.0 s: a look takes 0.40 s of a core, --budget is 5 %");
+    assert_eq!(lines[1], "every 8.0 s, not 2.0 s: one sample takes 0.40 s of a core, and --budget is 5 %");
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! Acknowledgements and windows, as one side tells them.
+//! Acknowledgements and windows that one side advertised.
 
 use crate::event::{Event, Events};
 use crate::packet::Packet;
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// All that one side told.
+/// The acknowledgements and windows of one side.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Advertised {
     last: Option<Last>,
-    /// The farthest right edge of its windows, where the scale was known.
+    /// The highest right edge of its windows, if the scale is known.
     edge: Option<SeqNum>,
-    /// Duplicates of the last acknowledgement.
+    /// Number of duplicates of the last acknowledgement.
     repeated: u32,
     duplicate_acks: u64,
     zero_windows: u64,
@@ -22,18 +22,19 @@ pub(super) struct Told {
 pub(super) struct Last {
     pub(super) at: Duration,
     pub(super) ack: SeqNum,
-    /// Unscaled.
+    /// The unscaled window.
     window: u16,
-    /// The right edge of the window; `None`: the scale is not known.
+    /// The right edge of the window. `None` if the scale is unknown.
     pub(super) edge: Option<SeqNum>,
 }
 
-/// A packet that only asks whether the other side is there, or whether its window has opened.
+/// A packet that only probes an idle peer or a closed window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// RFC 9293 section 3.8.4.
+    /// A keep-alive (RFC 9293 section 3.8.4).
     KeepAlive,
-    /// RFC 9293 section 3.8.6.1. BSD and Windows send a byte of new data, Linux none.
+    /// A window probe (RFC 9293 section 3.8.6.1). BSD and Windows send a byte of new data, Linux
+    /// none.
     Window,
 }
 
@@ -46,8 +47,9 @@ impl Probe {
     }
 }
 
-impl Told {
-    /// Takes an acknowledgement. `is_next`: its sequence number is the next of this side. `probe`: the other side's last packet.
+impl Advertised {
+    /// Judges an acknowledgement. `is_next`: its sequence number is the next one of this side.
+    /// `probe`: the other side's last packet.
     pub(super) fn judge(
         &mut self,
         packet: &Packet<'_>,
@@ -93,32 +95,32 @@ impl Told {
         events
     }
 
-    /// The last acknowledgement.
+    /// Returns the last acknowledgement.
     pub(super) fn last(&self) -> Option<Last> {
         self.last
     }
 
-    /// The farthest right edge of its windows.
+    /// Returns the highest right edge of its windows.
     pub(super) fn edge(&self) -> Option<SeqNum> {
         self.edge
     }
 
-    /// Whether its receive window is closed.
+    /// Returns whether its receive window is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.last.is_some_and(|last| last.window == 0)
     }
 
-    /// Duplicates of the last acknowledgement.
+    /// Returns the number of duplicates of the last acknowledgement.
     pub(super) fn repeated(&self) -> u32 {
         self.repeated
     }
 
-    /// Acknowledgements that repeated the one before.
+    /// Returns the number of acknowledgements that repeated the previous one.
     pub(super) fn duplicate_acks(&self) -> u64 {
         self.duplicate_acks
     }
 
-    /// Segments with a closed window.
+    /// Returns the number of segments with a closed window.
     pub(super) fn zero_windows(&self) -> u64 {
         self.zero_windows
     }
