@@ -13,7 +13,8 @@
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`link`]: a path of the lab between two network namespaces, in real time;
 //! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
-//! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
+//! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues;
+//! - [`completions`] and [`man`]: completions of a shell, and manual pages.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
 //! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`backlog`] (work for a thread that may block), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
@@ -24,6 +25,7 @@ mod absent;
 mod backlog;
 mod bdp;
 mod color;
+mod completions;
 mod control;
 mod doctor;
 mod escape;
@@ -35,6 +37,7 @@ mod input;
 mod key;
 mod lab;
 mod link;
+mod man;
 mod metrics;
 mod nic;
 mod nstat;
@@ -58,7 +61,7 @@ mod whom;
 
 #[cfg(not(feature = "watch"))]
 use absent::watch;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::io::Write;
 use std::process::ExitCode;
@@ -103,6 +106,8 @@ enum Verb {
     Tc(tc::TcArgs),
     Nic(nic::NicArgs),
     Route(route::RouteArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -144,6 +149,8 @@ fn main() -> ExitCode {
         Verb::Tc(args) => tc::run(&args),
         Verb::Nic(args) => nic::run(&args),
         Verb::Route(args) => route::run(&args),
+        Verb::Completions(args) => completions::run(&args, Cli::command()),
+        Verb::Man(args) => man::run(&args, Cli::command()),
     };
     done.unwrap_or_else(|failure| failure.report())
 }

@@ -13,6 +13,7 @@ mod hostile;
 mod idle;
 mod lab;
 mod link;
+mod manual;
 mod outputs;
 mod pcap;
 mod pictures;
