@@ -11,6 +11,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("etcd", "etcd-server"),
     ("ethtool", "ethtool"),
     ("g++", "g++"),
+    ("httping", "httping"),
     ("ip", "iproute2"),
     ("nginx", "nginx-light"),
     ("ping", "iputils-ping"),

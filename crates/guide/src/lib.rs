@@ -10,3 +10,13 @@ pub mod pictures;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub mod readme {}
+
+/// The page `embedding.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/embedding.md")]
+pub mod embedding {}
+
+/// The page `rust.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+pub mod rust {}

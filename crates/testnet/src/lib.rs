@@ -20,7 +20,7 @@
 mod built;
 mod counters;
 
-pub use built::built;
+pub use built::{built, built_example};
 pub use counters::{Counters, counters};
 
 use rustix::thread::UnshareFlags;

@@ -20,6 +20,13 @@ pub(crate) fn check(page: &Page, programs: &Path) -> Vec<String> {
 
 fn check_block(block: &Block, programs: &Path) -> Result<(), String> {
     let text = block.text();
+    if let Some(name) = &block.needs.example {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join(name);
+        let example = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
+        if example != text {
+            return Err(format!("the block differs from {name}: copy the file into the page"));
+        }
+    }
     match block.language.as_str() {
         "toml" => check_toml(&text, programs),
         "c" => compile(&text),

@@ -2,6 +2,7 @@
 //!
 //! `PAGE=operators` runs one page; `BLESS=1` writes what the commands print into the pages.
 #![expect(clippy::unwrap_used, reason = "tests")]
+mod clone;
 mod code;
 mod compare;
 mod page;
@@ -31,12 +32,12 @@ fn root() -> PathBuf {
 /// README.md and every page of the guide, or those whose name contains `PAGE`.
 fn pages() -> Vec<Page> {
     let root = root();
-    let mut names: Vec<String> = fs::read_dir(root.join("docs/guide"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".md"))
-        .map(|name| format!("docs/guide/{name}"))
-        .collect();
+    let mut names = Vec::new();
+    for folder in ["docs/guide", "docs/guide/lessons"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.extend(files.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
     names.sort();
     names.insert(0, "README.md".to_owned());
     let only = std::env::var("PAGE").unwrap_or_default();

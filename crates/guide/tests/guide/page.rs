@@ -44,6 +44,8 @@ pub(crate) struct Needs {
     pub(crate) port: Option<u16>,
     /// Ends the background programs first.
     pub(crate) is_stop: bool,
+    /// File of the project that the block must equal.
+    pub(crate) example: Option<String>,
     /// Skips the checks of its language; it is an excerpt.
     pub(crate) is_excerpt: bool,
 }
@@ -117,6 +119,7 @@ impl Needs {
             "background" => self.is_background = true,
             "port" => self.port = Some(rest.parse().map_err(|_| format!("`port {rest}`: expected a port"))?),
             "stop" => self.is_stop = true,
+            "example" if !rest.is_empty() => self.example = Some(rest.to_owned()),
             "excerpt" => self.is_excerpt = true,
             _ => return Err(format!("unknown directive `{directive}`")),
         }

@@ -1,5 +1,6 @@
 //! Runs the commands of a page and compares their output.
 
+use crate::clone;
 use crate::compare::{blessed, diff, is_exact, lines, matches};
 use crate::page::{Block, Needs, Page, Step};
 use crate::session::{Place, Session};
@@ -143,7 +144,7 @@ impl Runner<'_> {
     fn run(&mut self, block: &Block, step: &Step, exit: i32) {
         let place = Place { folder: self.folder, programs: self.programs, is_root: step.is_root };
         let shell = self.shells[usize::from(step.is_root)].get_or_insert_with(|| Session::shell(place));
-        let command = as_run(&step.command);
+        let command = clone::as_run(&step.command, place);
         match shell.run(&command) {
             Ok((text, status)) => {
                 if status != exit {
@@ -164,7 +165,11 @@ impl Runner<'_> {
         let is_ready = |text: &str| {
             matches(&expected, &lines(text.lines(), false)) && block.needs.port.is_none_or(listens)
         };
-        match Session::background(self.place(step.is_root), &as_run(&step.command), is_ready) {
+        match Session::background(
+            self.place(step.is_root),
+            &clone::as_run(&step.command, self.place(step.is_root)),
+            is_ready,
+        ) {
             Ok(session) => self.background.push(session),
             Err(text) => {
                 self.failure(step, "the background program is not ready");
@@ -174,7 +179,7 @@ impl Runner<'_> {
     }
 
     fn compare(&mut self, block: &Block, step: &Step, text: &str) {
-        let is_exact = is_exact(&as_run(&step.command));
+        let is_exact = is_exact(&step.command.replace("cargo run --release -- ", "firstbyte "));
         let expected = lines(step.expected.iter().map(String::as_str), is_exact);
         let actual = lines(text.lines(), is_exact);
         if matches(&expected, &actual) {
@@ -191,14 +196,6 @@ impl Runner<'_> {
         self.outcome
             .failures
             .push(format!("{}:{}: `{}`: {problem}", self.page.name, step.line, step.command));
-    }
-}
-
-/// A clone's `cargo run` is the command that the tests have built.
-fn as_run(command: &str) -> String {
-    match command.strip_prefix("cargo run --release -- ") {
-        Some(rest) => format!("firstbyte {rest}"),
-        None => command.to_owned(),
     }
 }
 
@@ -265,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_background_program_is_ready_with_its_output_and_ends_on_stop() {
-        let text = "<!-- test: background -->\n```console\n$ echo up; touch mark; exec sleep 100\nup\n```\n\
+        let text = "<!-- test: background -->\n```console\n$ touch mark; echo up; exec sleep 100\nup\n```\n\
                     ```console\n$ ls\nmark\n```\n<!-- test: stop -->\n```console\n$ echo over\nover\n```\n";
         assert_eq!(run_text(text), (Vec::new(), Vec::new()));
         let (failures, _) = run_text("<!-- test: background -->\n```console\n$ echo down\nup\n```\n");
