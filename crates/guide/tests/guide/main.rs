@@ -34,7 +34,7 @@ fn pages() -> Vec<Page> {
     let root = root();
     let mut names = Vec::new();
     for folder in ["docs/guide", "docs/guide/lessons"] {
-        let entries = fs::read_dir(root.join(folder)).unwrap();
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
         let files = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.extend(files.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
     }
