@@ -46,6 +46,9 @@ fn quick() -> Result<(), String> {
     Ok(())
 }
 
+/// Builds the examples that the guide's test runs.
+const EXAMPLES: [&str; 7] = ["build", "--workspace", "--locked", "--example", "embed", "--example", "echo"];
+
 /// Runs everything.
 ///
 /// Nothing is built twice: tests start and load the programs in `target/debug`, and later steps
@@ -62,6 +65,7 @@ fn whole() -> Result<(), String> {
     times.step("clippy", clippy)?;
     times.step("clippy without features", clippy_without_features)?;
     times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
+    times.step("build examples", || cargo(&EXAMPLES, &[]))?;
     let mut suites = Vec::new();
     times.step("build tests", || build(suites::build(), &mut suites))?;
     times.step("tests", || suites::run(&suites))?;
