@@ -18,13 +18,13 @@ const PAGE: usize = 16_384;
 const MUCH: usize = 256 * 1024;
 
 pub(super) const CASES: &[Case] = &[Case {
-    name: "4,000 slow readers of one address",
+    name: "4,000 slow readers from one address",
     play: slow_readers,
     most_cost: 60.0,
     most_pinned: MEMORY_BYTES,
     most_sent_back: 4.0,
     beside_linux: false,
-    bounded_by: "`firstbyte.fair_shares`: new send buffers shrink, who makes no progress is reset, and each honest client is served at once.",
+    bounded_by: "`firstbyte.fair_shares`: new send buffers shrink, connections without progress are reset, and each honest client is served immediately.",
 }];
 
 /// All come within some minutes and read nothing; then the honest ones come, and the greedy again after each reset.

@@ -18,7 +18,7 @@ pub(super) const ORDINARY: Case = Case {
     most_pinned: MIB,
     most_sent_back: 1.0,
     beside_linux: true,
-    bounded_by: "The measure of all others.",
+    bounded_by: "The unit of all other costs.",
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: MIB,
         most_sent_back: 1.0,
         beside_linux: true,
-        bounded_by: "Small text is copied together; a packet's own memory is given back.",
+        bounded_by: "Small payloads are copied together, and the memory of their packets is freed.",
     },
     Case {
         name: "one-byte segments out of order",
@@ -38,16 +38,16 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: 2 * MIB,
         most_sent_back: 3.0,
         beside_linux: true,
-        bounded_by: "One run beyond a gap for each 1,024 bytes of the receive buffer; what would be one more is dropped.",
+        bounded_by: "One run of data after a gap per 1,024 bytes of the receive buffer. Further runs are dropped.",
     },
     Case {
-        name: "the same segment again and again",
+        name: "one segment repeated",
         play: repeated,
         most_cost: 15.0,
         most_pinned: MIB,
         most_sent_back: 1.0,
         beside_linux: true,
-        bounded_by: "Nothing is kept of what is old; each is acknowledged, with a D-SACK block.",
+        bounded_by: "Old data is not stored. Each copy is acknowledged with a D-SACK block.",
     },
     Case {
         name: "segments that overlap",
@@ -56,7 +56,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: 2 * MIB,
         most_sent_back: 3.0,
         beside_linux: true,
-        bounded_by: "Bytes are kept once: what comes again is cut away.",
+        bounded_by: "Each byte is stored once. Repeated bytes are cut off.",
     },
     Case {
         name: "segments with forty bytes of options",
@@ -65,7 +65,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: MIB,
         most_sent_back: 1.0,
         beside_linux: true,
-        bounded_by: "The options are walked once; what is not known is skipped.",
+        bounded_by: "The options are parsed once. Unknown options are skipped.",
     },
 ];
 

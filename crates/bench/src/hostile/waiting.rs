@@ -23,13 +23,13 @@ const WRITTEN: usize = 16 * KIB;
 
 pub(super) const CASES: &[Case] = &[
     Case {
-        name: "zero windows for ever",
+        name: "endless zero windows",
         play: zero_windows,
         most_cost: 40.0,
         most_pinned: 32 * MIB,
         most_sent_back: 2.0,
         beside_linux: false,
-        bounded_by: "Probes double their distance up to two minutes; what was written is held, and the application's time-out of writes ends it.",
+        bounded_by: "Probes back off to two minutes. Written data stays buffered until the application's write time-out.",
     },
     Case {
         name: "slow readers, a byte at a time",
@@ -38,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: 4 * MIB,
         most_sent_back: 1.0,
         beside_linux: true,
-        bounded_by: "Silly windows are avoided (RFC 9293 §3.8.6.2.1): a byte of window is not used before the override time-out.",
+        bounded_by: "Silly window avoidance (RFC 9293 §3.8.6.2.1): one byte of window is not used before the override time-out.",
     },
     Case {
         name: "an MSS of one byte",
@@ -47,7 +47,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: 4 * MIB,
         most_sent_back: 8.0,
         beside_linux: true,
-        bounded_by: "`tcp_min_snd_mss` (48): a packet carries no less.",
+        bounded_by: "`tcp_min_snd_mss` (48) is the minimum payload of a full segment.",
     },
     Case {
         name: "a jump of the clock over 100,000 timers",
@@ -56,7 +56,7 @@ pub(super) const CASES: &[Case] = &[
         most_pinned: 128 * MIB,
         most_sent_back: 1.0,
         beside_linux: false,
-        bounded_by: "A call ends 256 timers of a kind, the earliest first, and says that more are due.",
+        bounded_by: "A call handles 256 timers of a kind, earliest first, and reports that more are due.",
     },
 ];
 
