@@ -1,14 +1,16 @@
-//! Whole packets in one call: for tests, the lab, replies to strangers and captures. The data path uses [`TxPacket`](crate::TxPacket).
+//! Builds and parses whole packets in one call: for tests, the lab, stateless replies and captures.
+//! The data path uses [`TxPacket`](crate::TxPacket).
 use crate::tcp::tcp_checksum;
 use crate::{Icmp, IpError, IpHeader, TCP_CHECKSUM_OFFSET, TcpError, TcpHeader, protocol};
 use bytes::Bytes;
 use core::fmt;
 use core::ops::Range;
 
-/// An IP packet with this TCP header and payload, checksums complete. `ip.protocol` is taken to be TCP.
+/// Builds an IP packet with this TCP header and payload, with all checksums. Sets `ip.protocol` to
+/// TCP.
 ///
 /// # Panics
-/// If the options exceed 40 bytes.
+/// Panics if the options exceed 40 bytes.
 pub fn build_tcp_packet(ip: &IpHeader, tcp: &TcpHeader, payload: &[u8]) -> Bytes {
     let ip = IpHeader { protocol: protocol::TCP, ..ip.clone() };
     let (ip_len, tcp_len) = (ip.emit_len(), tcp.emit_len());
@@ -22,10 +24,10 @@ pub fn build_tcp_packet(ip: &IpHeader, tcp: &TcpHeader, payload: &[u8]) -> Bytes
     packet.into()
 }
 
-/// Writes the TCP checksum of a whole segment (TCP header and payload) that travels in `ip`.
+/// Writes the TCP checksum of a whole segment (TCP header and payload) in an `ip` packet.
 ///
 /// # Panics
-/// If `segment` is shorter than a TCP header.
+/// Panics if `segment` is shorter than a TCP header.
 pub fn set_checksum(ip: &IpHeader, segment: &mut [u8]) {
     let field = TCP_CHECKSUM_OFFSET..TCP_CHECKSUM_OFFSET + 2;
     segment[field.clone()].fill(0);
@@ -33,10 +35,11 @@ pub fn set_checksum(ip: &IpHeader, segment: &mut [u8]) {
     segment[field].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Parses a whole packet, checksums verified: both headers, and where the TCP payload lies in `packet`.
+/// Parses a whole packet and verifies its checksums. Returns both headers, and the range of the TCP
+/// payload in `packet`.
 ///
 /// # Errors
-/// [`PacketError`]: the layer, and what is wrong with it.
+/// Returns a [`PacketError`] that names the layer and its error.
 pub fn parse_tcp_packet(packet: &[u8]) -> Result<(IpHeader, TcpHeader, Range<usize>), PacketError> {
     let (ip, segment) = IpHeader::parse(packet).map_err(PacketError::Ip)?;
     if ip.protocol != protocol::TCP {
@@ -47,7 +50,8 @@ pub fn parse_tcp_packet(packet: &[u8]) -> Result<(IpHeader, TcpHeader, Range<usi
     Ok((ip, tcp, segment.start + payload.start..segment.start + payload.end))
 }
 
-/// An IP packet with this ICMP message; the protocol is chosen by the addresses. [`Icmp::Other`] gives an empty IP payload.
+/// Builds an IP packet with this ICMP message. The addresses choose the protocol. [`Icmp::Other`]
+/// gives an empty IP payload.
 pub fn build_icmp_packet(ip: &IpHeader, icmp: &Icmp<'_>) -> Bytes {
     let protocol = if ip.src.is_v4() { protocol::ICMP } else { protocol::ICMPV6 };
     let ip = IpHeader { protocol, ..ip.clone() };
@@ -57,15 +61,15 @@ pub fn build_icmp_packet(ip: &IpHeader, icmp: &Icmp<'_>) -> Bytes {
     packet.into()
 }
 
-/// Why a packet is not a good TCP packet.
+/// The reason why a packet is not a valid TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// The IP header.
+    /// Invalid IP header.
     Ip(IpError),
-    /// Another protocol, this one.
+    /// Another protocol, with its number.
     NotTcp(u8),
-    /// The TCP header or checksum.
+    /// Invalid TCP header or checksum.
     Tcp(TcpError),
 }
 

@@ -1,11 +1,13 @@
-//! The Internet checksum (RFC 1071): pseudo-headers, 64-bit words, copy fused with sum.
+//! The Internet checksum (RFC 1071): pseudo-headers, 64-bit words, copy combined with sum.
 //!
-//! Words are read in the machine's own byte order; the sum is turned to network order once, at the end (RFC 1071 §2(B)). What is long is
-//! summed with the widest vectors the processor has, which the first long sum asks it for; the result is the same with any.
+//! Words are read in native byte order, and the sum is converted to network order once at the end
+//! (RFC 1071 §2(B)). Long data is summed with the widest vectors of the processor, which the first
+//! long sum detects. The result is identical.
 use crate::{Addr, protocol};
 use fearless_simd::{Level, dispatch, prelude::*, u8x64, u64x8};
 
-/// A running one's-complement sum. Parts of odd length may be added in any number: the parity is kept.
+/// A running one's-complement sum. Parts of odd length may be added in any number, because it
+/// tracks the parity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
     /// Native-order sums, not yet folded: fields add 32-bit words, each part at most 2³³, so 2³¹ parts fit.
@@ -14,12 +16,13 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Empty sum.
+    /// Creates an empty sum.
     pub fn new() -> Checksum {
         Checksum::default()
     }
 
-    /// Is this, with `segment` behind it, the sum of something whose checksum field is right? Not for sums that are all zero.
+    /// Returns whether this sum, followed by `segment`, covers data with a correct checksum field.
+    /// Not for sums that are all zero.
     #[inline(always)]
     pub(crate) fn is_right_for(self, segment: &[u8]) -> bool {
         debug_assert!(!self.odd);
@@ -30,15 +33,16 @@ impl Checksum {
         Checksum { sum: self.sum + sum, odd: false }.is_right()
     }
 
-    /// Is this the sum of something whose checksum field is right? Not for sums that are all zero.
+    /// Returns whether this sum covers data with a correct checksum field. Not for sums that are
+    /// all zero.
     #[inline(always)]
     pub(crate) fn is_right(self) -> bool {
         // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2).
         self.sum.is_multiple_of(0xffff)
     }
 
-    /// The pseudo-header of either IP version (by `src.is_v4()`; RFC 9293 §3.1, RFC 8200 §8.1).
-    /// `len`: bytes of the upper-layer packet. It may exceed 65535 for a packet that is still to be cut (GSO).
+    /// Adds the pseudo-header of either IP version (by `src.is_v4()`; RFC 9293 §3.1, RFC 8200
+    /// §8.1). `len`: bytes of the upper-layer packet, which may exceed 65535 before GSO splits it.
     #[inline]
     pub fn pseudo_header(src: Addr, dst: Addr, protocol: u8, len: u32) -> Checksum {
         let addresses = if src.is_v4() {
@@ -50,7 +54,8 @@ impl Checksum {
         Checksum { sum, odd: false }
     }
 
-    /// The pseudo-header of TCP over IPv4, from the addresses as they lie in the header, in the machine's order.
+    /// Adds the pseudo-header of TCP over IPv4, from addresses in the machine's byte order as they
+    /// are in the header.
     #[inline(always)]
     pub(crate) fn pseudo_header_v4(src: u32, dst: u32, len: u32) -> Checksum {
         let addresses = u64::from(src) + u64::from(dst);
@@ -64,21 +69,22 @@ impl Checksum {
         self.add_part(sum_native(data), data.len());
     }
 
-    /// Adds a header of known length, written out; an even number of bytes after what was added before.
+    /// Adds a header of known length, unrolled. An even number of bytes must have been added
+    /// before.
     #[inline(always)]
     pub(crate) fn add_header<const N: usize>(&mut self, header: &[u8; N]) {
         debug_assert!(!self.odd && N.is_multiple_of(2));
         self.sum += sum_short(header);
     }
 
-    /// Adds a field of a header, an even number of bytes after what was added before.
+    /// Adds a header field. An even number of bytes must have been added before.
     #[inline]
     pub(crate) fn add_u16(&mut self, field: u16) {
         debug_assert!(!self.odd);
         self.sum += u64::from(field.to_be());
     }
 
-    /// As [`add_u16`](Self::add_u16).
+    /// Adds a 32-bit field. See [`add_u16`](Self::add_u16).
     #[inline]
     pub(crate) fn add_u32(&mut self, field: u32) {
         debug_assert!(!self.odd);
@@ -88,7 +94,7 @@ impl Checksum {
     /// Copies `src` to `dst` and adds it, in one pass.
     ///
     /// # Panics
-    /// If the lengths differ.
+    /// Panics if the lengths differ.
     pub fn copy_and_add(&mut self, dst: &mut [u8], src: &[u8]) {
         assert_eq!(dst.len(), src.len(), "copy_and_add needs equal lengths");
         let sum = if src.len() < LONG {
@@ -100,7 +106,7 @@ impl Checksum {
         self.add_part(sum, src.len());
     }
 
-    /// Adds what `part` has summed; it follows what was added here.
+    /// Adds the sum of `part`, which follows the data added so far.
     #[inline]
     pub fn append(&mut self, part: Checksum) {
         if self.odd {
@@ -110,13 +116,13 @@ impl Checksum {
         }
     }
 
-    /// The folded sum, not complemented (what a partial checksum field carries).
+    /// Returns the folded sum, not complemented, as in the field of a partial checksum.
     #[inline]
     pub fn folded(self) -> u16 {
         u16::from_be(fold(self.sum))
     }
 
-    /// The checksum field's value: complement of the folded sum.
+    /// Returns the value of the checksum field: the complement of the folded sum.
     #[inline]
     pub fn finish(self) -> u16 {
         !self.folded()

@@ -1,13 +1,14 @@
-//! One line per packet, in tcpdump's style (`tcpdump -n -S`).
+//! Formats a packet in one line, in tcpdump's style (`tcpdump -n -S`).
 //!
-//! Checksums are not looked at: a captured packet may carry a partial one. What cannot be read is said in brackets.
+//! Checksums are not verified, because a captured packet may have a partial one. Invalid parts are
+//! described in brackets.
 mod icmp;
 mod tcp;
 
 use crate::{Addr, IpError, IpHeader, protocol};
 use core::fmt;
 
-/// Displays any bytes as one packet in tcpdump's words; never panics, says what is malformed.
+/// Formats any bytes as one packet in tcpdump's style. Never panics, and reports what is malformed.
 pub struct Summary<'a>(pub &'a [u8]);
 
 impl fmt::Display for Summary<'_> {

@@ -1,6 +1,7 @@
-//! ICMP for IPv4 (RFC 792) and IPv6 (RFC 4443): echo, and errors about our packets.
+//! ICMP for IPv4 (RFC 792) and IPv6 (RFC 4443): echo, and errors about sent packets.
 //!
-//! Both versions share one vocabulary; `icmp/codes.rs` translates types and codes. [`QuotedTcp`] reads whom an error is about.
+//! Both versions use the same types. `icmp/codes.rs` translates types and codes. [`QuotedTcp`]
+//! reads the segment that an error quotes.
 mod codes;
 mod quote;
 
@@ -10,39 +11,40 @@ use crate::{Addr, Checksum, protocol};
 use codes::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6};
 use core::fmt;
 
-/// An ICMP message of either version, in one vocabulary.
+/// An ICMP message of either version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Icmp<'a> {
     /// Echo request.
     EchoRequest {
-        /// identifier
+        /// Identifier.
         ident: u16,
-        /// sequence
+        /// Sequence number.
         seq: u16,
-        /// data
+        /// Payload.
         data: &'a [u8],
     },
     /// Echo reply.
     EchoReply {
-        /// identifier
+        /// Identifier.
         ident: u16,
-        /// sequence
+        /// Sequence number.
         seq: u16,
-        /// data
+        /// Payload.
         data: &'a [u8],
     },
-    /// An error about a packet of ours; `quote` starts at that packet's IP header (see [`QuotedTcp::parse`]).
+    /// An error about a sent packet. `quote` starts at that packet's IP header (see
+    /// [`QuotedTcp::parse`]).
     Error {
-        /// what
+        /// The error.
         error: IcmpError,
-        /// quoted packet
+        /// The quoted packet.
         quote: &'a [u8],
     },
-    /// Anything else.
+    /// Any other message.
     Other {
-        /// type
+        /// Type.
         kind: u8,
-        /// code
+        /// Code.
         code: u8,
     },
 }
@@ -58,9 +60,9 @@ pub enum IcmpError {
     ProtocolUnreachable,
     /// Port unreachable.
     PortUnreachable,
-    /// Fragmentation needed / packet too big; next-hop MTU (0 when an old IPv4 router did not say).
+    /// Fragmentation needed, or packet too big, with the next-hop MTU. Old IPv4 routers report 0.
     PacketTooBig {
-        /// bytes
+        /// Bytes.
         mtu: u32,
     },
     /// Hop limit exceeded, or reassembly time exceeded.
@@ -73,11 +75,11 @@ pub enum IcmpError {
 const HEADER_LEN: usize = 8;
 
 impl<'a> Icmp<'a> {
-    /// Parses an ICMP payload (after the IP header); the addresses choose the version and verify the ICMPv6 checksum.
-    /// RFC 4884 extensions behind a quote are cut off.
+    /// Parses an ICMP payload (after the IP header). The addresses choose the version and verify
+    /// the ICMPv6 checksum. RFC 4884 extensions after a quote are cut off.
     ///
     /// # Errors
-    /// [`IcmpParseError`].
+    /// Returns an [`IcmpParseError`].
     pub fn parse(src: Addr, dst: Addr, data: &'a [u8]) -> Result<Icmp<'a>, IcmpParseError> {
         let message = Icmp::parse_unchecked(src.is_v4(), data)?;
         if checksum(src, dst, data) != 0 {
@@ -106,7 +108,7 @@ impl<'a> Icmp<'a> {
         })
     }
 
-    /// Length when emitted. `Other` cannot be emitted: 0.
+    /// Returns the length when emitted. 0 for `Other`, which cannot be emitted.
     pub fn emit_len(&self) -> usize {
         match self {
             Icmp::EchoRequest { data: body, .. }
@@ -116,10 +118,11 @@ impl<'a> Icmp<'a> {
         }
     }
 
-    /// Writes the message with its checksum into the first `emit_len()` bytes; the addresses choose the version.
+    /// Writes the message with its checksum into the first `emit_len()` bytes. The addresses choose
+    /// the version.
     ///
     /// # Panics
-    /// If `buf` is shorter than [`emit_len`](Self::emit_len).
+    /// Panics if `buf` is shorter than [`emit_len`](Self::emit_len).
     pub fn emit(&self, src: Addr, dst: Addr, buf: &mut [u8]) {
         let is_v4 = src.is_v4();
         let (kind, code, word, body) = match *self {
@@ -159,13 +162,13 @@ fn checksum(src: Addr, dst: Addr, message: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// Why an ICMP message is not taken.
+/// The reason why an ICMP message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IcmpParseError {
-    /// too short
+    /// Too short.
     Truncated,
-    /// wrong checksum
+    /// Wrong checksum.
     Checksum,
 }
 

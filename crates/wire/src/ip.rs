@@ -1,7 +1,8 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) in one header value.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) in one header type.
 //!
-//! Checked while parsing: version, lengths, the IPv4 header checksum, addresses that can never be right, fragments, source routes and
-//! extension headers. Not checked: whether the packet is ours, or the upper-layer checksum.
+//! Parsing checks version, lengths, the IPv4 header checksum, addresses that can never be valid,
+//! fragments, source routes and extension headers. It checks neither the destination nor the
+//! upper-layer checksum.
 mod extension;
 mod v4;
 mod v6;
@@ -27,19 +28,19 @@ pub mod protocol {
 /// The two ECN bits (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// 00
+    /// 00: not ECN-capable.
     #[default]
     NotEct,
-    /// 01
+    /// 01.
     Ect1,
-    /// 10
+    /// 10.
     Ect0,
-    /// 11
+    /// 11: congestion experienced.
     Ce,
 }
 
 impl Ecn {
-    /// From the low two bits of a traffic-class byte.
+    /// Converts the low two bits of a traffic-class byte.
     #[inline]
     pub fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
@@ -50,7 +51,7 @@ impl Ecn {
         }
     }
 
-    /// The two bits.
+    /// Returns the two bits.
     pub fn bits(self) -> u8 {
         match self {
             Ecn::NotEct => 0b00,
@@ -64,28 +65,28 @@ impl Ecn {
 /// A validated IP header of either version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Source. It decides the version when emitting.
+    /// Source address. It determines the version when emitting.
     pub src: Addr,
-    /// Destination, of the same version.
+    /// Destination address, of the same version.
     pub dst: Addr,
     /// Upper-layer protocol (after IPv6 extension headers).
     pub protocol: u8,
-    /// TTL / hop limit.
+    /// TTL or hop limit.
     pub hop_limit: u8,
-    /// DSCP, 6 bits.
+    /// DSCP (6 bits).
     pub dscp: u8,
-    /// ECN.
+    /// ECN bits.
     pub ecn: Ecn,
-    /// IPv4 don't-fragment (always true for IPv6).
+    /// Don't-fragment flag of IPv4. Always true for IPv6.
     pub dont_fragment: bool,
-    /// IPv4 identification (0 for IPv6).
+    /// Identification of IPv4. 0 for IPv6.
     pub ident: u16,
-    /// IPv6 flow label, 20 bits (0 for IPv4).
+    /// Flow label of IPv6 (20 bits). 0 for IPv4.
     pub flow_label: u32,
 }
 
 impl IpHeader {
-    /// A header with usual values: hop limit 64, DF, no DSCP.
+    /// Creates a header with usual values: hop limit 64, DF, no DSCP.
     pub fn new(src: Addr, dst: Addr, protocol: u8) -> IpHeader {
         IpHeader {
             src,
@@ -100,24 +101,25 @@ impl IpHeader {
         }
     }
 
-    /// Length when emitted: 20 or 40. Options and extension headers are never emitted.
+    /// Returns the length when emitted: 20 or 40. Options and extension headers are never emitted.
     pub fn emit_len(&self) -> usize {
         if self.src.is_v4() { v4::HEADER_LEN } else { v6::HEADER_LEN }
     }
 
-    /// Writes the header (IPv4: with its checksum) in front of `payload_len` bytes.
-    /// A length that the 16-bit field cannot hold is written as 0 (GSO, as Linux).
+    /// Writes the header (for IPv4 with its checksum) for a payload of `payload_len` bytes. Writes
+    /// a length that exceeds 16 bits as 0, like Linux for GSO.
     ///
     /// # Panics
-    /// If `buf` is shorter than [`emit_len`](Self::emit_len).
+    /// Panics if `buf` is shorter than [`emit_len`](Self::emit_len).
     pub fn emit(&self, payload_len: usize, buf: &mut [u8]) {
         if self.src.is_v4() { v4::emit(self, payload_len, buf) } else { v6::emit(self, payload_len, buf) }
     }
 
-    /// Checks a packet and returns its header and where the upper-layer payload lies (padding cut off).
+    /// Checks a packet. Returns its header and the range of the upper-layer payload, without
+    /// padding.
     ///
-    /// A length field of 0 means "all of the buffer" in IPv4, and in IPv6 when more than 65535 bytes follow: so Linux marks packets
-    /// merged beyond 64 KiB.
+    /// A length field of 0 means the whole buffer for IPv4, and for IPv6 if more than 65535 bytes
+    /// follow. Linux marks packets merged beyond 64 KiB in this way.
     ///
     /// # Errors
     /// See [`IpError`].
@@ -129,8 +131,9 @@ impl IpHeader {
         }
     }
 
-    /// As [`parse`](Self::parse), for the start of a packet quoted in an ICMP error: the end may be missing, and the IPv4 checksum is
-    /// not looked at because routers change the header. The range ends where the quote does.
+    /// Parses the start of a packet that an ICMP error quotes, like [`parse`](Self::parse). The end
+    /// may be missing. The IPv4 checksum is not verified, because routers change the header. The
+    /// range ends at the end of the quote.
     ///
     /// # Errors
     /// See [`IpError`]; never [`IpError::Checksum`].
@@ -178,31 +181,32 @@ fn end_of_packet(declared: usize, available: usize, extent: Extent) -> Result<us
     Ok(declared.min(available))
 }
 
-/// Why an IP packet is not taken.
+/// The reason why an IP packet is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IpError {
-    /// Shorter than its header, or than its length field says.
+    /// Shorter than its header or its length field.
     Truncated {
-        /// bytes needed
+        /// Bytes needed.
         required: usize,
-        /// bytes there
+        /// Bytes available.
         available: usize,
     },
-    /// Version is neither 4 nor 6.
+    /// The version is neither 4 nor 6.
     Version(u8),
-    /// IHL below 5, total length below the header, or an option or extension header that runs over its end.
+    /// IHL below 5, total length below the header, or an option or extension header that exceeds
+    /// its end.
     Length,
-    /// IPv4 header checksum wrong.
+    /// Wrong IPv4 header checksum.
     Checksum,
-    /// A fragment (of either version; atomic IPv6 fragments are accepted).
+    /// A fragment of either version. Atomic IPv6 fragments are accepted.
     Fragment,
-    /// Source is multicast or broadcast, or mapped IPv4 on the wire (src or dst).
+    /// A multicast or broadcast source, or a mapped IPv4 address in a header.
     Address,
-    /// An IPv6 extension header that must not be skipped (routing with segments left or of type 0, options that say "discard", AH, ESP,
-    /// too many, out of place).
+    /// An IPv6 extension header that must not be skipped: routing with segments left or of type 0,
+    /// options that say "discard", AH, ESP, too many, or out of order.
     ExtensionHeader(u8),
-    /// An IPv4 source-routing option (RFC 7126 §4.3, §4.4).
+    /// An IPv4 source route option (RFC 7126 §4.3, §4.4).
     SourceRoute,
 }
 

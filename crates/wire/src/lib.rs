@@ -1,19 +1,22 @@
-//! Bytes to values and back: IPv4, IPv6, ICMP, TCP and its options; sequence numbers; checksums.
+//! Converts bytes to values and back: IPv4, IPv6, ICMP, TCP and its options; sequence numbers;
+//! checksums.
 //!
-//! No state, no clock, no OS. Every `parse` takes any bytes and never panics; every `emit` writes what `parse` reads back.
+//! The crate has no state, no clock and no OS. Every `parse` accepts any bytes and never panics.
+//! Every `emit` writes bytes that `parse` reads back.
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
 //! | `addr`, `seq` | [`Addr`]: one type for both IP versions; [`SeqNum`]: arithmetic modulo 2³² |
-//! | `checksum` | the Internet checksum over 64-bit words, alone or fused with a copy |
-//! | `ip` | [`IpHeader`]: IPv4 with options skipped, IPv6 with extension headers skipped or refused |
+//! | `checksum` | the Internet checksum over 64-bit words, alone or combined with a copy |
+//! | `ip` | [`IpHeader`]: IPv4 and IPv6, with options and extension headers skipped or rejected |
 //! | `tcp` | [`TcpHeader`], [`TcpOptions`], [`Cookie`] |
-//! | `icmp` | [`Icmp`], and [`QuotedTcp`]: whom an ICMP error is about |
-//! | `packet` | [`RxBatch`], [`RxPacket`], [`TxPacket`]: what crosses a device, software GSO |
+//! | `icmp` | [`Icmp`], and [`QuotedTcp`]: the segment that an ICMP error quotes |
+//! | `packet` | [`RxBatch`], [`RxPacket`], [`TxPacket`]: packets of a device, software GSO |
 //! | `assemble` | whole packets in one call: [`build_tcp_packet`], [`parse_tcp_packet`] |
-//! | `display` | [`Summary`]: any packet in one line of tcpdump's words |
+//! | `display` | [`Summary`]: any packet in one line, like tcpdump |
 //!
-//! Not here: fragments are refused, not reassembled; UDP is only named; what a value *means* is the engine's.
+//! The crate rejects fragments instead of reassembling them, and knows UDP only by number. The
+//! engine interprets the values.
 //!
 //! ```
 //! use firstbyte_wire::{Flags, IpHeader, SeqNum, Summary, TcpHeader, build_tcp_packet, parse_tcp_packet, protocol};

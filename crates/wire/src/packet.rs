@@ -1,6 +1,7 @@
-//! Packets as they cross a device: what came in, what goes out, and what the device can do.
+//! Packets of a device: received packets, packets to send, and the capabilities of the device.
 //!
-//! `packet/arrival.rs` has batches of what came in; `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/gro_run.rs` finds what it has cut, on the other side;
+//! `packet/arrival.rs` has batches of received packets. `packet/segments.rs` is the software GSO
+//! behind [`TxPacket::segments`]. `packet/gro_run.rs` recognizes such segments on the other side.
 //! `packet/plain.rs` writes the usual headers.
 mod arrival;
 mod gro_run;
@@ -17,42 +18,43 @@ use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-/// What a device does for the stack.
+/// Work that a device does for the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Largest IP packet, bytes (68..=65535).
+    /// Largest IP packet in bytes (68..=65535).
     pub mtu: usize,
-    /// Largest TCP payload of one `TxPacket` in bytes; 0 when the device does not segment.
+    /// Largest TCP payload of one `TxPacket` in bytes. 0 if the device does not segment.
     pub gso_max_size: usize,
-    /// The device completes TCP checksums (a `TxPacket` may be `Partial`).
+    /// True if the device completes TCP checksums. A `TxPacket` may then be `Partial`.
     pub tx_checksum: bool,
 }
 
-/// What is known about the transport checksum of a received packet.
+/// Validity of the transport checksum of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RxChecksum {
-    /// Nothing: verify it.
+    /// Unknown: the stack verifies it.
     #[default]
     Verify,
-    /// The device verified it, or it never left the machine (virtio NEEDS_CSUM): do not look at it.
+    /// Verified by the device, or the packet never left the machine (virtio NEEDS_CSUM). The stack
+    /// does not verify it.
     Trusted,
 }
 
 /// A received IP packet.
 #[derive(Clone, Debug, Default)]
 pub struct RxPacket {
-    /// From the IP header on. Payloads are kept as slices of it.
+    /// Bytes, starting with the IP header. Payloads are kept as slices of it.
     pub data: Bytes,
-    /// Memory this packet really pins, bytes (≥ data.len()).
+    /// Memory that this packet occupies, in bytes (≥ data.len()).
     pub truesize: usize,
     /// Checksum state.
     pub checksum: RxChecksum,
-    /// Merged from segments of this payload size (GRO); 0 = one segment.
+    /// Payload size of the segments that were merged into it (GRO). 0 for a single segment.
     pub gso_size: u16,
 }
 
 impl RxPacket {
-    /// A plain packet whose checksum must be verified.
+    /// Creates a packet of one segment whose checksum must be verified.
     pub fn new(data: Bytes) -> RxPacket {
         let truesize = data.len();
         RxPacket { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 }
@@ -62,22 +64,24 @@ impl RxPacket {
 /// State of the TCP checksum in a `TxPacket`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TxChecksum {
-    /// The field is right.
+    /// The field is complete.
     #[default]
     Complete,
-    /// The field holds the folded pseudo-header sum; the device adds the rest (TCP header starts at `start`, field at `start + offset`).
+    /// The field contains the folded pseudo-header sum, and the device adds the rest. The TCP
+    /// header starts at `start`, the field is at `start + offset`.
     Partial {
-        /// TCP header's offset in the packet, bytes
+        /// Offset of the TCP header in the packet, in bytes.
         start: u16,
-        /// The field's offset in the TCP header: 16
+        /// Offset of the field in the TCP header: 16.
         offset: u16,
     },
 }
 
-/// Longest header a stack writes: IPv6 40 + TCP 60.
+/// Longest header that a stack writes: IPv6 40 + TCP 60.
 pub const MAX_HEADER: usize = 40 + TCP_HEADER_LEN + TCP_OPTIONS_MAX;
 
-/// Longest text that may lie in a packet itself, bytes. Up to here a copy costs less than the counting of who shares it.
+/// Longest payload stored inline in a packet, in bytes. Up to this length a copy is cheaper than a
+/// reference count.
 pub const TEXT_MOST: usize = 192;
 // Its length is kept in a byte.
 const _: () = assert!(TEXT_MOST <= u8::MAX as usize);
@@ -89,18 +93,19 @@ pub struct TxPacket {
     header_len: u8,
     text_len: u8,
     text: [u8; TEXT_MOST],
-    /// Payload behind the inline text, in order: slices that others may have a share in.
+    /// Payload after the inline part, as slices that may be shared.
     pub shared: SmallVec<[Bytes; 2]>,
-    /// Payload bytes per segment when this is to be cut by the device; 0 = one packet.
+    /// Payload bytes per segment if the device must split the packet. 0 for one packet.
     pub gso_size: u16,
     /// Checksum state.
     pub checksum: TxChecksum,
-    /// When this is cut, every segment has CWR if the packet does: there it is a bit of a counter (RFC 9768 §3.2.2). Otherwise only the
-    /// first (RFC 3168 §6.1.2), which is what devices do.
+    /// True if every segment after a split keeps the packet's CWR bit, which is then part of a
+    /// counter (RFC 9768 §3.2.2). Otherwise only the first segment keeps it (RFC 3168 §6.1.2), as
+    /// devices do.
     pub repeats_cwr: bool,
 }
 
-/// Nothing yet: a place for a stack to write a packet into.
+/// An empty packet, for a stack to write into.
 impl Default for TxPacket {
     fn default() -> TxPacket {
         TxPacket {
@@ -117,10 +122,10 @@ impl Default for TxPacket {
 }
 
 impl TxPacket {
-    /// From a header and payload slices; one packet whose checksum is complete.
+    /// Creates a packet from a header and payload slices, with a complete checksum.
     ///
     /// # Panics
-    /// If the header is longer than [`MAX_HEADER`].
+    /// Panics if the header is longer than [`MAX_HEADER`].
     pub fn new(header: &[u8], payload: SmallVec<[Bytes; 2]>) -> TxPacket {
         assert!(header.len() <= MAX_HEADER, "header of {} bytes", header.len());
         let mut inline = [0; MAX_HEADER];
@@ -128,11 +133,12 @@ impl TxPacket {
         TxPacket { header: inline, header_len: header.len() as u8, shared: payload, ..TxPacket::default() }
     }
 
-    /// A whole TCP packet. With `partial` the TCP checksum is left to the device ([`Capabilities::tx_checksum`]), as it should be when
-    /// `gso_size` is not 0; otherwise it is computed here.
+    /// Creates a whole TCP packet. With `partial` the device completes the checksum
+    /// ([`Capabilities::tx_checksum`]), which is required if `gso_size` is not 0. Otherwise it is
+    /// computed here.
     ///
     /// # Panics
-    /// If the options exceed 40 bytes.
+    /// Panics if the options exceed 40 bytes.
     pub fn tcp(
         ip: &IpHeader,
         tcp: &TcpHeader,
@@ -145,10 +151,11 @@ impl TxPacket {
         packet
     }
 
-    /// As [`tcp`](Self::tcp), in place: the payload is already there, all else is overwritten.
+    /// Writes a TCP packet like [`tcp`](Self::tcp), in place: the payload is already there, and
+    /// everything else is overwritten.
     ///
     /// # Panics
-    /// If the options exceed 40 bytes.
+    /// Panics if the options exceed 40 bytes.
     pub fn write_tcp(&mut self, ip: &IpHeader, tcp: &TcpHeader, gso_size: u16, partial: bool) {
         let start = ip.emit_len();
         let tcp_len = tcp.emit(&mut self.header[start..]);
@@ -170,18 +177,19 @@ impl TxPacket {
         self.header[at..at + 2].copy_from_slice(&field.to_be_bytes());
     }
 
-    /// The header's bytes.
+    /// Returns the bytes of the header.
     pub fn header(&self) -> &[u8] {
         &self.header[..usize::from(self.header_len)]
     }
 
-    /// The inline text: the payload's beginning, and mostly all of it, or empty.
+    /// Returns the inline payload: usually all of it, or nothing.
     #[inline]
     pub fn text(&self) -> &[u8] {
         &self.text[..usize::from(self.text_len)]
     }
 
-    /// Copies `text` to where it lies inline, in place of what did. False: it is too long ([`TEXT_MOST`]), and nothing has changed.
+    /// Replaces the inline payload by a copy of `text`. Returns false and changes nothing if it is
+    /// too long ([`TEXT_MOST`]).
     #[inline]
     pub fn set_text(&mut self, text: &[u8]) -> bool {
         let Some(place) = self.text.get_mut(..text.len()) else { return false };
@@ -190,13 +198,13 @@ impl TxPacket {
         true
     }
 
-    /// The payload, in order.
+    /// Iterates over the payload in order.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let inline = (self.text_len > 0).then(|| self.text());
         inline.into_iter().chain(self.shared.iter().map(Bytes::as_ref))
     }
 
-    /// Takes the payload away.
+    /// Removes the payload.
     #[inline]
     pub fn clear_payload(&mut self) {
         self.text_len = 0;
@@ -205,7 +213,7 @@ impl TxPacket {
         }
     }
 
-    /// Moves what `other` holds here. What is left there means nothing.
+    /// Moves the contents of `other` here. `other` must be overwritten before its next use.
     #[inline]
     pub fn take_from(&mut self, other: &mut TxPacket) {
         (self.header, self.header_len) = (other.header, other.header_len);
@@ -221,26 +229,26 @@ impl TxPacket {
             (other.gso_size, other.checksum, other.repeats_cwr);
     }
 
-    /// Bytes of payload.
+    /// Returns the bytes of payload.
     pub fn payload_len(&self) -> usize {
         usize::from(self.text_len) + self.shared.iter().map(Bytes::len).sum::<usize>()
     }
 
-    /// Whole length.
+    /// Returns the length of the packet.
     pub fn len(&self) -> usize {
         usize::from(self.header_len) + self.payload_len()
     }
 
-    /// Never true for a packet that a stack has made.
+    /// Returns whether the packet is empty. Never true for a packet of a stack.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies the packet into `buf` (exactly `len()` bytes used), completing a partial checksum; returns the length.
-    /// A packet for GSO is copied uncut.
+    /// Copies the packet into the first `len()` bytes of `buf`, and completes a partial checksum.
+    /// Returns the length. A GSO packet is copied without splitting it.
     ///
     /// # Panics
-    /// If `buf` is shorter than `len()`.
+    /// Panics if `buf` is shorter than `len()`.
     #[inline]
     pub fn copy_into(&self, buf: &mut [u8]) -> usize {
         let header_len = usize::from(self.header_len);
@@ -303,7 +311,7 @@ impl TxPacket {
         }
     }
 
-    /// As owned bytes, checksum complete.
+    /// Returns the packet as owned bytes, with a complete checksum.
     pub fn to_bytes(&self) -> Bytes {
         if self.partial_field().is_none() {
             let mut packet = Vec::with_capacity(self.len());
@@ -316,14 +324,18 @@ impl TxPacket {
         packet.into()
     }
 
-    /// Cuts a GSO packet into the packets that go on a wire, as Linux's software GSO does: TCP sequence numbers, IP lengths, IPv4
-    /// identifications counted up, CWR only on the first or as `repeats_cwr` says, PSH and FIN only on the last, checksums. `None` when `gso_size` is 0, or
-    /// when the payload needs no cut, or when the header is not TCP over IP.
+    /// Splits a GSO packet into the packets for the wire, like Linux's software GSO. Each gets its
+    /// TCP sequence number, IP length, IPv4 identification and checksum. CWR is only on the first,
+    /// or follows `repeats_cwr`. PSH and FIN are only on the last.
+    ///
+    /// Returns `None` if `gso_size` is 0, if the payload fits into one segment, or if the header is
+    /// not TCP over IP.
     pub fn cut(&self) -> Option<Segments<'_>> {
         Segments::new(self)
     }
 
-    /// The packets of [`cut`](Self::cut) as owned bytes; the packet itself when there is nothing to cut.
+    /// Returns the packets of [`cut`](Self::cut) as owned bytes, or the packet itself if there is
+    /// nothing to split.
     pub fn segments(&self) -> Vec<Bytes> {
         let Some(mut segments) = self.cut() else { return vec![self.to_bytes()] };
         let mut packets = Vec::new();

@@ -1,47 +1,47 @@
 //! Sequence numbers (RFC 9293 §3.4).
 use core::ops::{Add, AddAssign, Sub};
 
-/// A TCP sequence number: arithmetic modulo 2³², and no total order, so no `Ord`.
+/// A TCP sequence number. Arithmetic is modulo 2³² and has no total order, so there is no `Ord`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
-    /// `self` lies strictly before `other` in sequence space.
+    /// Returns whether `self` is before `other` in sequence space.
     pub fn before(self, other: SeqNum) -> bool {
         (self.0.wrapping_sub(other.0) as i32) < 0
     }
 
-    /// Strictly after.
+    /// Returns whether `self` is after `other`.
     pub fn after(self, other: SeqNum) -> bool {
         other.before(self)
     }
 
-    /// Before or equal.
+    /// Returns whether `self` is before `other` or equal.
     pub fn before_or_eq(self, other: SeqNum) -> bool {
         !other.before(self)
     }
 
-    /// After or equal.
+    /// Returns whether `self` is after `other` or equal.
     pub fn after_or_eq(self, other: SeqNum) -> bool {
         !self.before(other)
     }
 
-    /// `self` lies in the `len` numbers that begin at `first`.
+    /// Returns whether `self` is one of the `len` numbers that start at `first`.
     pub fn within(self, first: SeqNum, len: u32) -> bool {
         self.since(first) < len
     }
 
-    /// Bytes from `earlier` to `self` (modulo 2³²).
+    /// Returns the bytes from `earlier` to `self` (modulo 2³²).
     pub fn since(self, earlier: SeqNum) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// The later of the two.
+    /// Returns the later of the two.
     pub fn latest(self, other: SeqNum) -> SeqNum {
         if self.before(other) { other } else { self }
     }
 
-    /// The earlier of the two.
+    /// Returns the earlier of the two.
     pub fn earliest(self, other: SeqNum) -> SeqNum {
         if self.before(other) { self } else { other }
     }

@@ -1,8 +1,9 @@
 //! TCP header (RFC 9293 §3.1) and options.
 //!
-//! [`TcpHeader`] here; [`Cookie`] and the Fast Open option in `tcp/cookie.rs`; [`TcpOptions`] in `tcp/options.rs` over the raw walk in
-//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`; MD5 signatures in `tcp/signature.rs`;
-//! counters of ECN marks in `tcp/accurate_ecn.rs`.
+//! This module has [`TcpHeader`]. `tcp/cookie.rs` has [`Cookie`] and the Fast Open option.
+//! `tcp/options.rs` has [`TcpOptions`], based on the parser in `tcp/raw_options.rs`, which the
+//! display also uses, with the values of `tcp/option_values.rs`. `tcp/signature.rs` has MD5
+//! signatures, and `tcp/accurate_ecn.rs` counters of ECN marks.
 mod accurate_ecn;
 mod cookie;
 mod option_values;
@@ -48,7 +49,7 @@ bitflags::bitflags! {
 
 /// Bytes of a header without options.
 pub const TCP_HEADER_LEN: usize = 20;
-/// Bytes of options at most: the data offset counts to 15 words.
+/// Maximum bytes of options: the data offset allows 15 words of header.
 pub const TCP_OPTIONS_MAX: usize = 40;
 /// Offset of the checksum field in a TCP header.
 pub const TCP_CHECKSUM_OFFSET: usize = 16;
@@ -60,9 +61,9 @@ pub struct TcpHeader {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// SEG.SEQ
+    /// SEG.SEQ.
     pub seq: SeqNum,
-    /// SEG.ACK (meaningful with ACK).
+    /// SEG.ACK. Only valid with the ACK bit.
     pub ack: SeqNum,
     /// Control bits.
     pub flags: Flags,
@@ -75,7 +76,7 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// A header with these ports and everything else zero: for `..TcpHeader::new(…)`.
+    /// Creates a header with these ports and zeros otherwise, for `..TcpHeader::new(…)`.
     pub fn new(src_port: u16, dst_port: u16) -> TcpHeader {
         TcpHeader {
             src_port,
@@ -89,11 +90,12 @@ impl TcpHeader {
         }
     }
 
-    /// Parses a TCP segment (after IP). Verifies the checksum with the addresses (source, destination) if `verify` is given.
-    /// Returns the header and where the payload lies in `segment`. The reserved bits are ignored.
+    /// Parses a TCP segment (after IP). Verifies the checksum with the addresses (source,
+    /// destination) if `verify` is given. Returns the header and the range of the payload in
+    /// `segment`. Ignores the reserved bits.
     ///
     /// # Errors
-    /// See [`TcpError`]. Bad options are never an error: see [`TcpOptions`].
+    /// See [`TcpError`]. Invalid options are never an error: see [`TcpOptions`].
     #[inline(always)]
     pub fn parse(
         segment: &[u8],
@@ -104,10 +106,11 @@ impl TcpHeader {
         Ok((header, text))
     }
 
-    /// As [`parse`](Self::parse), in place: everything is overwritten, unless there is an error.
+    /// Parses a segment like [`parse`](Self::parse), in place. Overwrites everything unless there
+    /// is an error.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// See [`parse`](Self::parse).
     #[inline(always)]
     pub fn read(&mut self, segment: &[u8], verify: Option<(Addr, Addr)>) -> Result<Range<usize>, TcpError> {
         let truncated = TcpError::Truncated { required: TCP_HEADER_LEN, available: segment.len() };
@@ -138,16 +141,18 @@ impl TcpHeader {
         Ok(header_len..segment.len())
     }
 
-    /// Header length with options: a multiple of 4, 20..=60 unless the options are too many.
+    /// Returns the header length with options: a multiple of 4, 20..=60 unless there are too many
+    /// options.
     pub fn emit_len(&self) -> usize {
         TCP_HEADER_LEN + self.options.emit_len()
     }
 
-    /// Writes header and options and returns their length; checksum field zero, the caller fills it (see
-    /// [`set_checksum`](crate::set_checksum)).
+    /// Writes header and options, and returns their length. The checksum field is zero, for the
+    /// caller to set (see [`set_checksum`](crate::set_checksum)).
     ///
     /// # Panics
-    /// If the options exceed [`TCP_OPTIONS_MAX`] bytes or `buf` is shorter than [`emit_len`](Self::emit_len).
+    /// Panics if the options exceed [`TCP_OPTIONS_MAX`] bytes or `buf` is shorter than
+    /// [`emit_len`](Self::emit_len).
     pub fn emit(&self, buf: &mut [u8]) -> usize {
         let (buf, rest) = buf.split_at_mut(TCP_HEADER_LEN);
         let header_len = TCP_HEADER_LEN + self.options.emit(rest);
@@ -171,22 +176,22 @@ pub(crate) fn tcp_checksum(src: Addr, dst: Addr, segment: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// Why a TCP segment is not taken.
+/// The reason why a TCP segment is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TcpError {
     /// Shorter than its header.
     Truncated {
-        /// bytes needed
+        /// Bytes needed.
         required: usize,
-        /// bytes there
+        /// Bytes available.
         available: usize,
     },
-    /// Data offset below 5 or beyond the segment.
+    /// The data offset is below 5 or beyond the segment.
     DataOffset(u8),
     /// Wrong checksum.
     Checksum,
-    /// Source or destination port is 0.
+    /// The source or destination port is 0.
     Port,
 }
 

@@ -1,8 +1,8 @@
 //! The packet an ICMP error quotes.
 use crate::{Addr, IpHeader, SeqNum, protocol};
 
-/// What an ICMP error tells about the TCP segment it quotes: enough to find the connection and to check that the segment could be ours
-/// (RFC 5927 §4.1). Source is whoever sent the segment: us.
+/// The TCP segment that an ICMP error quotes. It suffices to find the connection, and to check that
+/// the segment could have been sent (RFC 5927 §4.1). The source is the sender of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedTcp {
     /// Source of the quoted segment.
@@ -13,12 +13,13 @@ pub struct QuotedTcp {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// SEG.SEQ
+    /// SEG.SEQ.
     pub seq: SeqNum,
 }
 
 impl QuotedTcp {
-    /// Reads a quote; eight bytes of TCP are enough (RFC 792). `None` if it is not the start of a TCP segment.
+    /// Parses a quote. Eight bytes of TCP are enough (RFC 792). Returns `None` if it is not the
+    /// start of a TCP segment.
     pub fn parse(quote: &[u8]) -> Option<QuotedTcp> {
         let (IpHeader { src, dst, protocol, .. }, range) = IpHeader::parse_quoted_fragment(quote).ok()?;
         let &[s0, s1, d0, d1, q0, q1, q2, q3] =

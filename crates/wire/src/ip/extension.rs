@@ -1,13 +1,14 @@
-//! IPv6 extension headers (RFC 8200 §4): skipped where the RFC lets a host skip them, refused otherwise.
+//! IPv6 extension headers (RFC 8200 §4). They are skipped if the RFC allows it, and rejected
+//! otherwise.
 //!
 //! | header | rule |
 //! |---|---|
-//! | hop-by-hop | only first; options below decide |
-//! | destination options | options below decide |
-//! | routing | skipped with no segments left, but type 0 is always refused (RFC 5095; stricter than its "ignore") |
+//! | hop-by-hop | only first; the options below decide |
+//! | destination options | the options below decide |
+//! | routing | skipped with no segments left; type 0 is always rejected (RFC 5095 says "ignore") |
 //! | fragment | an atomic fragment (RFC 6946) is skipped, any other is [`IpError::Fragment`] |
-//! | AH, ESP | refused: nothing here can check them |
-//! | options | none is understood: action bits 00 are skipped, others refuse the packet (§4.2) |
+//! | AH, ESP | rejected, because they cannot be verified |
+//! | options | none is supported: action bits 00 are skipped, others reject the packet (§4.2) |
 use super::{IpError, array_at};
 
 const HOP_BY_HOP: u8 = 0;

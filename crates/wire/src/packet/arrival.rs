@@ -1,17 +1,18 @@
-//! Packets as they arrive, where they lie: in memory of the driver's, which it uses again, or each in memory that may be shared.
+//! Received packets, either in memory that the driver reuses, or each in memory that can be shared.
 //!
-//! A driver fills an [`RxBatch`] and a stack empties it. Counting who shares a small packet would cost more than a copy of what is kept of
-//! it: such packets lie in the batch's own memory, one behind the other, until the next batch.
+//! A driver fills an [`RxBatch`] and a stack empties it. For a small packet, a reference count
+//! would cost more than a copy. Small packets are therefore stored in the batch's own memory, one
+//! after another, until the next batch.
 
 use super::{RxChecksum, RxPacket};
 use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 use core::ops::{Deref, Range};
 
-/// A received IP packet, for as long as somebody looks at it.
+/// A received IP packet, borrowed from its batch.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// From the IP header on.
+    /// Bytes, starting with the IP header.
     pub data: RxData<'a>,
     /// See [`RxPacket`].
     pub truesize: usize,
@@ -22,7 +23,7 @@ pub struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// One of shared memory whose checksum is right.
+    /// Creates a packet in shared memory with a valid checksum.
     pub fn shared(data: &'a mut Bytes, truesize: usize, gso_size: u16) -> Arrival<'a> {
         Arrival { data: RxData::Shared(data), truesize, checksum: RxChecksum::Trusted, gso_size }
     }
@@ -36,23 +37,24 @@ impl<'a> From<&'a mut RxPacket> for Arrival<'a> {
     }
 }
 
-/// A packet's bytes.
+/// The bytes of a packet.
 #[derive(Debug)]
 pub enum RxData<'a> {
-    /// They lie there for now: what is to stay is copied.
+    /// Borrowed bytes. To keep them, copy them.
     Lent(&'a [u8]),
-    /// What is to stay is taken out of them.
+    /// Shared bytes. To keep a part, take a slice.
     Shared(&'a mut Bytes),
 }
 
 impl RxData<'_> {
-    /// Is nothing to be copied?
+    /// Returns whether a part can be kept without a copy.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
         matches!(self, RxData::Shared(_))
     }
 
-    /// A part of them, to be kept; the last that is asked of them. One that is not there is empty.
+    /// Returns a part to keep. Must be the last access. Returns nothing for a part that does not
+    /// exist.
     #[inline(always)]
     pub fn take(&mut self, part: Range<usize>) -> Bytes {
         match self {
@@ -81,7 +83,7 @@ impl Deref for RxData<'_> {
     }
 }
 
-/// Packets that have arrived, in their order.
+/// Received packets in their order.
 #[derive(Clone, Debug, Default)]
 pub struct RxBatch {
     packets: Vec<Place>,
@@ -101,22 +103,22 @@ enum Place {
 const FIRST_MEMORY: usize = 8192;
 
 impl RxBatch {
-    /// An empty one with room for `packets`.
+    /// Creates an empty batch with room for `packets`.
     pub fn with_capacity(packets: usize) -> RxBatch {
         RxBatch { packets: Vec::with_capacity(packets), ..RxBatch::default() }
     }
 
-    /// Number of packets.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Is there none?
+    /// Returns whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Appends a packet that lies elsewhere.
+    /// Appends a packet in its own memory.
     #[inline]
     pub fn push(&mut self, packet: RxPacket) {
         self.packets.push(Place::Elsewhere(packet));
@@ -127,7 +129,7 @@ impl RxBatch {
         self.append(packet.len(), checksum, gso_size, |place| place.copy_from_slice(packet));
     }
 
-    /// Appends a packet that `write` makes where it lies: all of its `len` bytes, which mean nothing before.
+    /// Appends a packet of `len` bytes that `write` fills in place. The bytes are undefined before.
     #[inline]
     pub fn place(&mut self, len: usize, checksum: RxChecksum, write: impl FnOnce(&mut [u8])) {
         self.append(len, checksum, 0, write);
@@ -149,14 +151,14 @@ impl RxBatch {
         self.memory.resize(least.next_power_of_two().max(FIRST_MEMORY), 0);
     }
 
-    /// Puts a packet that lies elsewhere in the place of one that is there.
+    /// Replaces a packet by one in its own memory.
     pub fn set(&mut self, at: usize, packet: RxPacket) {
         if let Some(place) = self.packets.get_mut(at) {
             *place = Place::Elsewhere(packet);
         }
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     #[inline(always)]
     pub fn data(&self, at: usize) -> Option<&[u8]> {
         match self.packets.get(at)? {
@@ -165,7 +167,7 @@ impl RxBatch {
         }
     }
 
-    /// A packet. What is taken of its data is not there any more.
+    /// Returns a packet. Data taken from it is then gone from the batch.
     #[inline(always)]
     pub fn get_mut(&mut self, at: usize) -> Option<Arrival<'_>> {
         match self.packets.get_mut(at)? {
@@ -181,12 +183,12 @@ impl RxBatch {
     /// Exchanges two packets.
     ///
     /// # Panics
-    /// If one of them is not there.
+    /// Panics if one of them does not exist.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.packets.swap(a, b);
     }
 
-    /// Forgets all packets but the first `len`.
+    /// Drops all packets except the first `len`.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.packets.truncate(len);
@@ -195,13 +197,13 @@ impl RxBatch {
         }
     }
 
-    /// Forgets all packets. Their memory stays.
+    /// Drops all packets and keeps their memory.
     #[inline]
     pub fn clear(&mut self) {
         self.truncate(0);
     }
 
-    /// Takes all packets, each in memory of its own.
+    /// Removes all packets, each in its own memory.
     pub fn drain(&mut self) -> impl Iterator<Item = RxPacket> {
         self.end = 0;
         let memory = &self.memory;

@@ -1,9 +1,10 @@
-//! GRO runs: consecutive packets of one connection, each of which begins where the one before it ended. A stack that has parsed the
-//! first need not parse the others.
+//! GRO runs: consecutive packets of one connection, each starting where the previous one ended.
+//! After the first packet, a stack need not parse the others.
 //!
-//! Their headers differ in nothing but lengths, IPv4 identification, sequence number, PSH and checksums. A sender that cuts a large
-//! write makes such packets, and a kernel's GRO would merge them. Equal options mean equal timestamps and no new SACK block; equal ECN
-//! bits mean that no router marked only one of them.
+//! Their headers differ only in lengths, IPv4 identification, sequence number, PSH and checksums. A
+//! sender that splits a large write makes such packets, and a kernel's GRO would merge them. Equal
+//! options mean equal timestamps and no new SACK block. Equal ECN bits mean that no router marked
+//! only some of them.
 
 use super::MAX_HEADER;
 use super::plain::{V4_LEN, V6_LEN};
@@ -31,7 +32,7 @@ const PSH: u8 = Flags::PSH.bits() as u8;
 /// TCP: all but sequence number, PSH and checksum. Options may not differ either.
 const TCP_FIXED: [Word; 5] = [[!0; 4], [0; 4], [!0; 4], [!0, !PSH, !0, !0], [0, 0, !0, !0]];
 
-/// The headers that the packets of a run have in common.
+/// The common headers of the packets of a run.
 #[derive(Clone, Debug)]
 pub struct GroRun {
     /// Source address and port of every packet.
@@ -51,10 +52,11 @@ pub struct GroRun {
 }
 
 impl GroRun {
-    /// The run that `first` begins and `second` seems to continue, by their headers. Neither is known to be valid yet: `first` is parsed as
-    /// any packet is, `second` is checked by [`text`](Self::text).
+    /// Returns the run that starts with `first` and continues with `second`, according to their
+    /// headers. Neither is validated yet: `first` is parsed like any packet, and
+    /// [`text`](Self::text) checks `second`.
     ///
-    /// Only segments with text and no flag but ACK and PSH form a run.
+    /// Only segments with payload and no flags except ACK and PSH form a run.
     #[inline(always)]
     pub fn between(first: &[u8], second: &[u8]) -> Option<GroRun> {
         let ip_len = ip_header_len(first)?;
