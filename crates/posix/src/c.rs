@@ -1,12 +1,14 @@
-//! The calls with C's types: pointers, lengths, structures of libc.
+//! The calls with C's types: pointers, lengths, libc structures.
 //!
-//! A library that exports them names its own functions and keeps its [`Process`]; each function here takes the process first, and gives
-//! what the system call would return or the errno it would set ([`returned`] makes the one into the other). A null pointer is `EFAULT`,
-//! as in the kernel; any other pointer is believed, as everywhere in C.
+//! A library that exports them names its own functions and keeps its [`Process`]. Each function
+//! here takes the process first, and returns the result of the system call or its errno
+//! ([`returned`] converts it to C's convention). A null pointer is `EFAULT`, as in the kernel. Any
+//! other pointer is trusted, as everywhere in C.
 //!
-//! `addr`, `memory` and `control` are the ways between C and values, `calls`, `descriptors`, `messages`, `polling` and `epolling` the calls;
-//! `kernel` is what the last two ask of the kernel, `masked` and `semaphore` what
-//! threads need that have handlers and may be cancelled. [`life`] is the one stack of a process whose calls name none.
+//! `addr`, `memory` and `control` convert between C and values. `calls`, `descriptors`, `messages`,
+//! `polling` and `epolling` are the calls. `kernel` has the kernel calls of the last two. `masked`
+//! and `semaphore` support threads with signal handlers and cancellation. [`life`] is the one stack
+//! of a process, for calls that name none.
 #![expect(unsafe_code, reason = "C passes pointers")]
 
 mod addr;
@@ -33,7 +35,7 @@ use crate::process::Watch;
 use core::time::Duration;
 use libc::{c_int, ssize_t, timespec};
 
-/// What C is told of a call: its value, or -1 and `errno`.
+/// Converts a result to C: the value, or -1 with `errno` set.
 pub fn returned(result: Result<usize, Errno>) -> ssize_t {
     match result {
         Ok(value) => ssize_t::try_from(value).unwrap_or(ssize_t::MAX),
@@ -45,8 +47,8 @@ pub fn returned(result: Result<usize, Errno>) -> ssize_t {
     }
 }
 
-/// As [`returned`], for calls that send: `EPIPE` comes with the signal, in the calling thread, unless the flags say no (Linux's
-/// `sk_stream_error`).
+/// Converts the result of a send like [`returned`]. `EPIPE` also raises the signal in the calling
+/// thread, unless the flags prevent it (Linux's `sk_stream_error`).
 pub fn returned_sent(result: Result<usize, Errno>, flags: c_int) -> ssize_t {
     if result == Err(Errno::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
         // SAFETY: a signal to oneself; what it does is the application's wish.
@@ -55,7 +57,7 @@ pub fn returned_sent(result: Result<usize, Errno>, flags: c_int) -> ssize_t {
     returned(result)
 }
 
-/// As [`returned`], for calls whose value is an int.
+/// Converts a result like [`returned`], for calls that return an int.
 pub fn returned_int(result: Result<i32, Errno>) -> c_int {
     returned(result.map(|value| value as usize)) as c_int
 }

@@ -1,4 +1,5 @@
-//! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`, `tcp_fastopen_defer_connect`).
+//! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`,
+//! `tcp_fastopen_defer_connect`).
 
 use crate::destination::Destination;
 use crate::errno::{Errno, Stop};
@@ -27,8 +28,8 @@ pub(crate) struct Waiting {
 }
 
 impl Connect {
-    /// A call not yet begun.
-    /// `fd` is whom to connect, `peer` to whom; `None` is `AF_UNSPEC`, which ends an association.
+    /// Creates a call that connects `fd` to `peer`. `None` is `AF_UNSPEC`, which ends an
+    /// association.
     pub fn new(fd: i32, peer: Option<SocketAddr>) -> Connect {
         Connect::to(fd, peer.map_or(Destination::Unspecified, Destination::Address))
     }
@@ -38,10 +39,11 @@ impl Connect {
         Connect { fd, peer, waiting: None }
     }
 
-    /// Goes on with it.
+    /// Makes an attempt.
     ///
     /// # Errors
-    /// `EINPROGRESS`, `EALREADY`, `EISCONN`, `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL`, `ENETUNREACH` …; [`Stop::Wait`].
+    /// Returns `EINPROGRESS`, `EALREADY`, `EISCONN`, `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL`,
+    /// `ENETUNREACH` …, or [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
         if let Some(waiting) = self.waiting {
             return sockets.await_handshake(now, self.fd, waiting);

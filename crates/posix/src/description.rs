@@ -1,4 +1,5 @@
-//! What a stack is started with: one text, in which every line (or part between semicolons) sets one thing.
+//! The description of a stack: a text in which each line (or part between semicolons) sets one
+//! thing.
 //!
 //! ```text
 //! device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24; profile linux; set net.ipv4.tcp_fastopen 3
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a stack will be; the words are in `firstbyte.h`, at `fb_start`.
+/// The description of a stack. `firstbyte.h` documents its syntax at `fb_start`.
 #[derive(Debug)]
 pub struct Description {
     device: DeviceName,
@@ -41,7 +42,7 @@ pub struct Description {
     /// Where what is learnt of paths is kept.
     pub cache: Option<PathBuf>,
     first_descriptor: i32,
-    /// How long the end of the process may wait for peers.
+    /// Time that the end of the process may wait for peers.
     pub linger: Duration,
 }
 
@@ -55,14 +56,14 @@ enum DeviceName {
 /// Why there is no stack: an errno and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What C is told.
+    /// The error for C.
     pub errno: Errno,
-    /// What a person is.
+    /// The message for a person.
     pub why: String,
 }
 
 impl Refused {
-    /// As `sysctl` would say it.
+    /// Converts the error of a setting, with the errno of `sysctl`.
     pub fn setting(name: &str, error: SettingError) -> Refused {
         match error {
             SettingError::Unknown => {
@@ -200,7 +201,7 @@ impl Description {
         Ok(())
     }
 
-    /// What a person should know although nothing is refused: settings that were taken only in part, or without effect.
+    /// Returns warnings: settings that were applied only in part, or without effect.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -3,7 +3,7 @@
 use crate::errno::Errno;
 use core::net::SocketAddr;
 
-/// To whom `sendto` says it goes.
+/// The destination of a `sendto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// It does not say.
@@ -12,7 +12,7 @@ pub enum Destination {
     Unspecified,
     /// There.
     Address(SocketAddr),
-    /// What is none for this socket, and is that error where it matters.
+    /// An invalid address for this socket, with the error to report if the address is used.
     Unusable(Errno),
 }
 

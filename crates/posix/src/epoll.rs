@@ -1,10 +1,11 @@
 //! `epoll`: level-triggered, edge-triggered and one-shot.
 //!
-//! As in Linux, a wake-up puts an entry on the ready list, and `epoll_wait` asks the file itself what it is ready for. A level-triggered
-//! entry that had something goes to the end of the list again; the others wait for the next wake-up.
+//! As in Linux, a wake-up puts an entry on the ready list, and `epoll_wait` asks the file for its
+//! readiness. A level-triggered entry that was ready goes to the end of the list again. Other
+//! entries wait for the next wake-up.
 //!
-//! What an instance watches of the kernel's descriptors is in an instance of the kernel's beside it. Nothing here asks that one: who waits
-//! does, and says what it found.
+//! An instance watches the kernel's descriptors with an instance of the kernel. Nothing here asks
+//! that one. The waiting thread does, and passes its result in.
 
 mod calls;
 
@@ -21,7 +22,7 @@ pub const EDGE: u32 = 1 << 31;
 /// Report once, until it is armed again (`EPOLLONESHOT`).
 pub const ONE_SHOT: u32 = 1 << 30;
 
-/// What `epoll_ctl` says of one descriptor.
+/// The request of an `epoll_ctl` for one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// `EPOLLIN` …, [`EDGE`], [`ONE_SHOT`].
@@ -30,7 +31,7 @@ pub struct Interest {
     pub data: u64,
 }
 
-/// What `epoll_ctl` is to do.
+/// The operation of an `epoll_ctl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// `EPOLL_CTL_ADD`.

@@ -1,7 +1,8 @@
-//! A socket's error queue (`recvmsg` with `MSG_ERRQUEUE`): time stamps of what was sent, ends of sends without a copy, ICMP errors; and
-//! the time stamps of what is received.
+//! The error queue of a socket (`recvmsg` with `MSG_ERRQUEUE`): time stamps of sent data,
+//! completions of zero-copy sends, ICMP errors; and time stamps of received data.
 //!
-//! What the engine reports becomes an entry when it is noticed. As in Linux an entry that waits makes the socket ready for `POLLERR`.
+//! A report of the engine becomes an entry when it is noticed. As in Linux, a waiting entry makes
+//! the socket ready for `POLLERR`.
 
 mod calls;
 
@@ -69,17 +70,17 @@ pub struct QueuedError {
     pub info: u32,
     /// Which byte of the stream with [`stamping::OPT_ID`]; the last of the sends that ended.
     pub data: u32,
-    /// Of a time stamp.
+    /// The time of a time stamp.
     pub at: Option<Duration>,
     /// The packet, or what an ICMP error quotes of TCP.
     pub payload: Bytes,
-    /// Who sent the ICMP error.
+    /// The sender of the ICMP error.
     pub offender: Option<IpAddr>,
-    /// To whom went what it is about.
+    /// Destination of the packet that it is about.
     pub name: Option<SocketAddr>,
 }
 
-/// What `recvmsg` tells beside the data.
+/// Ancillary data of `recvmsg`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ancillary {
     /// `SO_TIMESTAMP`; `wide`: asked for by its number with 64-bit seconds.
@@ -96,7 +97,7 @@ pub enum Ancillary {
         /// `SO_TIMESTAMPNS_NEW`.
         wide: bool,
     },
-    /// `SCM_TIMESTAMPING`, of which the first of three times is set.
+    /// `SCM_TIMESTAMPING`. Only the first of its three times is set.
     Timestamping {
         /// When.
         at: Duration,

@@ -1,5 +1,5 @@
-//! The table of file descriptors: numbers, lowest free first, and what they stand for. Several numbers may stand for one open file
-//! (`dup`): it is closed with the last of them.
+//! The table of file descriptors: numbers, lowest free first, and their open files. Several numbers
+//! may refer to one open file (`dup`), which is closed with the last of them.
 
 pub(crate) mod open;
 

@@ -23,7 +23,8 @@ pub const FIONBIO: u64 = 0x5421;
 
 /// Linux's `FIOASYNC`: signals when something happens, which there are none of here.
 pub const FIOASYNC: u64 = 0x5452;
-/// Linux's `FIOSETOWN` and `SIOCSPGRP`, `FIOGETOWN` and `SIOCGPGRP`: who would get them, as `F_SETOWN` and `F_GETOWN` say.
+/// Linux's `FIOSETOWN` and `SIOCSPGRP`, `FIOGETOWN` and `SIOCGPGRP`: the receiver of signals, like
+/// `F_SETOWN` and `F_GETOWN`.
 pub const FIOSETOWN: u64 = 0x8901;
 /// See [`FIOSETOWN`].
 pub const SIOCSPGRP: u64 = 0x8902;
@@ -36,10 +37,11 @@ const SIOCGSTAMP: u64 = 0x8906;
 const SIOCGSTAMPNS: u64 = 0x8907;
 
 impl Sockets {
-    /// `ioctl` that answers with an int.
+    /// `ioctl` that returns an int.
     ///
     /// # Errors
-    /// `ENOTTY` for a request that is none of a socket, `EINVAL` for a listener (Linux's `tcp_ioctl`) and an epoll instance.
+    /// Returns `ENOTTY` for a request that sockets do not support, and `EINVAL` for a listener
+    /// (Linux's `tcp_ioctl`) and an epoll instance.
     pub fn ioctl(&self, fd: i32, request: u64) -> Result<i32, Errno> {
         let socket = match self.files.get(fd)? {
             File::Socket(socket) => socket,

@@ -1,30 +1,33 @@
-//! Berkeley sockets with Linux's semantics over the engine.
+//! Berkeley sockets with Linux's semantics on top of the engine.
 //!
-//! [`Sockets`] is the sockets of one process over one [`proto::Stack`]: descriptors, states, options, errors. It is sans-IO like the
-//! engine: each system call is one attempt at a given time, which is done, fails, or says that it waits. Who waits, and what time is,
-//! is the business of a driver:
+//! [`Sockets`] is the sockets of one process on one [`proto::Stack`]: descriptors, states, options,
+//! errors. It is sans-IO like the engine. Each system call is one attempt at a given time, which
+//! succeeds, fails, or reports that it must wait. A driver decides who waits, and provides the
+//! time:
 //!
-//! - [`VirtualProcess`]: calls of several threads that really sleep, over a clock that jumps from event to event. The packetdrill
-//!   plug-in is built on it.
-//! - [`RealProcess`]: the same in real time, over a device; [`Running`] is one with its thread. The C library is built on it.
+//! - [`VirtualProcess`]: calls of several threads that really sleep, with a clock that jumps from
+//!   event
+//!   to event. The packetdrill plug-in uses it.
+//! - [`RealProcess`]: the same in real time, over a device. [`Running`] adds its thread. The C
+//!   library
+//!   uses it.
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
-//! | `files`, `socket` | descriptors, and what a socket is |
-//! | `parting` | the names of those that are closed and not gone |
-//! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; those that wait are values that are tried again ([`Connect`], [`Accept`],
-//! [`Send`], [`Receive`], [`Close`]) |
-//! | `error_queue` | time stamps, ends of sends without a copy, ICMP errors |
-//! | `readiness`, `epoll` | which calls would not wait |
-//! | `options`, `tcp_info`, `ioctl` | what can be asked and set |
+//! | `files`, `socket` | descriptors and sockets |
+//! | `parting` | names of closed sockets whose connections continue |
+//! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; blocking ones are values to try again ([`Connect`], [`Accept`], [`Send`], [`Receive`], [`Close`]) |
+//! | `error_queue` | time stamps, completions of zero-copy sends, ICMP errors |
+//! | `readiness`, `epoll` | calls that would not block |
+//! | `options`, `tcp_info`, `ioctl` | options and queries |
 //! | `pipe` | `pipe` and `splice` |
-//! | `description` | the text a stack in real time is started with |
+//! | `description` | the text that describes a stack in real time |
 //! | `sysctl` | settings from files, counters into files |
-//! | [`scripted`] | the host that packetdrill's scripts meet |
-//! | [`tools`] | what `ip` and `tc` ask of the network below, where scripts run them |
+//! | [`scripted`] | the host for packetdrill scripts |
+//! | [`tools`] | commands of `ip` and `tc` about the network below, for scripts that run them |
 //! | `errno` | error numbers |
-//! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` beside `system` |
-//! | `system` | what is asked of the kernel while a call waits: its descriptors, signals, a semaphore |
+//! | [`c`] | the calls with C's types, for libraries that export them; besides `system` the only `unsafe` code |
+//! | `system` | kernel calls while a call waits: descriptors, signals, a semaphore |
 
 pub mod c;
 mod connect;

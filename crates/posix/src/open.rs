@@ -34,11 +34,11 @@ impl Sockets {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// `bind`. Port 0: one is chosen.
+    /// `bind`. Port 0 chooses a port.
     ///
     /// # Errors
-    /// `EINVAL` if it has a name, or is more than a fresh socket, or speaks IPv6 only and the address is mapped; `EADDRNOTAVAIL`,
-    /// `EADDRINUSE`.
+    /// Returns `EINVAL` if the socket has a name, is not fresh, or is IPv6-only and the address is
+    /// mapped; `EADDRNOTAVAIL`; `EADDRINUSE`.
     pub fn bind(&mut self, fd: i32, addr: SocketAddr) -> Result<(), Errno> {
         let socket = self.files.socket(fd)?;
         let ip = addr.ip().to_canonical();
@@ -163,10 +163,11 @@ impl Sockets {
         self.own(fd, Role::Listener(id))
     }
 
-    /// One attempt at `accept4`: the new descriptor and its peer. `flags`: `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
+    /// Makes an attempt at `accept4`. Returns the new descriptor and its peer. `flags`:
+    /// `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
     ///
     /// # Errors
-    /// `EINVAL` if it does not listen, `EAGAIN`; [`Stop::Wait`].
+    /// Returns `EINVAL` if it does not listen, `EAGAIN`, or [`Stop::Wait`].
     pub fn accept(&mut self, now: Instant, fd: i32, flags: i32) -> Result<(i32, SocketAddr), Stop> {
         let listener = self.files.socket(fd)?;
         if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {

@@ -1,7 +1,8 @@
-//! `getsockopt` and `setsockopt`: what each level has is in `options/`.
+//! `getsockopt` and `setsockopt`. `options/` has a file for each level.
 //!
-//! A value is the bytes the application gave, and those it gets. As in Linux most options are one `int`, and longer values are cut to
-//! what the caller has room for. What is wrong first is told first: a length, a place that cannot be read, a number, a state.
+//! A value is the bytes that the application passes or gets. As in Linux, most options are one
+//! `int`, and longer values are cut to the caller's buffer. Errors are reported in Linux's order:
+//! length, address, number, state.
 
 mod ip;
 mod ipv6;
@@ -19,7 +20,7 @@ use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::{Instant, OptionError, SocketOption};
 
-/// What an application gives as an option's value.
+/// The value that an application passes for an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
     /// These bytes.
@@ -66,10 +67,10 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What `getsockopt` is asked for.
+/// The value that `getsockopt` is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// How many bytes may be told.
+    /// Bytes of room in the caller's buffer.
     pub room: i32,
     /// There is no place for them: nothing that can be told but once is lost then.
     pub faulty: bool,
@@ -104,7 +105,8 @@ impl Sockets {
     /// `setsockopt`.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option that is none, `EINVAL` for a value that is none of it, and what the options name.
+    /// Returns `ENOPROTOOPT` for an unknown option, `EINVAL` for an invalid value, and the option's
+    /// own errors.
     pub fn set_option(
         &mut self,
         now: Instant,
@@ -116,10 +118,11 @@ impl Sockets {
         self.set_option_given(now, fd, (level, name), Given::Bytes(value))
     }
 
-    /// As [`set_option`](Self::set_option), of `(level, name)`, with a value that perhaps cannot be read.
+    /// Sets the option `(level, name)` like [`set_option`](Self::set_option), with a value that may
+    /// be unreadable.
     ///
     /// # Errors
-    /// As [`set_option`](Self::set_option); `EFAULT`.
+    /// See [`set_option`](Self::set_option); `EFAULT`.
     pub fn set_option_given(
         &mut self,
         now: Instant,
@@ -161,10 +164,11 @@ impl Sockets {
         self.option_asked(now, fd, (level, name), asked).map_err(|untold| untold.errno)
     }
 
-    /// As [`option`](Self::option), of `(level, name)`, and tells what room there should have been.
+    /// Gets the option `(level, name)` like [`option`](Self::option), and returns the room that the
+    /// value needs.
     ///
     /// # Errors
-    /// As [`option`](Self::option).
+    /// See [`option`](Self::option).
     pub fn option_asked(
         &mut self,
         now: Instant,

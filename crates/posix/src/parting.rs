@@ -1,5 +1,5 @@
-//! Names of sockets that are closed and whose connections live on: they deliver, or are in TIME-WAIT. Who binds to one of their ports must
-//! mind them (in Linux they stay in the port's bucket).
+//! Names of closed sockets whose connections continue: they deliver data, or are in TIME-WAIT. A
+//! later `bind` to one of their ports must consider them (in Linux they stay in the port's bucket).
 
 mod asked;
 

@@ -93,10 +93,11 @@ impl Sockets {
         Ok(count)
     }
 
-    /// Writes to a pipe what fits; no more than a page all at once or not at all (POSIX's `PIPE_BUF`).
+    /// Writes to a pipe as much as fits. Up to one page is written completely or not at all
+    /// (POSIX's `PIPE_BUF`).
     ///
     /// # Errors
-    /// `EBADF`, `EPIPE`, `EAGAIN`; [`Stop::Wait`].
+    /// Returns `EBADF`, `EPIPE`, `EAGAIN`, or [`Stop::Wait`].
     pub fn write_pipe(&mut self, now: Instant, fd: i32, data: &[u8]) -> Result<usize, Stop> {
         let end = self.pipe_end(fd, true)?;
         let mut shared = end.lock();
@@ -248,10 +249,11 @@ impl Splice {
         Splice { from, to, len, flags, receive: Receive::before_urgent(from, 0), deadline: None }
     }
 
-    /// Goes on with it: how many bytes were moved.
+    /// Makes an attempt. Returns the number of bytes moved.
     ///
     /// # Errors
-    /// `EBADF`; `EINVAL` if neither is a pipe, both are one, or the flags are unknown; those of reading and writing; [`Stop::Wait`].
+    /// Returns `EBADF`; `EINVAL` if not exactly one of them is a pipe, or the flags are unknown;
+    /// errors of reading and writing; or [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<usize, Stop> {
         let Splice { from, to, len, flags, .. } = *self;
         if len == 0 {

@@ -1,4 +1,4 @@
-//! Who makes calls: sockets and a way to wait for them, in real or in virtual time.
+//! The caller's side: sockets and a way to wait for them, in real or in virtual time.
 
 use crate::errno::{Errno, Stop};
 use crate::sockets::Sockets;
@@ -6,14 +6,14 @@ use core::time::Duration;
 use libc::{c_int, pollfd, sigset_t};
 use proto::Instant;
 
-/// What a call waits for.
+/// The events that a call waits for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch<'a> {
-    /// Descriptors to which something must happen; none: anything is worth another attempt.
+    /// Descriptors whose events are awaited. If empty, any event causes another attempt.
     pub fds: &'a [i32],
 }
 
-/// A look at descriptors, of which some may be the kernel's.
+/// A check of descriptors. Some may belong to the kernel.
 pub trait Look {
     /// At the library's: has one of them something?
     ///
@@ -28,7 +28,7 @@ pub trait Look {
     fn kernels(&mut self) -> Result<bool, Errno>;
 }
 
-/// What a call waits for that looks for readiness, and what may end it.
+/// The events and limits of a call that waits for readiness.
 #[derive(Clone, Copy, Default)]
 pub struct Waits<'a> {
     /// The library's descriptors.
@@ -37,11 +37,12 @@ pub struct Waits<'a> {
     pub read: &'a [i32],
     /// The kernel's.
     pub kernels: &'a [pollfd],
-    /// For ever without one.
+    /// Time limit. None by default.
     pub timeout: Option<Duration>,
     /// The signals that are blocked meanwhile; none: as they are.
     pub mask: Option<sigset_t>,
-    /// A signal that the mask lets through ends also a call that does not wait (`poll` and `select`; Linux's `ep_poll` does not ask then).
+    /// True if a signal that the mask admits also ends a call that does not wait (`poll` and
+    /// `select`, but not Linux's `ep_poll`).
     pub hears_at_once: bool,
 }
 
@@ -64,10 +65,11 @@ pub trait Process {
     /// The call's own.
     fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno>;
 
-    /// As [`wait`](Self::wait), and says for what: who knows that need not try again at everything that happens.
+    /// Waits like [`wait`](Self::wait) for the given descriptors, so that other events cause no new
+    /// attempt.
     ///
     /// # Errors
-    /// The call's own; `EINTR` where there are signals.
+    /// Returns the call's own errors, and `EINTR` where there are signals.
     fn wait_for<R>(
         &self,
         watch: Watch<'_>,
@@ -77,15 +79,16 @@ pub trait Process {
         self.wait(attempt)
     }
 
-    /// Who knows a number: where there is no kernel's descriptor to be waited for, the library alone.
+    /// Returns the owner of a number: only the library, if no kernel descriptor can be waited for.
     fn sides(&self, fd: c_int) -> Sides {
         Sides::ours(fd)
     }
 
-    /// Waits until `look` finds something, or time is up. Here only the library's descriptors are looked at, and no signal ends it.
+    /// Waits until `look` finds something or the time is up. Here only the library's descriptors
+    /// are checked, and no signal ends the wait.
     ///
     /// # Errors
-    /// `look`'s own; `EINTR` where there are signals.
+    /// Returns the errors of `look`, and `EINTR` where there are signals.
     fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
         let mut until = None;
         self.wait_for(Watch { fds: waits.ours }, |sockets, now| {
@@ -96,8 +99,8 @@ pub trait Process {
     }
 }
 
-/// Behind a number that an application waits for: a descriptor of the library's, one of the kernel's, or both at once (an epoll instance
-/// that watches both kinds).
+/// The owner of a number that an application waits for: the library, the kernel, or both (an epoll
+/// instance that watches both kinds).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sides {
     /// The library's own number.

@@ -23,10 +23,11 @@ pub struct PollFd {
 }
 
 impl Sockets {
-    /// `poll`: how many entries have something. `deadline`: `Some(now)` or earlier does not wait, `None` waits for ever.
+    /// `poll`: returns the number of ready entries. A `deadline` of `Some(now)` or earlier does not
+    /// wait. `None` waits without limit.
     ///
     /// # Errors
-    /// None but [`Stop::Wait`].
+    /// Only [`Stop::Wait`].
     pub fn poll(
         &mut self,
         now: Instant,
@@ -75,10 +76,10 @@ impl Sockets {
         Ok(ready)
     }
 
-    /// What a descriptor is ready for.
+    /// Returns the readiness of a descriptor.
     ///
     /// # Errors
-    /// `EBADF`.
+    /// Returns `EBADF`.
     pub fn readiness(&self, fd: i32) -> Result<Ready, Errno> {
         self.readiness_at(self.files.open(fd)?)
     }

@@ -1,4 +1,4 @@
-//! What a descriptor is ready for.
+//! The readiness of a descriptor.
 
 bitflags::bitflags! {
     /// Bits of `poll` and `epoll`, which have the same values.

@@ -1,18 +1,23 @@
-//! A process in real time: calls that really sleep, in as many threads as there are.
+//! A process in real time, with calls that really sleep in any number of threads.
 //!
-//! The calls are those of [`VirtualProcess`](crate::VirtualProcess); only the clock differs, and who moves it. [`RealProcess`] is the
-//! sockets behind a lock that is never held across a system call: a call makes one attempt, and if that has to wait, its thread sleeps
-//! until something happens to a descriptor it waits for (`waiters`), its time-out comes, or a signal (`parker`; `ready` where it waits for
-//! readiness, of the kernel's descriptors too). Packets and time come from a thread of its own, which [`Running`] starts: [`host::Pump`]
-//! between the stack and any [`device::Device`] (`driver`).
+//! The calls are those of [`VirtualProcess`](crate::VirtualProcess). Only the clock and its driver
+//! differ. [`RealProcess`] is the sockets behind a lock that is never held across a system call. A
+//! call makes one attempt. If it has to wait, its thread sleeps until one of three events:
+//! something happens to a descriptor it waits for (`waiters`), its time-out, or a signal (`parker`;
+//! `ready` if it waits for readiness, including the kernel's descriptors). Packets and time come
+//! from a separate thread, which [`Running`] starts: [`host::Pump`] between the stack and any
+//! [`device::Device`] (`driver`).
 //!
-//! **Signals.** A handler interrupts a sleeping call as it does in Linux: with a time-out, and in `poll`, `select` and `epoll_wait`
-//! always (`EINTR`), else unless it was installed with `SA_RESTART`. No handler runs while its thread has the lock, nor, in a call that was
-//! entered by [`life::entered`](crate::c::life::entered), before the call sleeps: one that sends or receives does not wait for its own
-//! thread. Calls allocate memory, so that a handler may make them only if the allocator is not what it interrupted: the preload library
-//! has one of its own.
+//! **Signals.** A handler interrupts a sleeping call as in Linux. Calls with a time-out, `poll`,
+//! `select` and `epoll_wait` always return `EINTR`. Other calls do unless the handler was installed
+//! with `SA_RESTART`. No handler runs while its thread has the lock. In a call entered by
+//! [`life::entered`](crate::c::life::entered), no handler runs before the call sleeps, so a handler
+//! that sends or receives does not wait for its own thread. Calls allocate memory, so a handler may
+//! make them only if it did not interrupt the same allocator. The preload library has its own
+//! allocator.
 //!
-//! **Cancellation.** A call sleeps in a cancellation point (pthreads(7)); the cancelled thread waits for nothing afterwards.
+//! **Cancellation.** A call sleeps in a cancellation point (pthreads(7)). A cancelled thread waits
+//! for nothing afterwards.
 
 mod bell;
 mod driver;
@@ -66,10 +71,11 @@ pub struct RealProcess<C = RealClock> {
     first_descriptor: i32,
 }
 
-/// A call that is tried until it need not wait; see [`RealProcess::waiting`]. Dropped, it waits no more.
+/// A call that is tried until it need not wait; see [`RealProcess::waiting`]. A dropped value no
+/// longer waits.
 ///
-/// As in the kernel, it goes on with the files it began with: another thread may close its descriptors meanwhile, or get their numbers for
-/// other files.
+/// As in the kernel, it continues with the files it started with. Another thread may close its
+/// descriptors meanwhile, or reuse their numbers for other files.
 #[derive(Debug)]
 pub struct Waiting<'a, C: Clock = RealClock> {
     process: &'a RealProcess<C>,
@@ -80,11 +86,11 @@ pub struct Waiting<'a, C: Clock = RealClock> {
 }
 
 impl<C: Clock> Waiting<'_, C> {
-    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes `waker`, which is asked for only
-    /// then. `fds` are the same each time.
+    /// Makes one attempt. If it has to wait, later events of `fds` (or any event, without `fds`)
+    /// wake `waker`, which is requested only then. `fds` must be the same each time.
     ///
     /// # Errors
-    /// The call's own, `ENETDOWN` when the stack has ended; [`Stop::Wait`].
+    /// Returns the call's own errors, `ENETDOWN` after the end of the stack, or [`Stop::Wait`].
     pub fn attempt<R>(
         &mut self,
         fds: &[i32],
@@ -142,8 +148,8 @@ struct Inner {
 }
 
 impl<C: Clock> RealProcess<C> {
-    /// `notify` is called, without the lock, when a call may have left work for the [`host::Pump`] of this process: at most once until
-    /// the pump has stepped.
+    /// Creates a process. It calls `notify` without the lock when a call may have left work for its
+    /// [`host::Pump`], at most once until the pump has run.
     pub fn new(sockets: Sockets, clock: C, notify: impl Fn() + Send + Sync + 'static) -> RealProcess<C> {
         let first_descriptor = sockets.first_descriptor();
         let inner = Inner {
@@ -161,7 +167,8 @@ impl<C: Clock> RealProcess<C> {
         &self.clock
     }
 
-    /// Makes a call that does not wait. After the end of the stack there are no descriptors, and none can be made.
+    /// Makes a call that does not wait. After the end of the stack there are no descriptors, and
+    /// none can be created.
     pub fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
         let mut inner = self.lock();
         let result = call(&mut inner.sockets, self.clock.now());
@@ -169,10 +176,10 @@ impl<C: Clock> RealProcess<C> {
         result
     }
 
-    /// Makes a call that may wait: `attempt` is made again when something has happened, or at its deadline.
+    /// Makes a call that may wait. Repeats `attempt` after each event, or at its deadline.
     ///
     /// # Errors
-    /// The call's own; `EINTR`; `ENETDOWN` when the stack ends meanwhile.
+    /// Returns the call's own errors, `EINTR`, or `ENETDOWN` if the stack ends meanwhile.
     pub fn wait<R>(
         &self,
         watch: Watch<'_>,
@@ -202,8 +209,8 @@ impl<C: Clock> RealProcess<C> {
         Waiting { process: self, place: None, held: Vec::new() }
     }
 
-    /// Closes every descriptor, as the end of a process does: what was written is still delivered, unread data resets. Calls that wait
-    /// fail with `ENETDOWN`.
+    /// Closes every descriptor, like the end of a process: written data is still delivered, and
+    /// unread data causes a reset. Waiting calls fail with `ENETDOWN`.
     pub fn begin_shutdown(&self) {
         let mut inner = self.lock();
         if inner.phase == Phase::Running {

@@ -19,8 +19,8 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`; others mean nothing. With
-    /// `MSG_ERRQUEUE` it is [`Sockets::receive_error`] that is meant.
+    /// Creates a call. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`;
+    /// others are ignored. For `MSG_ERRQUEUE` use [`Sockets::receive_error`].
     pub fn new(fd: i32, flags: i32) -> Receive {
         Receive { fd, flags, copied: 0, before: 0, deadline: None, stops_at_urgent: false }
     }
@@ -30,10 +30,11 @@ impl Receive {
         Receive { stops_at_urgent: true, ..Receive::new(fd, flags) }
     }
 
-    /// Goes on with it: how many bytes are in `buf`, 0 at the end of the stream.
+    /// Makes an attempt. Returns the number of bytes in `buf`, or 0 at the end of the stream.
     ///
     /// # Errors
-    /// `EAGAIN`, `ENOTCONN`, `EINVAL` (`MSG_OOB` without an urgent byte), `ECONNRESET` …, once; `EPERM` in repair; [`Stop::Wait`].
+    /// Returns `EAGAIN`, `ENOTCONN`, `EINVAL` (`MSG_OOB` without an urgent byte), `ECONNRESET` …,
+    /// once; `EPERM` in repair mode; or [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant, buf: &mut [u8]) -> Result<usize, Stop> {
         let socket = sockets.files.socket(self.fd)?;
         let listens = matches!(socket.role, Role::Listener(_));
@@ -146,7 +147,7 @@ impl Sockets {
         Ok(if flags & libc::MSG_WAITALL != 0 { len } else { lowat.min(len) }.max(1))
     }
 
-    /// How large a buffer a call that reads at most `room` bytes can fill.
+    /// Returns the size of the buffer that a read of at most `room` bytes can fill.
     pub fn worth_reading(&self, fd: i32, room: usize) -> usize {
         let socket = self.files.socket(fd);
         let queues = socket.ok().and_then(|socket| self.stack.queues(socket.connection()?));
@@ -197,10 +198,11 @@ impl Sockets {
         Ok(self.files.socket_mut(fd)?.take_error())
     }
 
-    /// What a `recvmsg` tells with `TCP_INQ`: bytes left, and one for the end of the stream.
+    /// Returns the value of `TCP_INQ` for `recvmsg`: bytes left, plus one for the end of the
+    /// stream.
     ///
     /// # Errors
-    /// `EBADF`, `ENOTSOCK`.
+    /// Returns `EBADF` or `ENOTSOCK`.
     pub fn left_to_read(&self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.files.socket(fd)?;
         let wanted = socket.options.inq && socket.connection().is_some();

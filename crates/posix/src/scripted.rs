@@ -1,5 +1,5 @@
-//! The host that packetdrill's scripts are written for: Linux's profile behind `tun0`, a moment at which all else is long ago, and
-//! descriptors that are none of a script's.
+//! The host for packetdrill scripts: Linux's profile behind `tun0`, with a start time at which all
+//! other events are long ago, and descriptors that do not belong to a script.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -7,7 +7,8 @@ use proto::{Capabilities, Config, Instant, Stack};
 
 /// Descriptors begin where neither scripts nor packetdrill itself reach.
 pub const FD_BASE: i32 = 1 << 16;
-/// The time when a script begins, since the stack's epoch: far enough from zero for what was "long ago".
+/// Time at which a script starts, since the stack's epoch: far enough from zero for events "long
+/// ago".
 pub const START: Duration = Duration::from_secs(1_000_000);
 /// The largest burst Linux hands to a device: 64 KiB without room for headers.
 const GSO_MAX_SIZE: usize = 65_215;

@@ -41,8 +41,8 @@ struct Zerocopy {
 }
 
 impl<'a> Send<'a> {
-    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_MORE`, `MSG_EOR`, `MSG_OOB`, `MSG_FASTOPEN`,
-    /// `MSG_ZEROCOPY`; others mean nothing.
+    /// Creates a call. `flags`: `MSG_DONTWAIT`, `MSG_MORE`, `MSG_EOR`, `MSG_OOB`, `MSG_FASTOPEN`,
+    /// `MSG_ZEROCOPY`; others are ignored.
     pub fn new(fd: i32, source: Source<'a>, flags: i32, to: Destination) -> Send<'a> {
         Send {
             fd,
@@ -65,11 +65,13 @@ impl<'a> Send<'a> {
         Send { stamps, ..self }
     }
 
-    /// Goes on with it: how many bytes were taken, all of them if it may wait.
+    /// Makes an attempt. Returns the number of bytes accepted, which is all of them if the call may
+    /// wait.
     ///
     /// # Errors
-    /// `EAGAIN`, `EPIPE` (with `SIGPIPE`, unless `MSG_NOSIGNAL`, where there are signals), `ECONNRESET` …, once; `EFAULT`; with
-    /// `MSG_FASTOPEN` those of `connect`, and `EOPNOTSUPP`; [`Stop::Wait`].
+    /// Returns `EAGAIN`, `EPIPE` (with `SIGPIPE` unless `MSG_NOSIGNAL`, where there are signals),
+    /// `ECONNRESET` …, once; `EFAULT`; with `MSG_FASTOPEN` the errors of `connect`, and
+    /// `EOPNOTSUPP`; or [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<usize, Stop> {
         if !self.begun {
             self.begin(sockets, now)?;

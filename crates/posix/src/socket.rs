@@ -1,4 +1,4 @@
-//! One socket: what it is bound to, what it has become, and what its options say where the engine has none of that name.
+//! One socket: its name, its state, and the options that the engine does not have.
 
 use crate::Errno;
 use crate::error_queue::{ErrorQueue, Stamping};

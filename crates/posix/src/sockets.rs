@@ -1,7 +1,8 @@
-//! The sockets of one process over one stack.
+//! The sockets of one process on one stack.
 //!
-//! Every system call is one attempt: it is done at once, fails with an errno, or says that it waits ([`Stop::Wait`]). Who calls it again
-//! when something has happened is [`virtual_time`](crate::virtual_time)'s business, or the test's. Nothing here asks for the time.
+//! Every system call is one attempt. It succeeds, fails with an errno, or reports that it must wait
+//! ([`Stop::Wait`]). The caller, such as [`virtual_time`](crate::virtual_time) or a test, repeats
+//! it after an event. Nothing here reads a clock.
 
 use crate::errno::{self, Errno, Stop};
 use crate::files::open::Open;
@@ -52,8 +53,8 @@ impl Sockets {
         }
     }
 
-    /// What the wall clock (`CLOCK_REALTIME`, since 1970) showed when the stack's showed zero: time stamps that applications are told
-    /// count from there. Zero unless it is said.
+    /// Sets the time of the wall clock (`CLOCK_REALTIME`, since 1970) at the stack's time zero.
+    /// Time stamps for applications count from it. The default is zero.
     pub fn set_epoch(&mut self, epoch: Duration) {
         self.epoch = epoch;
     }
@@ -289,10 +290,11 @@ impl Sockets {
         self.files.socket(fd).is_ok_and(|socket| socket.options.freebind || socket.options.transparent)
     }
 
-    /// `fcntl(F_SETFL)`: of the flags only `O_NONBLOCK` means something here.
+    /// `fcntl(F_SETFL)`. Only the flag `O_NONBLOCK` has an effect.
     ///
     /// # Errors
-    /// `EBADF`; `EINVAL` for `O_DIRECT`, `EOPNOTSUPP` for `O_ASYNC`: no signal tells of a socket.
+    /// Returns `EBADF`; `EINVAL` for `O_DIRECT`; `EOPNOTSUPP` for `O_ASYNC`, because sockets raise
+    /// no signal.
     pub fn set_flags(&mut self, fd: i32, flags: i32) -> Result<(), Errno> {
         let nonblocking = flags & libc::O_NONBLOCK != 0;
         match self.files.get_mut(fd)? {
@@ -324,10 +326,11 @@ impl Sockets {
         self.files.set_close_on_exec(fd, on)
     }
 
-    /// `dup`, and `fcntl(F_DUPFD)`: the lowest free descriptor, none below `least`, for the same file.
+    /// `dup`, and `fcntl(F_DUPFD)`: returns the lowest free descriptor that is at least `least`,
+    /// for the same file.
     ///
     /// # Errors
-    /// `EBADF`, `EMFILE`; `EINVAL` if no descriptor can be as high as `least`.
+    /// Returns `EBADF`, `EMFILE`, or `EINVAL` if no descriptor can be as high as `least`.
     pub fn duplicate(&mut self, fd: i32, least: i32, close_on_exec: bool) -> Result<i32, Errno> {
         self.files.get(fd)?;
         if least < 0 || least > self.files.highest() {
@@ -361,10 +364,11 @@ impl Sockets {
         Ok(new)
     }
 
-    /// `shutdown` (Linux's `inet_shutdown`). Even where there is nothing to be shut, it is remembered.
+    /// `shutdown` (Linux's `inet_shutdown`). It is remembered even if the socket has nothing to
+    /// shut down.
     ///
     /// # Errors
-    /// `EINVAL` for another `how`, `ENOTCONN` for a socket that is not connected.
+    /// Returns `EINVAL` for an invalid `how`, and `ENOTCONN` for an unconnected socket.
     pub fn shutdown(&mut self, now: Instant, fd: i32, how: i32) -> Result<(), Errno> {
         let (read, write) = match how {
             libc::SHUT_RD => (true, false),
@@ -472,8 +476,8 @@ impl Sockets {
     }
 }
 
-/// One call of `close`, which waits as long as `SO_LINGER` says until the peer has everything. Then it lets go all the same: what is not
-/// acknowledged goes on being sent (Linux's `inet_release`).
+/// A call of `close`. It waits up to `SO_LINGER` until the peer has everything, then returns in any
+/// case. Unacknowledged data is still sent (Linux's `inet_release`).
 #[derive(Debug)]
 pub struct Close {
     fd: i32,

@@ -1,7 +1,9 @@
-//! Settings from a tree of files in the form of /proc/sys/net, and counters into files in the form of /proc/net/netstat.
+//! Reads settings from a tree of files like /proc/sys/net, and writes counters into files like
+//! /proc/net/netstat.
 //!
-//! The tree is read whenever the stack is about to be asked for something, and what has changed since goes to [`Sockets::set`]: so a
-//! change is felt at once, in the middle of a connection too. Files that the engine has no setting for are left alone.
+//! The tree is read before each use of the stack, and changes go to [`Sockets::set`]. A change
+//! therefore takes effect immediately, even in the middle of a connection. Files without a setting
+//! in the engine are ignored.
 
 use crate::files::File;
 use crate::socket::Role;
@@ -107,10 +109,11 @@ fn without_effect(name: &str) -> Option<String> {
 }
 
 impl Sockets {
-    /// As [`Stack::set`]. What sockets have from settings when they are made stays with those that are there.
+    /// Changes a setting like [`Stack::set`]. Values that sockets copy at their creation stay for
+    /// existing sockets.
     ///
     /// # Errors
-    /// As [`Stack::set`].
+    /// See [`Stack::set`].
     pub fn set(&mut self, now: Instant, name: &str, value: &str) -> Result<Option<String>, SettingError> {
         let before = self.rto_bounds();
         let warning = self.stack_mut().set(now, name, value)?;
@@ -120,7 +123,8 @@ impl Sockets {
         Ok(warning)
     }
 
-    /// What [`set`](Self::set) has set, or could have; `None`: no such setting. What Linux has and does not use is as Linux begins with it.
+    /// Returns the value of a setting, or `None` if there is no such setting. Settings that Linux
+    /// has but the engine does not use have Linux's default.
     pub fn setting(&self, name: &str) -> Option<String> {
         let stack = self.stack();
         let config = stack.config();

@@ -1,4 +1,5 @@
-//! What is asked of the operating system while calls wait: its own descriptors, signals held back, a semaphore to sleep on.
+//! Calls to the operating system while calls wait: descriptors, blocked signals, a semaphore to
+//! sleep on.
 #![expect(unsafe_code, reason = "system calls and functions of libc")]
 
 pub(crate) mod inherited;

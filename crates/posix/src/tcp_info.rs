@@ -1,7 +1,8 @@
 //! `TCP_INFO` in Linux's binary layout: 280 bytes, as in Linux 6.18.
 //!
-//! The engine counts bytes where Linux counts segments; a count here is as many segments of the MSS as hold them. Zero, for want of a
-//! meaning here: `fackets`, `last_ack_sent` (in Linux too) and `rehash`.
+//! The engine counts bytes where Linux counts segments. A count here is the number of segments of
+//! the MSS that hold these bytes. `fackets`, `last_ack_sent` (in Linux too) and `rehash` are always
+//! zero.
 
 use crate::errno::Errno;
 use crate::options::unanswered;

@@ -1,11 +1,11 @@
-//! What `ip` and `tc` ask of the network below a stack, in the words of these tools: for drivers in virtual time, whose scripts run them
-//! and mean the stack. Nothing is executed here.
+//! Commands of `ip` and `tc` about the network below a stack. Drivers in virtual time use them for
+//! scripts that run these tools and mean the stack. Nothing is executed here.
 //!
-//! | command | what it means |
+//! | command | effect |
 //! |---|---|
-//! | `ip tcp_metrics flush [all]`, `flush ADDRESS`, `delete ADDRESS` | paths are forgotten, or the one |
-//! | `ip route add …`, `replace`, `change`, `del` | values per destination, and routes that lead nowhere; `dev` and `via` are taken for the one way there is |
-//! | `tc qdisc add dev DEVICE root pfifo limit N`, `replace`, `change`, `del dev DEVICE root` | with 0 the queue before the device refuses every packet, else none: whoever reads the device takes each at once |
+//! | `ip tcp_metrics flush [all]`, `flush ADDRESS`, `delete ADDRESS` | deletes all remembered paths, or one |
+//! | `ip route add …`, `replace`, `change`, `del` | values per destination, and unreachable routes; `dev` and `via` always mean the only path |
+//! | `tc qdisc add dev DEVICE root pfifo limit N`, `replace`, `change`, `del dev DEVICE root` | with 0 the queue before the device rejects every packet, else there is none |
 
 use crate::Sockets;
 use core::net::IpAddr;
@@ -15,9 +15,9 @@ use proto::{Instant, RouteMetrics, parse_route};
 /// A command about the network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NetworkCommand {
-    /// What is remembered of paths is forgotten.
+    /// Deletes all remembered paths.
     FlushPaths,
-    /// What is remembered of the paths to one peer.
+    /// Deletes the remembered paths to one peer.
     ForgetPath(IpAddr),
     /// A route comes, goes or changes.
     Route(RouteVerb, Network, RouteMetrics),
@@ -28,7 +28,7 @@ pub enum NetworkCommand {
     },
 }
 
-/// What becomes of a route.
+/// The change of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteVerb {
     /// It is new.
@@ -58,11 +58,11 @@ impl NetworkCommand {
         }
     }
 
-    /// Does what it asks of the stack; the queue is the driver's. The system has made routes that are not in the stack's table: those that
-    /// are `known`, which can be changed.
+    /// Applies the command to the stack. The driver handles the queue. `known` routes of the system
+    /// that are not in the stack's table can also be changed.
     ///
     /// # Errors
-    /// As the kernel answers: why it fails.
+    /// Returns the kernel's error message.
     pub fn apply(
         &self,
         sockets: &mut Sockets,

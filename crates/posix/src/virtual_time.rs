@@ -1,10 +1,13 @@
-//! A process in virtual time: calls that really sleep, and a clock that jumps.
+//! A process in virtual time, with calls that really sleep and a clock that jumps.
 //!
-//! Two threads at least: one drives time ([`sleep`](VirtualProcess::sleep), [`next_packet`](VirtualProcess::next_packet)) and makes
-//! calls that do not wait; others may make calls that wait, asleep on a condition variable. Time stands still while a call that has been
-//! woken is still on its way back to its caller, until that caller has read the clock: so a call ends at the very time of what ended it.
+//! There are at least two threads. One drives time ([`sleep`](VirtualProcess::sleep),
+//! [`next_packet`](VirtualProcess::next_packet)) and makes calls that do not wait. Others may make
+//! calls that wait, asleep on a condition variable. Time stands still while a woken call returns to
+//! its caller, until that caller has read the clock. A call therefore ends at the exact time of the
+//! event that ended it.
 //!
-//! The clock moves by a microsecond whenever it is read, since callers spin on it for short waits.
+//! The clock advances by a microsecond whenever it is read, because callers spin on it for short
+//! waits.
 
 use crate::errno::{Errno, Stop};
 use crate::process::Process;
@@ -85,10 +88,11 @@ impl VirtualProcess {
         result
     }
 
-    /// Makes a call that may wait: `attempt` is made again when something has happened, or at its deadline.
+    /// Makes a call that may wait. Repeats `attempt` after each event, or at its deadline.
     ///
     /// # Errors
-    /// The call's own; `EDEADLK` if it waits in the thread that drives time for something that no timer will bring.
+    /// Returns the call's own errors, and `EDEADLK` if it waits in the thread that drives time for
+    /// an event that no timer causes.
     pub fn wait<R>(
         &self,
         mut attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
@@ -187,7 +191,8 @@ impl VirtualProcess {
         next
     }
 
-    /// From now on the queue before the device takes packets, as it did at first, or refuses all: they do not leave, and the stack is told.
+    /// Lets the queue before the device accept packets (the default), or reject all of them.
+    /// Rejected packets do not leave, and the stack learns of it.
     pub fn set_admission(&self, admits: bool) {
         let mut inner = self.lock();
         inner.admits = admits;
@@ -202,7 +207,8 @@ impl VirtualProcess {
         self.settle(&mut inner);
     }
 
-    /// The next packet that left, and when: whoever reads it has seen all that came before it. If there is none yet, time passes until there is one, `most` at most. `None`: none came.
+    /// Returns the next packet that left, and its time. If there is none, lets time pass until
+    /// there is one, at most `most`. Returns `None` if none came.
     pub fn next_packet(&self, most: Duration) -> Option<(Instant, Bytes)> {
         let mut inner = self.quiesce(self.lock());
         inner.calls += 1;

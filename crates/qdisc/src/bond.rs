@@ -1,13 +1,13 @@
-//! Which of several links a packet takes: the seven modes of Linux's bonding driver.
+//! Chooses one of several links for a packet, with the seven modes of Linux's bonding driver.
 //!
-//! The caller has the links and says which are up; a bond only chooses. Its modes differ in what stays in order: a flow does under `xor`,
-//! `802.3ad`, `tlb` and `alb`, and does not under `balance-rr`.
+//! The caller owns the links and reports which are up. The modes `xor`, `802.3ad`, `tlb` and `alb`
+//! keep the packets of a flow in order. `balance-rr` does not.
 
 use crate::Nanos;
 use alloc::vec::Vec;
 use core::str::FromStr;
 
-/// How a bond chooses (`Documentation/networking/bonding.rst`).
+/// The mode of a bond (`Documentation/networking/bonding.rst`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BondMode {
     /// 0: one packet after another, over all links.
@@ -18,7 +18,8 @@ pub enum BondMode {
     BalanceXor,
     /// 3: every packet on every link.
     Broadcast,
-    /// 4: as `BalanceXor`, over links that the other end's LACP has agreed to: here all that are up.
+    /// 4: like `BalanceXor`, over the links that the peer's LACP has agreed to. Here all links that
+    /// are up.
     Ieee8023ad,
     /// 5: a new flow on the link with the least load; what comes back uses one link.
     BalanceTlb,
@@ -56,7 +57,7 @@ impl FromStr for BondMode {
 pub struct BondStats {
     /// Packets given to each link.
     pub packets: Vec<u64>,
-    /// How often the active link changed because it had failed.
+    /// Number of failures of the active link.
     pub failovers: u64,
     /// Packets for which no link was up.
     pub lost: u64,
@@ -82,7 +83,8 @@ pub struct Bond {
 const BUCKETS: usize = 256;
 
 impl Bond {
-    /// A bond of `links` links (at least one). A failure is noticed after `notice_after`, and until then packets go where they cannot pass.
+    /// Creates a bond of `links` links, at least one. It notices a failure after `notice_after`.
+    /// Until then it sends packets to a link that is down.
     pub fn new(mode: BondMode, links: usize, notice_after: Nanos) -> Bond {
         let links = links.max(1);
         Bond {
@@ -109,8 +111,8 @@ impl Bond {
         }
     }
 
-    /// The links for a packet of this flow: one, or all of a broadcast. `is_return`: it goes towards the bond's host, so that the
-    /// other side's switch chooses.
+    /// Returns the links for a packet of this flow: one, or all for a broadcast. `is_return`: the
+    /// packet goes towards the bond's host, so the switch on the other side chooses.
     pub fn choose(&mut self, now: Nanos, flow: u32, len: usize, is_return: bool) -> Vec<usize> {
         let usable: Vec<usize> =
             (0..self.down_since.len()).filter(|&link| self.seems_up(now, link)).collect();

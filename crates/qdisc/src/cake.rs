@@ -1,24 +1,26 @@
-//! cake: a shaper, tins by DSCP, hosts and flows in turns, each flow under COBALT (Linux's `sch_cake.c`; "Piece of CAKE",
-//! arXiv:1804.07617).
+//! cake: a shaper with tins by DSCP, fairness between hosts and flows, and COBALT for each flow
+//! (Linux's `sch_cake.c`; "Piece of CAKE", arXiv:1804.07617).
 //!
 //! ```text
-//!             diffserv            hash              ack_filter                       cobalt        shaper
-//! enqueue ──► tin by DSCP ──► queue of the flow ──► needless ACKs ──► turns (tin) ──► marks ──► virtual clock ──► dequeue
-//!                                                        overflow: the longest queue gives way when memory is full
+//!             diffserv          hash             ack_filter                         cobalt    shaper
+//! enqueue ──► tin by DSCP ──► flow's queue ──► redundant ACKs ──► rounds (tin) ──► marks ──► clock ──► dequeue
+//!                                              overflow: drops from the longest queue if memory is full
 //! ```
 //!
-//! - `config`: what tc gives it. `xstats`: what it counts.
-//! - `diffserv`: which tin a codepoint goes to, and the tins' shares.
-//! - `hash`: queues in sets of eight, and how many bulk flows each host has.
-//! - `tin`, `rounds`, `flow`: turns of new, old and decaying flows, by deficits.
-//! - `ack_filter`, `overflow`: what is dropped before its turn.
-//! - `cobalt`: whether a packet is marked or dropped.
-//! - `shaper`, `overhead`: when the next packet may leave, by what it takes on the wire.
+//! - `config`: the options of tc. `xstats`: the counters.
+//! - `diffserv`: the tin of a codepoint, and the tins' shares.
+//! - `hash`: queues in sets of eight, and the number of bulk flows of each host.
+//! - `tin`, `rounds`, `flow`: rounds of new, old and decaying flows, by deficits.
+//! - `ack_filter`, `overflow`: early drops.
+//! - `cobalt`: decides whether a packet is marked or dropped.
+//! - `shaper`, `overhead`: when the next packet may leave, given its size on the wire.
 //!
-//! Not here: `nat` (no address is translated), `autorate-ingress` (nothing is received), filters, and classes, which in Linux only show
-//! flows. A large segment is taken apart if its packet can be ([`Packet::into_segments`]); else, as with `no-split-gso`, it stays one, and
-//! each of its frames counts with its own overhead. Random numbers are of a seeded generator, not those of Linux. The source was followed;
-//! no kernel was at hand to play the same packets.
+//! Left out are `nat` (there is no address translation), `autorate-ingress` (nothing is received),
+//! filters, and classes, which in Linux only show flows. A large segment is split if its packet can
+//! be ([`Packet::into_segments`]). Otherwise it stays whole, as with `no-split-gso`, and each of
+//! its frames counts with its own overhead. Random numbers come from a seeded generator, not from
+//! Linux's. The implementation follows the source of Linux, and was not compared with a running
+//! kernel.
 
 mod ack_filter;
 mod cobalt;
@@ -66,7 +68,8 @@ pub struct Cake<P> {
 }
 
 impl<P: Packet> Cake<P> {
-    /// Empty queues for a device with frames of up to `mtu` bytes; the seed perturbs hashes, and is behind what is random.
+    /// Creates empty queues for a device with frames of up to `mtu` bytes. The seed determines the
+    /// hashes and all random decisions.
     pub fn new(handle: Handle, config: CakeConfig, mtu: u32, seed: u64) -> Cake<P> {
         let mut cake = Cake {
             handle,
@@ -141,7 +144,7 @@ impl<P: Packet> Cake<P> {
         wanted.min(self.mtu.saturating_mul(FRAMES_MAX).max(configured))
     }
 
-    /// What it counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> CakeXstats {
         let by_rank = |rank| self.tins.get(self.config.tins.by_rank(rank)).map(Tin::xstats);
         CakeXstats {

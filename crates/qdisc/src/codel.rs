@@ -12,7 +12,7 @@ use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Qdisc, Skb, Stats, Verd
 pub struct CodelParams {
     /// The delay that is acceptable if it stands.
     pub target: Nanos,
-    /// How long the delay must stand above the target before something is dropped.
+    /// Time that the delay must stay above the target before the first drop.
     pub interval: Nanos,
     /// Above this delay ECN-capable packets are marked at once.
     pub ce_threshold: Option<Nanos>,
@@ -26,7 +26,7 @@ impl CodelParams {
         CodelParams { target: 5_000_000, interval: 100_000_000, ce_threshold: None, ecn: false };
 }
 
-/// What tc gives a codel.
+/// Options of a codel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelConfig {
     /// Packets that may wait.
@@ -41,7 +41,7 @@ impl Default for CodelConfig {
     }
 }
 
-/// What CoDel counts besides (`struct tc_codel_xstats`).
+/// Additional counters of CoDel (`struct tc_codel_xstats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CodelXstats {
     /// The longest packet that went through.
@@ -50,7 +50,7 @@ pub struct CodelXstats {
     pub count: u32,
     /// `count` as that stay began.
     pub lastcount: u32,
-    /// How long the last packet waited.
+    /// Waiting time of the last packet.
     pub ldelay: Nanos,
     /// When the next one is to be dropped.
     pub drop_next: Nanos,
@@ -103,7 +103,7 @@ impl<P> Codel<P> {
         }
     }
 
-    /// What CoDel counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> CodelXstats {
         CodelXstats { drop_overlimit: self.drop_overlimit, ..self.control.xstats() }
     }

@@ -1,4 +1,4 @@
-//! What a link is like.
+//! Configuration of a link.
 use crate::{Limit, Loss, Nanos, Probability};
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -8,13 +8,16 @@ use core::num::NonZeroU64;
 pub struct LinkConfig {
     /// Bit rate, bit/s; `None` = infinitely fast.
     pub rate: Option<NonZeroU64>,
-    /// Bytes that each packet costs on the wire beyond its length (Ethernet: 14 header + 4 FCS + 8 preamble + 12 gap).
+    /// Bytes that each packet takes on the wire in addition to its length (Ethernet: 14 header + 4
+    /// FCS + 8 preamble + 12 gap).
     pub overhead: usize,
-    /// How much may wait for the transmitter; the packet being sent does not count (as in Linux's pfifo and bfifo).
+    /// Limit of the queue before the transmitter. The packet being sent does not count, as in
+    /// Linux's pfifo and bfifo.
     pub limit: Limit,
     /// Propagation delay, nanoseconds.
     pub delay: Nanos,
-    /// The delay of each packet is drawn evenly from `delay − jitter ..= delay + jitter` (not below 0).
+    /// Jitter: each delay is uniformly distributed in `delay − jitter ..= delay + jitter` (at least
+    /// 0).
     pub jitter: Nanos,
     /// With jitter, may a packet overtake an earlier one? (netem: yes.)
     pub jitter_reorders: bool,
@@ -33,7 +36,7 @@ pub struct LinkConfig {
 /// Reordering as netem does it: some packets are sent at once and so overtake those in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reorder {
-    /// How likely a candidate skips the delay.
+    /// Probability that a candidate skips the delay.
     pub probability: Probability,
     /// Every `gap`-th packet is a candidate; 0 and 1: every one.
     pub gap: u64,

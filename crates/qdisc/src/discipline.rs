@@ -1,11 +1,11 @@
-//! What a queueing discipline is, and how it counts.
+//! The trait of queueing disciplines, and their counters.
 use crate::{Nanos, Skb};
 use alloc::vec::Vec;
 
 /// A queueing discipline: packets wait here for a transmitter.
 ///
-/// `now` never goes back from one call to the next. Whatever a call drops, the packet offered included, is appended to
-/// `dropped`, so that nothing disappears unseen.
+/// `now` must not decrease between calls. All packets that a call drops, including the offered one,
+/// are appended to `dropped`.
 pub trait Qdisc<P> {
     /// Offers a packet.
     fn enqueue(&mut self, now: Nanos, skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict;
@@ -24,20 +24,22 @@ pub trait Qdisc<P> {
         self.stats().qlen
     }
 
-    /// May a packet go past the empty queue straight to an idle transmitter, uncounted? (Linux's `TCQ_F_CAN_BYPASS`.)
+    /// Returns whether a packet may bypass the empty queue to an idle transmitter, uncounted
+    /// (Linux's `TCQ_F_CAN_BYPASS`).
     fn can_bypass(&self) -> bool {
         false
     }
 }
 
-/// What became of a packet that was offered.
+/// The outcome for an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It waits (unless the discipline drops it later, as CoDel does).
     Queued,
     /// It waits, and now says that it met congestion.
     Marked,
-    /// It waits, but another packet, perhaps of its flow, was dropped to make room (Linux's `NET_XMIT_CN`).
+    /// Queued, but another packet, possibly of its flow, was dropped to make room (Linux's
+    /// `NET_XMIT_CN`).
     Congestion,
     /// It is lost.
     Dropped(DropReason),
@@ -80,7 +82,7 @@ pub struct Dropped<P> {
     pub reason: DropReason,
 }
 
-/// What a discipline has for the transmitter.
+/// The answer of a discipline to the transmitter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dequeue<P> {
     /// This packet.
@@ -101,7 +103,8 @@ impl<P> Dequeue<P> {
     }
 }
 
-/// What Linux counts for every discipline and class (`struct gnet_stats_basic` and `gnet_stats_queue`).
+/// Counters of every discipline and class (Linux's `struct gnet_stats_basic` and
+/// `gnet_stats_queue`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Bytes that left.
@@ -110,7 +113,7 @@ pub struct Stats {
     pub packets: u64,
     /// Packets lost here or below.
     pub drops: u64,
-    /// How often something had to wait for its rate, or was marked or dropped early.
+    /// Number of packets that were delayed by a rate, marked, or dropped early.
     pub overlimits: u64,
     /// Packets that the device handed back.
     pub requeues: u64,

@@ -1,7 +1,9 @@
-//! Dynamic queue limits: how many bytes a driver's queue needs so that the line never waits (Linux's `lib/dynamic_queue_limits.c`).
+//! Dynamic queue limits: the number of bytes that a driver's queue needs to keep the line busy
+//! (Linux's `lib/dynamic_queue_limits.c`).
 //!
-//! The limit is the least that did not let the queue run empty between two completions. It grows when the queue ran empty although more
-//! was waiting behind it, and shrinks by what was left over for a whole hold time. Numbers wrap as in the kernel.
+//! The limit is the smallest one with which the queue did not run empty between two completions. It
+//! grows if the queue ran empty while more packets waited behind it. It shrinks by the bytes that
+//! were left over for a whole hold time. Numbers wrap as in the kernel.
 
 use crate::Nanos;
 
@@ -12,7 +14,7 @@ pub struct DqlConfig {
     pub limit_min: u32,
     /// Largest limit, bytes (`limit_max`).
     pub limit_max: u32,
-    /// How long something must have been left over before the limit shrinks (`hold_time`).
+    /// Time that bytes must be left over before the limit shrinks (`hold_time`).
     pub hold_time: Nanos,
 }
 

@@ -3,7 +3,7 @@ use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Nanos, Qdisc, Skb, Stats, Verdict};
 use alloc::vec::Vec;
 
-/// How much may wait. Both limits hold; the default has none.
+/// The limit of a queue. Both limits apply. By default there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Limit {
     /// Packets (pfifo); `None` = no limit, `Some(0)` = nothing waits.
@@ -38,8 +38,8 @@ pub struct Peaks {
     pub sojourn: Nanos,
 }
 
-/// Drop-tail: first in, first out, and what does not fit is refused (Linux's pfifo and bfifo); or the oldest makes room
-/// (pfifo_head_drop).
+/// Drop-tail FIFO that rejects packets that do not fit (Linux's pfifo and bfifo), or drops the
+/// oldest packet (pfifo_head_drop).
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     limit: Limit,
@@ -66,7 +66,7 @@ impl<P> Fifo<P> {
         Fifo { drops_head: true, ..Fifo::new(limit) }
     }
 
-    /// How much may wait.
+    /// Returns the limit.
     pub fn limit(&self) -> Limit {
         self.limit
     }

@@ -1,8 +1,9 @@
-//! fq: flows take turns, and no packet leaves before its time (Linux's `sch_fq.c`): pacing by an earliest departure time, or
-//! by a greatest rate of each flow.
+//! fq: flows take turns, and no packet leaves before its time (Linux's `sch_fq.c`). Pacing follows
+//! an earliest departure time, or a maximum rate per flow.
 //!
-//! Three bands by priority share by weights, as since Linux 6.7. Not here: the rate that a socket asks for (the packet's time
-//! says it), and the splitting of flows by `orphan_mask` (a packet says its flow).
+//! Three bands by priority share by weights, as since Linux 6.7. Left out are the rate requested by
+//! a socket (the packet's departure time has it) and the splitting of flows by `orphan_mask` (a
+//! packet names its flow).
 mod bands;
 mod flow;
 
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use bands::Bands;
 use flow::Flow;
 
-/// What tc gives an fq.
+/// Options of an fq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqConfig {
     /// Packets of one band that may wait.
@@ -33,7 +34,7 @@ pub struct FqConfig {
     pub refill_delay: Nanos,
     /// Are packets held back at all?
     pub pacing: bool,
-    /// How late a timer may be.
+    /// Allowed lateness of timers.
     pub timer_slack: Nanos,
     /// Packets that may leave only later than this are dropped, or made earlier.
     pub horizon: Nanos,
@@ -67,14 +68,14 @@ impl FqConfig {
     }
 }
 
-/// What it counts besides (`struct tc_fq_qd_stats`).
+/// Additional counters (`struct tc_fq_qd_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FqXstats {
     /// Flows that were forgotten because nothing came for long.
     pub gc_flows: u64,
     /// Packets of the highest priority, which go past all flows.
     pub highprio_packets: u64,
-    /// How often a flow had to wait for its time.
+    /// Number of times that a flow had to wait for its time.
     pub throttled: u64,
     /// Packets refused because their flow had too many.
     pub flows_plimit: u64,
@@ -146,7 +147,7 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// What it counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> FqXstats {
         FqXstats {
             flows: self.flows.len() as u32,

@@ -6,7 +6,7 @@ use crate::{CodelParams, Dequeue, DropReason, Dropped, Handle, Nanos, Packet, Qd
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What tc gives an fq_codel.
+/// Options of an fq_codel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelConfig {
     /// Packets that may wait, all flows together.
@@ -37,7 +37,7 @@ impl FqCodelConfig {
     }
 }
 
-/// What it counts besides (`struct tc_fq_codel_qd_stats`).
+/// Additional counters (`struct tc_fq_codel_qd_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FqCodelXstats {
     /// The longest packet that went through.
@@ -46,7 +46,7 @@ pub struct FqCodelXstats {
     pub drop_overlimit: u32,
     /// Those of them that were dropped for want of memory.
     pub drop_overmemory: u32,
-    /// How often a flow began.
+    /// Number of new flows.
     pub new_flow_count: u32,
     /// Packets marked instead of dropped.
     pub ecn_mark: u32,
@@ -108,7 +108,8 @@ impl<P: Packet> FqCodel<P> {
         self.config
     }
 
-    /// Changes all but the number of flows; what no longer fits is dropped as it would have been sent.
+    /// Changes all options except the number of flows. Packets that no longer fit are dropped in
+    /// sending order.
     pub fn set_config(&mut self, now: Nanos, config: FqCodelConfig, dropped: &mut Vec<Dropped<P>>) {
         self.config = FqCodelConfig { flows: self.config.flows, ..config };
         while self.stats.qlen > self.config.limit || self.memory_usage > u64::from(self.config.memory_limit) {
@@ -119,7 +120,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// What it counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> FqCodelXstats {
         FqCodelXstats {
             new_flows_len: self.new_flows.len() as u32,

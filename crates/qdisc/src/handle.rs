@@ -1,7 +1,8 @@
 //! Names of disciplines and classes: `1:` and `1:10`.
 use core::fmt;
 
-/// Two numbers of 16 bits, written in hexadecimal. A discipline's minor number is 0 (`1:`); a class has both (`1:10`).
+/// Two numbers of 16 bits, written in hexadecimal. The minor number of a discipline is 0 (`1:`). A
+/// class has both (`1:10`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Handle(u32);
 

@@ -1,14 +1,15 @@
 //! htb: a hierarchy of token buckets that lend to each other (Linux's `sch_htb.c`).
 //!
-//! A class may send at its `rate` of its own right, and up to its `ceil` by borrowing from its parent. Leaves that may send
-//! stand in rows, one a level and priority: level 0 holds leaves that send by their own tokens, the rows above hold inner
-//! classes that lend to the leaves in their `feed`. The lowest row goes first, in it the lowest priority number, and
-//! within a row leaves take turns by deficit round robin.
+//! A class may send at its `rate`, and up to its `ceil` by borrowing from its parent. Leaves that
+//! may send are in rows, one per level and priority. Level 0 contains leaves that send with their
+//! own tokens. The rows above contain inner classes that lend to the leaves in their `feed`. The
+//! lowest row goes first, and in it the lowest priority number. In a row, leaves take turns by
+//! deficit round robin.
 //!
-//! - [`Htb`]: classes are added, changed and removed; packets are classified, queued and chosen.
+//! - [`Htb`]: adds, changes and removes classes; classifies, queues and chooses packets.
 //! - `class`: one class, its buckets and its mode.
 //! - `listing`: the order in which Linux shows classes.
-//! - `tree`: rows and feeds, and the walk from a row to the leaf whose turn it is.
+//! - `tree`: rows and feeds, and the search from a row to the next leaf.
 
 mod class;
 mod listing;
@@ -30,14 +31,15 @@ pub(crate) const MAXDEPTH: usize = 8;
 pub(crate) const NUMPRIO: usize = 8;
 const NANOS_PER_SECOND: Nanos = 1_000_000_000;
 
-/// What tc gives an htb.
+/// Options of an htb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbConfig {
-    /// Minor number of the class for packets that no other class claims; 0: they go past all classes.
+    /// Minor number of the class for packets that no other class claims. With 0 they bypass all
+    /// classes.
     pub default_class: u32,
     /// A class's quantum is its rate in bytes per second divided by this.
     pub rate2quantum: u32,
-    /// How many packets that go past all classes may wait.
+    /// Limit of packets that bypass all classes.
     pub direct_qlen: usize,
 }
 
@@ -107,12 +109,12 @@ impl<P: Packet> Htb<P> {
         self.config
     }
 
-    /// Changes the class for unclaimed packets. Linux's htb takes no other change; neither does this.
+    /// Changes the class for unclaimed packets. Linux's htb accepts no other change.
     pub fn set_default(&mut self, class: u32) {
         self.config.default_class = class;
     }
 
-    /// How many packets went past all classes.
+    /// Returns the number of packets that bypassed all classes.
     pub fn direct_packets(&self) -> u64 {
         self.direct_pkts
     }
@@ -122,7 +124,8 @@ impl<P: Packet> Htb<P> {
         self.filters.insert(mark, class);
     }
 
-    /// Adds a class under `parent` (none: at the top). What waited in a parent that was a leaf is dropped.
+    /// Adds a class under `parent`, or at the top without one. If the parent was a leaf, its queue
+    /// is dropped.
     pub fn add_class(
         &mut self,
         now: Nanos,
@@ -167,7 +170,8 @@ impl<P: Packet> Htb<P> {
         Ok(())
     }
 
-    /// Removes a class without children; what waits in it is dropped. A parent left without children is a leaf again.
+    /// Removes a class without children, and drops its queue. A parent without children becomes a
+    /// leaf again.
     pub fn remove_class(
         &mut self,
         id: Handle,

@@ -1,18 +1,20 @@
-//! The receiving side of a card, and the processor behind it: a ring of descriptors, interrupts, NAPI, and the input backlog.
+//! The receiving side of a NIC and its processor: a ring of descriptors, interrupts, NAPI, and the
+//! input backlog.
 //!
 //! ```text
 //! arrive ─► ring ──interrupt──► NAPI poll ─┬─────────────────────────────► Taken
-//!    full: missed          a packet a time └► backlog ─► second processor ► Taken        full: dropped
+//!    full: missed      one packet at a time └► backlog ─► second processor ► Taken        full: dropped
 //! ```
 //!
-//! Without a backlog the processor that polls the ring does everything; with one (RPS, and devices that have no NAPI of their own) it only
-//! hands on, and another takes packets from there. Linux's names: the ring's losses are `rx_missed_errors`, the backlog is
-//! `netdev_max_backlog` and its losses are the second column of `/proc/net/softnet_stat`.
+//! Without a backlog, the processor that polls the ring does all the work. With one (RPS, and
+//! devices without their own NAPI), it passes packets to another processor. The names are Linux's:
+//! `rx_missed_errors` counts losses of the ring, and `netdev_max_backlog` limits the backlog. The
+//! second column of `/proc/net/softnet_stat` counts losses of the backlog.
 
 use crate::{Nanos, earlier};
 use alloc::collections::VecDeque;
 
-/// What the receiving side is like.
+/// Configuration of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputConfig {
     /// Descriptors of the ring (`ethtool -G … rx`).
@@ -21,7 +23,8 @@ pub struct InputConfig {
     pub interrupt_after: Nanos,
     /// Processor time for a packet from the ring to TCP; with a backlog: from the ring to there.
     pub cost: Nanos,
-    /// Packets that may wait for the second processor (`net.core.netdev_max_backlog`), and its time for each.
+    /// Limit of packets that wait for the second processor (`net.core.netdev_max_backlog`), and its
+    /// time per packet.
     pub backlog: Option<(usize, Nanos)>,
 }
 
@@ -32,7 +35,7 @@ impl Default for InputConfig {
     }
 }
 
-/// What it has done.
+/// Counters of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct InputStats {
     /// Packets taken.
@@ -45,13 +48,15 @@ pub struct InputStats {
     pub interrupts: u64,
     /// Polls, of at most [`NAPI_WEIGHT`] packets each.
     pub polls: u64,
-    /// Packets handed to the backlog or dropped there (`softnet_stat`'s first column, for its processor).
+    /// Packets passed to the backlog or dropped there (first column of `softnet_stat` for its
+    /// processor).
     pub processed: u64,
     /// Packets that found the backlog full (`softnet_stat`'s second column).
     pub dropped: u64,
     /// Most packets in the backlog.
     pub backlog_peak: usize,
-    /// How often [`NETDEV_BUDGET`] packets were taken and more were there (`softnet_stat`'s third column).
+    /// Number of times that [`NETDEV_BUDGET`] packets were processed and more were left (third
+    /// column of `softnet_stat`).
     pub squeezed: u64,
 }
 
@@ -61,7 +66,7 @@ pub const NAPI_WEIGHT: u32 = 64;
 /// Packets in a row before others have their turn (`net.core.netdev_budget`).
 pub const NETDEV_BUDGET: u32 = 300;
 
-/// What comes out.
+/// An event of the receiving side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputEvent<P> {
     /// A packet is TCP's.
@@ -151,7 +156,7 @@ impl<P> Input<P> {
         self.advance(self.now);
     }
 
-    /// What has come out by `now`, in order.
+    /// Returns the next event until `now`, in order.
     pub fn poll(&mut self, now: Nanos) -> Option<InputEvent<P>> {
         self.advance(now);
         self.events.pop_front()

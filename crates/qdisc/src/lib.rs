@@ -1,8 +1,8 @@
 //! Queueing disciplines and link emulation, sans-IO.
 //!
-//! What a packet goes through between two hosts, in virtual time: the caller says what time it is, and nothing
-//! here reads a clock, starts a thread or touches the operating system. The same calls with the same times and the same
-//! seed give the same deliveries, bit for bit.
+//! The path of a packet between two hosts, in virtual time. The caller passes the time. Nothing
+//! here reads a clock, starts a thread or uses the operating system. The same calls with the same
+//! times and the same seed give identical deliveries.
 //!
 //! ```text
 //!             loss, duplication,      any discipline       bit/s, exact      propagation, jitter,
@@ -10,20 +10,26 @@
 //! enqueue ──► impairments ──────────► queue (Qdisc) ─────► transmitter ─────► flight ──────────────► poll
 //! ```
 //!
-//! - [`Link`]: one direction of a link; [`LinkConfig`] describes it, [`LinkStats`] counts.
-//! - [`Qdisc`]: what a queueing discipline is. [`Fifo`] (pfifo, bfifo, pfifo_head_drop), [`PfifoFast`], [`Prio`], [`Tbf`],
-//!   [`Htb`], [`Sfq`], [`Red`], [`Codel`], [`FqCodel`], [`Pie`], [`Fq`], [`Cake`] and [`Netem`] behave as Linux 6.18's,
-//!   with its parameters, defaults and counters; each file says where it does not.
-//! - [`Device`]: a tree of them, built, changed and shown in `tc`'s words, with the kernel's answers to what it refuses.
-//! - [`SizeTable`]: what a packet counts as on a link with cells or a least size (`tc`'s `stab`).
-//! - [`Nic`]: a card's sending side behind its disciplines: rings, byte queue limits ([`Dql`]), interrupts.
-//! - [`Input`]: the receiving side, with the input backlog; [`Bond`]: which of several links a packet takes.
-//! - [`Packet`]: what disciplines ask a packet; [`Skb`]: a packet as it waits.
-//! - [`Rng`], [`Probability`]: the seeded generator behind every random decision.
+//! - [`Link`]: one direction of a link, with [`LinkConfig`] and [`LinkStats`].
+//! - [`Qdisc`]: the trait of queueing disciplines. [`Fifo`] (pfifo, bfifo, pfifo_head_drop),
+//!   [`PfifoFast`], [`Prio`], [`Tbf`], [`Htb`], [`Sfq`], [`Red`], [`Codel`], [`FqCodel`], [`Pie`],
+//!   [`Fq`], [`Cake`] and [`Netem`] behave like those of Linux 6.18, with the same parameters,
+//!   defaults
+//!   and counters. Each file lists its differences.
+//! - [`Device`]: a tree of disciplines, built, changed and shown with `tc` commands, including the
+//!   kernel's error messages.
+//! - [`SizeTable`]: the size of a packet on a link with cells or a minimum size (`stab` of `tc`).
+//! - [`Nic`]: the sending side of a NIC: disciplines, rings, byte queue limits ([`Dql`]),
+//!   interrupts.
+//! - [`Input`]: the receiving side, with the input backlog. [`Bond`]: the choice between several
+//!   links.
+//! - [`Packet`]: the properties of a packet that disciplines use. [`Skb`]: a queued packet.
+//! - [`Rng`], [`Probability`]: the seeded generator of all random decisions.
 //!
-//! A link and [`Netem`] both impair. A link is the wire itself: it serialises exactly, can lose packets by number and go down.
-//! Netem is a discipline on the way to it, with Linux's habits and names; the models of loss are the same code. Not here: the
-//! ingress side, policing, filters other than by mark, a shared medium.
+//! Both a link and [`Netem`] impair packets. A link is the wire itself: it serializes exactly, can
+//! lose packets by number and go down. Netem is a discipline before it, with Linux's behaviour and
+//! names. They share the loss models. Left out are the ingress side, policing, filters except by
+//! mark, and shared media.
 //!
 //! ```
 //! use firstbyte_qdisc::{Link, LinkConfig, Verdict};

@@ -18,11 +18,12 @@ pub struct Delivery<P> {
     pub packet: P,
     /// Its length as given to `enqueue`, bytes.
     pub len: usize,
-    /// When it was offered.
+    /// Time at which it was offered.
     pub enqueued_at: Nanos,
-    /// When it reached the other end.
+    /// Time at which it reached the other end.
     pub delivered_at: Nanos,
-    /// The bit that the link flipped, counted from the most significant bit of the first byte; the caller flips it.
+    /// The bit that the link flipped, counted from the most significant bit of the first byte. The
+    /// caller must flip it.
     pub corrupt_bit: Option<u64>,
     /// A copy made by the link.
     pub is_duplicate: bool,
@@ -30,9 +31,10 @@ pub struct Delivery<P> {
 
 /// One direction of a link: impairments, a queue, a transmitter, the flight.
 ///
-/// Call order: `enqueue` and `poll` with a `now` that does not go back (an earlier one is taken as the latest seen), `poll` until it
-/// gives `None`, then again at [`Link::next_event`]. Random loss happens at the entrance, as in netem:
-/// a lost packet takes neither queue nor transmission time.
+/// `now` should not decrease between calls of `enqueue` and `poll`. An earlier time counts as the
+/// latest one seen. Call `poll` until it returns `None`, then again at [`Link::next_event`]. Random
+/// loss happens at the entrance, as in netem: a lost packet takes neither queue space nor
+/// transmission time.
 #[derive(Clone, Debug)]
 pub struct Link<P, Q = Fifo<Entry<P>>> {
     config: LinkConfig,
@@ -79,7 +81,8 @@ impl<P: Clone> Link<P> {
         Link::with_qdisc(config, queue, seed)
     }
 
-    /// Changes the link from now on. Packets in flight keep their arrival, the one being sent keeps its rate, packets that wait stay.
+    /// Changes the configuration. Packets in flight keep their arrival, the one being sent keeps
+    /// its rate, and waiting packets stay.
     pub fn set_config(&mut self, config: LinkConfig) {
         self.queue.set_limit(config.limit);
         self.transmitter.set_rate(config.rate);
@@ -124,7 +127,8 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         self.config.loss = loss;
     }
 
-    /// Takes the link down or up. While it is down every packet offered is lost; those already on it arrive.
+    /// Takes the link down or up. While it is down, every offered packet is lost. Packets already
+    /// on it arrive.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;
     }
@@ -164,8 +168,8 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         Some(Delivery { packet, len, enqueued_at, delivered_at: arrives_at, corrupt_bit, is_duplicate })
     }
 
-    /// When something happens next: a packet arrives, the transmitter becomes free, or the discipline
-    /// lets one go. `None`: the link is empty.
+    /// Returns the time of the next event: a packet arrives, the transmitter becomes free, or the
+    /// discipline releases a packet. `None` if the link is empty.
     pub fn next_event(&self) -> Option<Nanos> {
         let arrival = self.flight.peek().map(|packet| packet.arrives_at);
         earlier(arrival, self.acts_at)
@@ -189,7 +193,8 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         !self.dropped.is_empty()
     }
 
-    /// What was lost since `now` last moved: at the entrance, or because the discipline refused or dropped it; each is given once.
+    /// Drains the packets lost since `now` last moved, at the entrance or in the discipline. Each
+    /// is returned once.
     pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
         self.dropped.drain(..).map(|dropped| (dropped.skb.packet.packet, dropped.reason))
     }

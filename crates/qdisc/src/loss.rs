@@ -1,7 +1,7 @@
 //! Which packets are lost on the way.
 use crate::{Probability, Rng};
 
-/// How a link loses packets.
+/// The loss model of a link.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Loss {
     /// It does not.

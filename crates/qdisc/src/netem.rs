@@ -1,6 +1,7 @@
 //! netem: delay, loss, duplication, corruption, reordering, rate and slots (Linux's `sch_netem.c`).
 //!
-//! One difference: a copy enters this discipline again, where Linux lets it enter the top of the tree.
+//! There is one difference: a copy enters this discipline again, while in Linux it enters the top
+//! of the tree.
 mod config;
 mod distribution;
 mod loss;

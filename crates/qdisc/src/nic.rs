@@ -1,13 +1,15 @@
-//! The sending side of a network card: disciplines, rings of descriptors, byte queue limits, the line, and the interrupts that clean up.
+//! The sending side of a NIC: disciplines, rings of descriptors, byte queue limits, the line, and
+//! the completion interrupts.
 //!
 //! ```text
 //! enqueue ─► discipline ─► ring 0 ─┐               ┌► Sent: a frame is on the line
-//!        └─► discipline ─► ring 1 ─┴─► transmitter ┴► Completed: an interrupt later, the packet's memory and descriptor are free
+//!        └─► discipline ─► ring 1 ─┴─► transmitter ┴► Completed: after an interrupt, memory is free
 //! ```
 //!
-//! A ring takes what its discipline gives until it has no descriptor left (the driver's `netif_tx_stop_queue`) or holds more bytes than
-//! its limit ([`Dql`]). Packets of one flow use one ring (`skb_tx_hash`), rings take turns on the line. A packet is one descriptor,
-//! whatever its length: drivers differ in how many they need for fragments.
+//! A ring takes packets from its discipline until it has no descriptor left (the driver's
+//! `netif_tx_stop_queue`) or holds more bytes than its limit ([`Dql`]). Packets of one flow use one
+//! ring (`skb_tx_hash`). Rings take turns on the line. A packet takes one descriptor, whatever its
+//! length, because drivers differ in the number for fragments.
 
 mod ring;
 
@@ -22,7 +24,7 @@ pub use ring::RingStats;
 
 /// A packet that the card may cut into frames (TSO).
 pub trait Parcel: Packet {
-    /// What goes on the line.
+    /// The frame on the line.
     type Frame;
 
     /// Bytes that wait (`skb->len`).
@@ -33,7 +35,7 @@ pub trait Parcel: Packet {
         self.len() == 0
     }
 
-    /// How many frames it makes; at least one.
+    /// Returns the number of frames, at least one.
     fn frame_count(&self) -> usize;
 
     /// Length of the n-th frame, from 0.
@@ -43,7 +45,7 @@ pub trait Parcel: Packet {
     fn take_frame(&mut self, n: usize) -> Self::Frame;
 }
 
-/// What a card is like.
+/// Configuration of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicConfig {
     /// Rate of the line, bit/s; `None`: infinitely fast.
@@ -73,7 +75,7 @@ impl Default for NicConfig {
     }
 }
 
-/// What the card tells.
+/// An event of the NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicEvent<P: Parcel> {
     /// The last bit of a frame is on the line.
@@ -106,10 +108,10 @@ pub struct Nic<P: Parcel, Q> {
 }
 
 impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
-    /// A card with a discipline before each of its rings; there are as many rings as disciplines, and at least one.
+    /// Creates a NIC with one ring per discipline.
     ///
     /// # Panics
-    /// Without a discipline, or without a descriptor.
+    /// Panics without a discipline, or without a descriptor.
     pub fn new(config: NicConfig, disciplines: impl IntoIterator<Item = Q>) -> Nic<P, Q> {
         assert!(config.descriptors > 0, "a ring has descriptors");
         let rings: Vec<Ring<P, Q>> = disciplines.into_iter().map(|qdisc| Ring::new(&config, qdisc)).collect();
@@ -126,7 +128,7 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         }
     }
 
-    /// What it is like.
+    /// Returns the configuration.
     pub fn config(&self) -> &NicConfig {
         &self.config
     }
@@ -160,7 +162,7 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         verdict
     }
 
-    /// What has happened by `now`, in order.
+    /// Returns the next event until `now`, in order.
     pub fn poll(&mut self, now: Nanos) -> Option<NicEvent<P>> {
         if self.events.is_empty() {
             self.advance(now);
@@ -189,7 +191,7 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         !self.dropped.is_empty()
     }
 
-    /// What disciplines have dropped; each is given once.
+    /// Drains the packets that disciplines have dropped. Each is returned once.
     pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
         self.dropped.drain(..).map(|dropped| (dropped.skb.packet, dropped.reason))
     }

@@ -1,15 +1,17 @@
-//! What a queueing discipline may know of a packet, and the packet as it waits.
+//! The properties of a packet that queueing disciplines use, and the queued packet.
 use crate::Nanos;
 use alloc::vec::Vec;
 
-/// What disciplines ask a packet. Every answer has a default, so that a packet that is only bytes fits anywhere.
+/// The properties of a packet that disciplines use. Each has a default, so that plain bytes can be
+/// a packet.
 pub trait Packet: Clone {
     /// Which flow it belongs to (Linux's `skb_get_hash`): packets of one flow have the same number.
     fn flow_hash(&self) -> u32 {
         0
     }
 
-    /// Linux's `skb->priority`: the socket's priority, or the handle of a class (`0x10010` is class `1:10`).
+    /// Returns Linux's `skb->priority`: the socket's priority, or the handle of a class (`0x10010`
+    /// is class `1:10`).
     fn priority(&self) -> u32 {
         0
     }
@@ -27,8 +29,8 @@ pub trait Packet: Clone {
     /// Sets Congestion Experienced; called only if [`Packet::ecn`] is not [`Ecn::NotEct`].
     fn set_ce(&mut self) {}
 
-    /// The Differentiated Services codepoint of its IP header (RFC 2474 section 3), 0 to 63; 0 if it has none, but 56 (CS7) for ARP, as
-    /// Linux's cake takes it.
+    /// Returns the DSCP of its IP header (RFC 2474 section 3), 0 to 63. Returns 0 without an IP
+    /// header, but 56 (CS7) for ARP, like Linux's cake.
     fn dscp(&self) -> u8 {
         0
     }
@@ -51,7 +53,7 @@ pub trait Packet: Clone {
         0
     }
 
-    /// What its TCP header says, if it is a segment of TCP.
+    /// Returns the fields of its TCP header, if it is a TCP segment.
     fn tcp(&self) -> Option<TcpFields> {
         None
     }
@@ -61,15 +63,15 @@ pub trait Packet: Clone {
         None
     }
 
-    /// Takes it apart into those frames, at least one, each with its length; `Err`: it cannot be taken apart, and stays as it is.
+    /// Splits it into its frames, at least one, each with its length.
     ///
     /// # Errors
-    /// The packet itself.
+    /// Returns the unchanged packet if it cannot be split.
     fn into_segments(self) -> Result<Vec<(Self, usize)>, Self> {
         Err(self)
     }
 
-    /// Not before this moment may it leave (Linux's `skb->tstamp`, the earliest departure time); `None`: at once.
+    /// Returns the earliest departure time (Linux's `skb->tstamp`), or `None` for immediately.
     fn departs_at(&self) -> Option<Nanos> {
         None
     }
@@ -97,7 +99,7 @@ pub enum Ecn {
 /// Frames of equal length, and a last one that may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
-    /// How many.
+    /// Number of frames.
     pub count: u32,
     /// Bytes of each but the last, headers included.
     pub len: u32,
@@ -105,10 +107,11 @@ pub struct Segments {
     pub last_len: u32,
 }
 
-/// What a TCP segment says, as far as it tells whether a later acknowledgment makes this one needless.
+/// The fields of a TCP segment that show whether a later acknowledgement makes this one redundant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpFields {
-    /// The twelve bits after the data offset: FIN is the lowest, the reserved ones are the highest (RFC 9293 section 3.1).
+    /// The twelve bits after the data offset. FIN is the lowest, the reserved ones are the highest
+    /// (RFC 9293 section 3.1).
     pub flags: u16,
     /// The acknowledgment number.
     pub ack: u32,
@@ -116,13 +119,14 @@ pub struct TcpFields {
     pub payload_len: u32,
     /// The timestamps option: TSval and TSecr (RFC 7323 section 3.2).
     pub timestamps: Option<(u32, u32)>,
-    /// The SACK option's blocks: first sequence number, and the one after the last (RFC 2018 section 3).
+    /// Blocks of the SACK option: first sequence number, and the one after the last (RFC 2018
+    /// section 3).
     pub sack: [Option<(u32, u32)>; 4],
     /// Is there an option other than timestamps, SACK and MD5, or a malformed one?
     pub other_options: bool,
 }
 
-/// A packet as it waits: with its length, and what disciplines note on it (as on Linux's `sk_buff`).
+/// A queued packet with its length and the notes of disciplines, like Linux's `sk_buff`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skb<P> {
     /// The packet.
@@ -146,7 +150,7 @@ impl<P> Skb<P> {
         self.wire_len as usize
     }
 
-    /// The bytes that a discipline counts for it: its length unless a size table (`stab`) says otherwise.
+    /// Bytes that a discipline counts for it: its length, unless a size table (`stab`) changes it.
     #[expect(
         clippy::len_without_is_empty,
         reason = "the length of a packet, which is never of interest as empty"

@@ -1,18 +1,20 @@
-//! pie: drops at random with a probability that a controller sets by the delay (RFC 8033; Linux's `sch_pie.c`).
+//! pie: drops randomly, with a probability that a controller derives from the delay (RFC 8033;
+//! Linux's `sch_pie.c`).
 //!
-//! The delay is measured by time stamps, as Linux does by default; its estimator of the departure rate is not here.
+//! The delay is measured with time stamps, which is Linux's default. The estimator of the departure
+//! rate is left out.
 use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
 use alloc::vec::Vec;
 
-/// What tc gives a pie.
+/// Options of a pie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieConfig {
     /// Packets that may wait.
     pub limit: usize,
     /// The delay that is aimed at.
     pub target: Nanos,
-    /// How often the probability is set.
+    /// Interval of updates of the probability.
     pub tupdate: Nanos,
     /// Weight of the distance from the target, in sixteenths.
     pub alpha: u32,
@@ -39,12 +41,12 @@ impl Default for PieConfig {
     }
 }
 
-/// What it counts besides (`struct tc_pie_xstats`).
+/// Additional counters (`struct tc_pie_xstats`).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct PieXstats {
     /// The present probability, 0.0 to 1.0.
     pub prob: f64,
-    /// How long the last packet waited.
+    /// Waiting time of the last packet.
     pub delay: Nanos,
     /// Packets taken.
     pub packets_in: u32,
@@ -180,7 +182,7 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// What it counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> PieXstats {
         PieXstats { prob: self.vars.prob as f64 / MAX_PROB as f64, delay: self.vars.qdelay, ..self.xstats }
     }

@@ -5,7 +5,7 @@ use crate::{Dequeue, Dropped, Handle, Nanos, Packet, Qdisc, Skb, Stats, Verdict}
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How many bands there are, and which priority goes where.
+/// Number of bands, and the band of each priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrioConfig {
     /// 2 to 16.
@@ -41,7 +41,8 @@ pub struct Prio<P> {
 }
 
 impl<P: Packet> Prio<P> {
-    /// Bands with a pfifo of `limit` packets each. The configuration must be valid; band numbers that are not count as the last.
+    /// Creates bands with a pfifo of `limit` packets each. The configuration must be valid. Invalid
+    /// band numbers count as the last band.
     pub fn new(handle: Handle, config: PrioConfig, limit: usize) -> Prio<P> {
         let mut prio =
             Prio { handle, config, bands: Vec::new(), filters: BTreeMap::new(), stats: Stats::default() };

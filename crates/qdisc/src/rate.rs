@@ -1,7 +1,8 @@
-//! How long a packet takes at a rate: Linux's `psched_ratecfg`, with its rounding, and tc's link layers.
+//! The time that a packet takes at a rate: Linux's `psched_ratecfg` with its rounding, and tc's
+//! link layers.
 use core::num::NonZeroU64;
 
-/// What the link below adds to a packet.
+/// Encapsulation of the link below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum LinkLayer {
     /// Nothing but the overhead.
@@ -40,7 +41,8 @@ pub struct RateSpec {
     pub bytes_per_second: u64,
     /// Bytes added to each packet.
     pub overhead: u16,
-    /// No packet counts as less (tc tells the kernel, which has ignored it since it computes exactly).
+    /// Minimum size of a packet. tc passes it to the kernel, which ignores it since it computes
+    /// exactly.
     pub mpu: u16,
     /// Cells or none.
     pub link_layer: LinkLayer,

@@ -1,10 +1,11 @@
-//! red: random early detection on the average queue (Floyd and Jacobson 1993; Linux's `sch_red.c` and `red.h`).
+//! red: random early detection on the average queue (Floyd and Jacobson 1993; Linux's `sch_red.c`
+//! and `red.h`).
 use crate::node::{Node, through};
 use crate::{Dequeue, DropReason, Dropped, Handle, Limit, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What tc gives a red, computed from its options as tc does.
+/// Options of a red, computed like tc does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedConfig {
     /// Bytes that may wait.
@@ -17,7 +18,7 @@ pub struct RedConfig {
     pub wlog: u8,
     /// An idle time of 2^scell_log µs is a row of `idle_damping`.
     pub scell_log: u8,
-    /// How many bits an average loses in an idle time of so many cells.
+    /// Bits by which the average is shifted after an idle time, per number of cells.
     pub idle_damping: [u8; 256],
     /// The probability of marking at `max`, as a multiple of 2^-32.
     pub max_p: u32,
@@ -27,11 +28,12 @@ pub struct RedConfig {
     pub harddrop: bool,
     /// Are packets that cannot be marked let through?
     pub nodrop: bool,
-    /// Does the probability adapt so that the average stays in the middle (Floyd, Gummadi, Shenker 2001)?
+    /// True if the probability adapts to keep the average in the middle (Floyd, Gummadi, Shenker
+    /// 2001).
     pub adaptive: bool,
 }
 
-/// What it counts besides (`struct tc_red_xstats`).
+/// Additional counters (`struct tc_red_xstats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RedXstats {
     /// Dropped early: at random, or because the average was above `max`.
@@ -96,7 +98,7 @@ impl<P: Packet> Red<P> {
         RedConfig { max_p: self.max_p, ..self.config }
     }
 
-    /// Changes it; the average begins anew.
+    /// Changes the configuration and resets the average.
     pub fn set_config(&mut self, config: RedConfig, now: Nanos) {
         self.config = config;
         self.max_p = config.max_p;
@@ -107,7 +109,7 @@ impl<P: Packet> Red<P> {
         self.child.set_fifo_limit(config.limit);
     }
 
-    /// What it counts besides.
+    /// Returns the additional counters.
     pub fn xstats(&self) -> RedXstats {
         self.xstats
     }

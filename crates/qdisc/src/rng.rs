@@ -1,8 +1,9 @@
-//! A small seeded generator, and probabilities that mean the same on every machine.
+//! A small seeded generator, and probabilities that are identical on every machine.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014). It is our
-//! own because the numbers drawn are part of what a lab result is: a newer version of a foreign crate may
-//! change its sequence, and with it every recorded experiment. It is not for secrets.
+//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
+//! Generators", 2014). It is our own because lab results depend on the numbers drawn. A new version
+//! of another crate could change its sequence, and with it every recorded experiment. It is not
+//! cryptographically secure.
 
 /// SplitMix64: 64 bits of state, period 2^64.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ impl Rng {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// True with probability `p`. Draws nothing when `p` is 0 or 1, so that an impairment that is switched off does
-    /// not change the others.
+    /// Returns true with probability `p`. Draws no number if `p` is 0 or 1, so a disabled
+    /// impairment does not change the others.
     pub const fn chance(&mut self, p: Probability) -> bool {
         match p.0 {
             0 => false,
@@ -77,7 +78,7 @@ impl Probability {
         self.0
     }
 
-    /// As a fraction, 0.0 to 1.0.
+    /// Returns a fraction, 0.0 to 1.0.
     pub fn fraction(self) -> f64 {
         self.0 as f64 / Probability::SCALE as f64
     }

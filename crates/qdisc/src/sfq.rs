@@ -1,13 +1,14 @@
-//! sfq: flows take turns by deficit round robin; the longest pays when there is no room (Linux's `sch_sfq.c`).
+//! sfq: flows take turns by deficit round robin. If there is no room, the longest flow loses a
+//! packet (Linux's `sch_sfq.c`).
 //!
-//! Not here: its RED mode (`redflowlimit`).
+//! Its RED mode (`redflowlimit`) is left out.
 use crate::queue::Queue;
 use crate::rng::mix;
 use crate::{Dequeue, DropReason, Dropped, Handle, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What tc gives an sfq.
+/// Options of an sfq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SfqConfig {
     /// Packets that may wait, all flows together.
@@ -20,7 +21,7 @@ pub struct SfqConfig {
     pub flows: u32,
     /// Values of the hash; a power of two.
     pub divisor: u32,
-    /// How often the hash changes, seconds; 0: never.
+    /// Seconds between changes of the hash. 0: never.
     pub perturb: u32,
     /// Is the oldest packet of a flow dropped instead of the newest?
     pub headdrop: bool,
@@ -91,7 +92,8 @@ impl<P: Packet> Sfq<P> {
         self.config
     }
 
-    /// Changes it; what no longer fits is dropped from the longest flow. The divisor stays, as in Linux.
+    /// Changes the configuration. Packets that no longer fit are dropped from the longest flow. The
+    /// divisor stays, as in Linux.
     pub fn set_config(&mut self, now: Nanos, config: SfqConfig, dropped: &mut Vec<Dropped<P>>) {
         self.config = SfqConfig { divisor: self.config.divisor, ..config };
         self.perturb_at = now.saturating_add(period(config));

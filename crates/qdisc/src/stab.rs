@@ -1,4 +1,5 @@
-//! Size tables (tc's `stab`): what a packet counts as on a link with cells, a least size or an overhead.
+//! Size tables (tc's `stab`): the size of a packet on a link with cells, a minimum size or an
+//! overhead.
 use crate::LinkLayer;
 use alloc::vec::Vec;
 
@@ -59,7 +60,7 @@ impl SizeTable {
         self.spec
     }
 
-    /// What a packet of `len` bytes counts as.
+    /// Returns the size that a packet of `len` bytes counts as.
     pub fn len_of(&self, len: u32) -> u32 {
         let len = i64::from(len) + i64::from(self.spec.overhead);
         let counted = if self.rows.is_empty() { len } else { self.look_up(len) };

@@ -1,9 +1,9 @@
 //! Counters of a link.
 
-/// What a [`Link`](crate::Link) has done, and what it holds now.
+/// Counters of a [`Link`](crate::Link), and its present contents.
 ///
-/// At any time `offered_packets + duplicated == delivered_packets + dropped() + backlog_packets + transmitting +
-/// in_flight` (unless the queue is a netem that duplicates).
+/// At any time `offered_packets + duplicated == delivered_packets + dropped() + backlog_packets +
+/// transmitting + in_flight` (unless the queue is a netem that duplicates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkStats {
     /// Packets offered to `enqueue`.

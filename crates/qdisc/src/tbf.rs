@@ -7,7 +7,7 @@ use crate::{
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What tc gives a tbf.
+/// Options of a tbf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TbfConfig {
     /// The rate of the bucket.
@@ -21,7 +21,8 @@ pub struct TbfConfig {
 }
 
 impl TbfConfig {
-    /// Does the kernel take it? It refuses a bucket without depth and a peak that is not above the rate.
+    /// Returns whether the kernel accepts it. It rejects a bucket without depth, and a peak rate
+    /// that is not above the rate.
     pub fn is_valid(&self) -> bool {
         let peak = self
             .peak
@@ -82,7 +83,8 @@ impl<P: Packet> Tbf<P> {
         self.config
     }
 
-    /// Changes it and fills the bucket; the limit is told to the discipline below if that is a fifo.
+    /// Changes the configuration and fills the bucket. Passes the limit to the discipline below if
+    /// that is a FIFO.
     pub fn set_config(&mut self, config: TbfConfig, now: Nanos) {
         self.bucket = Bucket::full(config.rate, config.burst);
         self.peak = config.peak.map(|(rate, bytes)| Bucket::full(rate, bytes));

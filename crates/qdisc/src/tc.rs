@@ -1,13 +1,15 @@
-//! tc's language: disciplines are built, changed and shown in the words of iproute2 and with the answers of Linux.
+//! The language of tc: builds, changes and shows disciplines with iproute2's commands and Linux's
+//! answers.
 //!
-//! - [`Device`]: a device's tree of disciplines; [`Device::tc`] runs a command.
-//! - `command`: which words a command is made of.
-//! - `modify`: what add, change, replace and delete do, and refuse.
-//! - `print`: what show prints.
-//! - `kinds`, and a file for each: options read and shown.
+//! - [`Device`]: a device's tree of disciplines. [`Device::tc`] runs a command.
+//! - `command`: the words of a command.
+//! - `modify`: add, change, replace and delete, with their errors.
+//! - `print`: the output of show.
+//! - `kinds`, and a file for each kind: options, parsed and printed.
 //! - `units`: `5mbit`, `15k`, `50ms`.
 //!
-//! Not here: filters other than `fw` (a packet's mark names the class), policing, the ingress side.
+//! Left out are filters except `fw` (a packet's mark names the class), policing, and the ingress
+//! side.
 
 mod cake;
 mod codel;

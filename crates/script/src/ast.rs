@@ -1,7 +1,8 @@
-//! A script as values.
+//! A parsed script.
 //!
-//! Times are microseconds. Sequence numbers are the script's own: what they stand for in packets, the runner decides. Lines count from 1
-//! and take no part in comparisons: two scripts are equal when they say the same.
+//! Times are in microseconds. Sequence numbers are the script's own, and the runner translates
+//! them. Lines count from 1 and are ignored by comparisons: two scripts are equal if their contents
+//! are.
 
 use wire::{AccurateEcnOrder, Ecn, Flags};
 
@@ -12,7 +13,7 @@ pub struct Script {
     pub options: Vec<ScriptOption>,
     /// Command that prepares the system, before time begins.
     pub init: Option<Line<String>>,
-    /// What happens, in this order.
+    /// Events, in the order of the script.
     pub events: Vec<Event>,
     /// Command after the last event.
     pub cleanup: Option<Line<String>>,
@@ -38,7 +39,7 @@ impl<T: PartialEq> PartialEq for Line<T> {
 pub struct ScriptOption {
     /// Name without the dashes, and its line.
     pub name: Line<String>,
-    /// What follows `=`.
+    /// The text after `=`.
     pub value: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub struct ScriptOption {
 pub struct Event {
     /// When.
     pub time: When,
-    /// What, and its line.
+    /// The action and its line.
     pub action: Line<Action>,
 }
 
@@ -66,7 +67,7 @@ pub enum When {
     RelativeRange(i64, i64),
 }
 
-/// What happens.
+/// The action of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A packet comes, or is expected.
@@ -84,9 +85,9 @@ pub enum Action {
 pub struct Packet {
     /// Into the stack, or out of it.
     pub direction: Direction,
-    /// What is said of its IP header.
+    /// Expectations about the IP header.
     pub ip: Ip,
-    /// What is in it.
+    /// The content.
     pub body: Body,
 }
 
@@ -99,7 +100,7 @@ pub enum Direction {
     Out,
 }
 
-/// What is said of an IP header. Nothing is the default: then nothing is compared.
+/// Expectations about an IP header. By default nothing is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ip {
     /// Traffic class.
@@ -110,7 +111,7 @@ pub struct Ip {
     pub ttl: Option<u8>,
 }
 
-/// What is said of the traffic-class byte.
+/// Expectation about the traffic-class byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tos {
     /// Its ECN bits.
@@ -121,7 +122,7 @@ pub enum Tos {
     Byte(u8),
 }
 
-/// What an IP packet carries.
+/// The content of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A TCP segment.
@@ -197,7 +198,8 @@ pub enum TcpOption {
     },
 }
 
-/// An ICMP error or echo, its type and code by name (`unreachable`, `frag_needed`, `echo_request`) or number (`type_3`, `code_4`).
+/// An ICMP error or echo, with type and code by name (`unreachable`, `frag_needed`, `echo_request`)
+/// or number (`type_3`, `code_4`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
     /// Type.
@@ -221,7 +223,7 @@ pub struct Call {
     pub name: String,
     /// Its arguments.
     pub arguments: Vec<Expr>,
-    /// What it returns.
+    /// The result.
     pub result: Expr,
     /// And the error, by name.
     pub errno: Option<String>,
@@ -261,7 +263,7 @@ pub enum Expr {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// What stands in parentheses behind the name: how many there are.
+    /// The number in parentheses after the name.
     pub count: Option<Expr>,
     /// Its value.
     pub value: Expr,

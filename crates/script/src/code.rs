@@ -1,9 +1,10 @@
 //! The snippets between `%{` and `}%`: assertions about numbers.
 //!
-//! The part of Python that they use: `assert condition, message`, assignments, `print`, `if`, `elif` and `else` with what is indented below
-//! them, comparison (chained too), `and or not in`, arithmetic and bits, `a if condition else b`, `%` and `.format` for texts, `abs float
-//! int len max min round`, tuples and lists and what they have at a place. Everything else is refused by name. Numbers are whole, or
-//! doubles where a point or a division makes them so.
+//! They support a part of Python: `assert condition, message`, assignments, `print`, `if`, `elif`
+//! and `else` with indented blocks, (chained) comparisons, `and or not in`, arithmetic and bit
+//! operations, `a if condition else b`, `%` and `.format` for texts, `abs float int len max min
+//! round`, tuples and lists and their elements. Anything else is an error that names it. Numbers
+//! are integers, or doubles after a decimal point or a division.
 
 mod evaluate;
 mod expression;
@@ -97,7 +98,7 @@ fn shown(values: &[Value]) -> String {
     values.join(", ")
 }
 
-/// What snippets have assigned: it lasts from one to the next.
+/// Variables that snippets have assigned. They persist from one snippet to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     values: BTreeMap<String, Value>,
@@ -110,7 +111,8 @@ impl Variables {
     /// Runs a snippet.
     ///
     /// # Errors
-    /// A sentence: the assertion that does not hold, with the values of the names in it, or what cannot be understood.
+    /// Returns a message: the assertion that failed with the values of its names, or the code that
+    /// is not supported.
     pub fn run(&mut self, code: &str, known: Known<'_>) -> Result<(), String> {
         self.block(&statements(code)?, known)
     }

@@ -1,7 +1,7 @@
-//! From text to tokens.
+//! Splits text into tokens.
 //!
-//! Comments are C's and C++'s. A run of letters, digits and `_` is one word, whether it is a number, a name or a cookie's hexadecimal
-//! digits: what it is, its place decides.
+//! Comments are those of C and C++. A run of letters, digits and `_` is one word, whether it is a
+//! number, a name or the hexadecimal digits of a cookie. Its position decides.
 
 use crate::problem::{Place, Problem};
 

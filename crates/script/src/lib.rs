@@ -1,14 +1,15 @@
-//! packetdrill's language.
+//! The packetdrill language.
 //!
-//! A script is a sequence of events with times: packets that come and packets that are expected, system calls with their results,
-//! assertions. [`Script::parse`] reads one, `Display` prints it back, [`run()`] runs it on the engine in virtual time.
+//! A script is a sequence of timed events: packets that arrive and packets that are expected,
+//! system calls with their results, and assertions. [`Script::parse`] reads a script, `Display`
+//! prints it back, and [`run()`] runs it on the engine in virtual time.
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
-//! | [`ast`] | a script as values |
-//! | `lex`, `parse` | from text to values; a [`Problem`] says what is wrong and where |
-//! | `print` | from values to text |
-//! | [`options`] | TCP options between values and bytes |
+//! | [`ast`] | a parsed script |
+//! | `lex`, `parse` | parsing; a [`Problem`] reports an error and its place |
+//! | `print` | printing |
+//! | [`options`] | conversion of TCP options between values and bytes |
 //! | [`code`] | the assertions between `%{` and `}%` |
 //! | `run` | the runner |
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! From tokens to a [`Script`]: options, events, their times. Packets are in `packet`, system calls in `call`.
+//! Parses tokens into a [`Script`]: options, events and their times. `packet` parses packets,
+//! `call` parses system calls.
 
 mod call;
 mod packet;
@@ -16,10 +17,11 @@ impl Script {
         Script::parse_with(source, &[])
     }
 
-    /// As [`parse`](Self::parse), where names mean values as if the script began with `--define=NAME=value`.
+    /// Parses a script like [`parse`](Self::parse), with names defined as if it started with
+    /// `--define=NAME=value`.
     ///
     /// # Errors
-    /// The first place that cannot be understood.
+    /// Returns the first place that is invalid.
     pub fn parse_with(source: &str, definitions: &[(String, String)]) -> Result<Script, Problem> {
         Parser::new(source, definitions)?.script()
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a script, and where.
+//! An error in a script, and its place.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Place {
 pub struct Problem {
     /// Where it was noticed.
     pub place: Place,
-    /// What was expected there, or what is wrong.
+    /// The error, or the expected token.
     pub message: String,
     /// The line of the script.
     pub text: String,

@@ -1,16 +1,17 @@
-//! Runs a script in virtual time over `posix`'s sockets: nothing of the system is touched, and no time is waited.
+//! Runs a script in virtual time on the sockets of `posix`. It uses nothing of the system and waits
+//! for no real time.
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
 //! | `setup` | addresses, ports, tolerance |
-//! | `world` | one host, its clock, the packets that left, the call that waits |
-//! | `files` | the files `open` finds |
-//! | `flow`, `segment` | a connection's numbers; packets between values and bytes |
-//! | `packets` | packets that come, and that are expected |
+//! | `world` | one host, its clock, the packets that left, the blocked call |
+//! | `files` | the files that `open` finds |
+//! | `flow`, `segment` | numbers of a connection; conversion of packets between values and bytes |
+//! | `packets` | packets that arrive, and packets that are expected |
 //! | `constants`, `values`, `calls` | names of numbers, arguments, and system calls |
-//! | `shell`, `commands`, `settings` | the shell commands that are understood; `sysctl`'s names |
-//! | `tcp_info` | what snippets ask |
-//! | `failure` | what did not hold |
+//! | `shell`, `commands`, `settings` | the supported shell commands; the names of `sysctl` |
+//! | `tcp_info` | the values that snippets can query |
+//! | `failure` | a failed expectation |
 
 mod calls;
 mod commands;
@@ -58,7 +59,7 @@ pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
     Runner::new(setup).all(script)
 }
 
-/// As [`run`], and gives every packet that passed, up to the failure if there is one.
+/// Runs a script like [`run`]. Also returns every packet that passed, up to a failure.
 pub fn run_captured(script: &Script, setup: Setup) -> (Result<(), Failure>, Vec<Passed>) {
     let setup = match setup.with_options_of(script) {
         Ok(setup) if setup.dry_run => return (check_in(script, setup), Vec::new()),

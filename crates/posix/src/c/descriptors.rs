@@ -49,11 +49,13 @@ pub fn dup3(process: &impl Process, fd: c_int, new: c_int, flags: c_int) -> Resu
     process.call(|sockets, now| sockets.duplicate_as(now, fd, new, flags & libc::O_CLOEXEC != 0))
 }
 
-/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`; `F_GETOWN`, `F_SETOWN`, `F_GETOWN_EX`, `F_SETOWN_EX`,
-/// `F_GETSIG` and `F_SETSIG`, of which nothing comes but that they are remembered; `F_GETLEASE`.
+/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`, and
+/// `F_GETLEASE`. `F_GETOWN`, `F_SETOWN`, `F_GETOWN_EX`, `F_SETOWN_EX`, `F_GETSIG` and `F_SETSIG`
+/// only store their value.
 ///
 /// # Safety
-/// For `F_SETOWN_EX` and `F_GETOWN_EX` `argument` is the address of a `struct f_owner_ex` that can be read or written, or 0.
+/// For `F_SETOWN_EX` and `F_GETOWN_EX` `argument` is the address of a `struct f_owner_ex` that can
+/// be read or written, or 0.
 pub unsafe fn fcntl(
     process: &impl Process,
     fd: c_int,
@@ -263,7 +265,8 @@ pub fn splice(
 /// What `sendfile` reads at once: a pipe's pages, as with Linux.
 const SENDFILE_CHUNK: usize = 65_536;
 
-/// `sendfile`: from a file of the system into a socket. Without `offset` the file's own position is read and moved.
+/// `sendfile`: from a file of the system into a socket. Without `offset` it uses and moves the
+/// file's own position.
 ///
 /// # Safety
 /// `offset` is null or can be read and written.
@@ -298,7 +301,8 @@ pub unsafe fn sendfile(
     if sent > 0 { Ok(sent) } else { result.map(|()| 0) }
 }
 
-/// What `sendfile` says of a socket to be read from: it is no file, and has no place to begin at (Linux's `do_sendfile`).
+/// Returns the error of `sendfile` from a socket: a socket is not a file and has no position
+/// (Linux's `do_sendfile`).
 pub fn no_source_of_sendfile(offset: *const off_t) -> Errno {
     if offset.is_null() { Errno::EINVAL } else { Errno::ESPIPE }
 }

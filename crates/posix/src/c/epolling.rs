@@ -132,10 +132,11 @@ pub unsafe fn epoll_pwait2(
     }
 }
 
-/// `epoll_pwait2` of an instance whose part of the kernel's has a number of its own, which the application knows (`preload`).
+/// `epoll_pwait2` of an instance whose kernel part has its own number, which the application knows
+/// (`preload`).
 ///
 /// # Safety
-/// As of [`epoll_pwait2`].
+/// See [`epoll_pwait2`].
 pub unsafe fn epoll_wait_with(
     process: &impl Process,
     (epoll, kernels): (c_int, c_int),

@@ -39,37 +39,40 @@ pub fn current() -> Option<&'static RealProcess> {
     started.map(|started| started.running.process())
 }
 
-/// What a call does, with the stack in use: no signal handler runs in this thread meanwhile, but where the call sleeps.
+/// Runs a call with the current stack. No signal handler runs in this thread meanwhile, except
+/// while the call sleeps.
 pub fn entered<R>(call: impl FnOnce(Option<&'static RealProcess>) -> R) -> R {
     let _masked = Masked::new();
     call(current())
 }
 
-/// What a call does if there is a stack; without one no descriptor is open. Signal handlers as in [`entered`].
+/// Runs a call if there is a stack. Without one, no descriptor is open. Signal handlers are treated
+/// as in [`entered`].
 ///
 /// # Errors
-/// The call's own, `EBADF`.
+/// Returns the call's own errors, and `EBADF` without a stack.
 pub fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
     entered(|process| call(process.ok_or(Errno::EBADF)?))
 }
 
-/// Of a child of `fork` that has lost the stack in use: the process to which it belongs.
+/// Returns the process that owns the stack, in a child of `fork` that has lost it.
 pub fn forked_from() -> Option<u32> {
     Some(FORKED_FROM.load(Ordering::Relaxed)).filter(|owner| *owner != 0)
 }
 
-/// Is this a child that shares its parent's memory until it executes another program (`vfork`)? Then nothing of the parent's may change.
+/// Returns whether this is a child that shares its parent's memory until it executes another
+/// program (`vfork`). It must not change anything of the parent.
 pub fn is_borrowed() -> bool {
     current().is_some() && OWNER.load(Ordering::Relaxed) != std::process::id()
 }
 
-/// Starts the stack of this process. Without a text, the environment has it (`FIRSTBYTE`). When the process ends in order, so does the
-/// stack.
+/// Starts the stack of this process. Without a text, uses the environment (`FIRSTBYTE`). When the
+/// process exits normally, the stack ends too.
 ///
-/// Returns what a person should know all the same ([`Description::warnings`]).
+/// Returns warnings for the user ([`Description::warnings`]).
 ///
 /// # Errors
-/// `EALREADY` if there is one; what is wrong with the text or its device.
+/// Returns `EALREADY` if there is a stack already, or the error in the text or of its device.
 pub fn start(text: Option<&str>) -> Result<Vec<String>, Refused> {
     let runs = || Refused { errno: Errno::EALREADY, why: "this process has a stack already".into() };
     let from_environment = text.is_none().then(|| std::env::var(ENVIRONMENT).ok()).flatten();
@@ -91,11 +94,12 @@ pub fn start(text: Option<&str>) -> Result<Vec<String>, Refused> {
     })
 }
 
-/// Ends the stack of this process, as [`Running::stop`] does; without `timeout`, as its description says. What it has learnt is kept.
+/// Stops the stack of this process, like [`Running::stop`]. Without `timeout`, its description sets
+/// the time. Saves remembered paths.
 ///
 /// # Errors
-/// `ENETDOWN` if there is none, `ETIMEDOUT` if something had to be reset, that of its device if it had failed, that of the file where
-/// what it has learnt could not be kept.
+/// Returns `ENETDOWN` if there is no stack, `ETIMEDOUT` if connections had to be reset, the error
+/// of its device if that failed, or the error of the file for remembered paths.
 pub fn stop(timeout: Option<Duration>) -> Result<(), Refused> {
     let started = take().ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
     let ended = started.running.stop(timeout.unwrap_or(started.linger));

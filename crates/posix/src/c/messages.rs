@@ -186,10 +186,12 @@ pub unsafe fn recvfrom(
     }
 }
 
-/// `sendmmsg`: how many messages were sent, the last of them perhaps in part; an error is told if none was.
+/// `sendmmsg`: returns the number of messages sent. The last one may be sent in part. Reports an
+/// error only if no message was sent.
 ///
 /// # Safety
-/// `messages` is null, or `count` entries there can be read and written, and what they name can be read.
+/// `messages` is null, or `count` entries there can be read and written, and what they name can be
+/// read.
 pub unsafe fn sendmmsg(
     process: &impl Process,
     fd: c_int,
@@ -221,8 +223,8 @@ pub unsafe fn sendmmsg(
     Ok(sent)
 }
 
-/// `recvmsg`. It tells what the socket was asked to tell: time stamps, bytes left (`TCP_INQ`); with `MSG_ERRQUEUE` an entry of the error
-/// queue.
+/// `recvmsg`. Returns the ancillary data that the socket enabled: time stamps, bytes left
+/// (`TCP_INQ`). With `MSG_ERRQUEUE` it returns an entry of the error queue.
 ///
 /// # Safety
 /// `message` is null, or it can be written, and so can what it names.
@@ -266,11 +268,12 @@ pub unsafe fn recvmsg(
     }
 }
 
-/// `recvmmsg`: how many messages were filled. An error is told if none was, else by the next call. `timeout` is looked at between them, and
-/// what is left of it written there, as Linux does.
+/// `recvmmsg`: returns the number of messages filled. Reports an error if none was, else in the
+/// next call. Checks `timeout` between messages and writes the rest of it back, like Linux.
 ///
 /// # Safety
-/// `messages` is null, or `count` entries there can be written, and so can what they name; `timeout` is null or can be written.
+/// `messages` is null, or `count` entries there can be written, and so can what they name;
+/// `timeout` is null or can be written.
 pub unsafe fn recvmmsg(
     process: &impl Process,
     fd: c_int,

@@ -17,15 +17,15 @@ use proto::Instant;
 /// Linux's `INR_OPEN_MAX`, the most entries of `poll` without a raised limit.
 const POLL_MAX: usize = 1 << 20;
 
-/// Milliseconds: negative is for ever.
+/// Converts milliseconds. A negative number means no limit.
 pub fn millis(timeout_ms: c_int) -> Option<Duration> {
     u64::try_from(timeout_ms).ok().map(Duration::from_millis)
 }
 
-/// A `timespec`; null is for ever.
+/// Converts a `timespec`. Null means no limit.
 ///
 /// # Errors
-/// `EINVAL`.
+/// Returns `EINVAL` for an invalid value.
 ///
 /// # Safety
 /// `timeout` is null or can be read.
@@ -142,11 +142,11 @@ impl Look for Looks {
     }
 }
 
-/// `select`. What is left of the time is written back, as Linux does.
+/// `select`. Writes the remaining time back, like Linux.
 ///
 /// # Safety
-/// Each set is null, or as many bits there as `count` rounds up to whole words can be read and written; `timeout` is null, or can be read
-/// and written.
+/// Each set is null, or as many bits there as `count` rounds up to whole words can be read and
+/// written; `timeout` is null, or can be read and written.
 pub unsafe fn select(
     process: &impl Process,
     count: c_int,

@@ -25,7 +25,8 @@ impl Sockets {
     /// `epoll_ctl`.
     ///
     /// # Errors
-    /// `EBADF`, `EINVAL` if `epoll` is none or watches itself, `EEXIST`, `ENOENT`, `ELOOP` where instances would watch each other.
+    /// Returns `EBADF`, `EINVAL` if `epoll` is not an instance or watches itself, `EEXIST`,
+    /// `ENOENT`, or `ELOOP` if instances would watch each other.
     pub fn epoll_ctl(&mut self, epoll: i32, fd: i32, control: Control) -> Result<(), Errno> {
         let own = self.files.open(epoll)?;
         let key = (self.files.open(fd)?, fd);
@@ -61,7 +62,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// What an instance was asked about a descriptor, if it watches it.
+    /// Returns the events that an instance watches for a descriptor, if it watches it.
     pub fn epoll_interest(&self, epoll: i32, fd: i32) -> Option<Interest> {
         let key = (self.files.open(fd).ok()?, fd);
         match self.files.get(epoll).ok()? {

@@ -169,10 +169,11 @@ impl Sockets {
         Ok((entry, told))
     }
 
-    /// What `recvmsg` tells beside `len` bytes it has given; `peeked`: and left where they were.
+    /// Returns the ancillary data of `recvmsg` for `len` bytes. `peeked`: the bytes stay in the
+    /// queue.
     ///
     /// # Errors
-    /// `EBADF`, `ENOTSOCK`.
+    /// Returns `EBADF` or `ENOTSOCK`.
     pub fn ancillary(&self, fd: i32, len: usize, peeked: bool) -> Result<Vec<Ancillary>, Errno> {
         let socket = self.files.socket(fd)?;
         let Stamping { received, flags, wide, .. } = socket.options.stamping;

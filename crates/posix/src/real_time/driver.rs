@@ -30,7 +30,7 @@ pub struct Running {
     thread: Mutex<Option<JoinHandle<Ended>>>,
 }
 
-/// How a stack ended.
+/// The outcome of stopping a stack.
 #[derive(Debug)]
 pub enum Ended {
     /// Everything written was delivered.
@@ -81,8 +81,8 @@ impl Running {
         &self.process
     }
 
-    /// Closes every descriptor as the end of a process does, and waits at most `timeout` until what was written has been delivered;
-    /// what is left is reset. `None`: somebody else has done so before.
+    /// Closes every descriptor like the end of a process. Waits at most `timeout` for the delivery
+    /// of written data, and resets the rest. Returns `None` if the stack was stopped before.
     pub fn stop(&self, timeout: Duration) -> Option<Ended> {
         *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = timeout;
         self.process.begin_shutdown();

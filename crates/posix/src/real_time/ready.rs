@@ -19,10 +19,11 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 impl<C: Clock> RealProcess<C> {
-    /// Waits until `look` finds something, or time is up.
+    /// Waits until `look` finds something or the time is up.
     ///
     /// # Errors
-    /// `look`'s own; `EINTR`; `ENETDOWN` when the stack ends meanwhile; `EMFILE` if the thread can have no descriptor to sleep on.
+    /// Returns the errors of `look`, `EINTR`, `ENETDOWN` if the stack ends meanwhile, or `EMFILE`
+    /// if the thread cannot get a descriptor to sleep on.
     pub fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
         let bell = Bell::own()?;
         let _stay = Stay::begin(Arc::clone(&bell));

@@ -1,14 +1,14 @@
 //! What tc gives a cake.
 use crate::Nanos;
 
-/// What tc gives a cake (tc-cake(8)), with Linux's defaults.
+/// Options of a cake (tc-cake(8)), with Linux's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CakeConfig {
     /// The shaper's rate, bytes per second; 0: unlimited.
     pub bandwidth: u64,
-    /// How packets are sorted into tins.
+    /// Sorting of packets into tins.
     pub tins: CakeTins,
-    /// What flows are, and between whom they share.
+    /// Definition of flows, and fairness between them.
     pub isolation: CakeIsolation,
     /// Is the DSCP cleared once the tin is chosen?
     pub wash: bool,
@@ -18,11 +18,11 @@ pub struct CakeConfig {
     pub ack_filter: CakeAckFilter,
     /// Are large segments taken apart into frames?
     pub split_gso: bool,
-    /// How long a congestion signal takes to be answered: CoDel's interval.
+    /// Time in which a congestion signal should take effect: CoDel's interval.
     pub interval: Nanos,
-    /// The delay that is acceptable if it stands: CoDel's target. tc sets it to a twentieth of the interval.
+    /// Acceptable standing delay: CoDel's target. tc sets it to 1/20 of the interval.
     pub target: Nanos,
-    /// What a packet takes on the wire.
+    /// Size of a packet on the wire.
     pub framing: CakeFraming,
     /// Memory that waiting packets may take, bytes; 0: as much as bandwidth and interval ask for.
     pub memory_limit: u32,
@@ -49,7 +49,7 @@ impl Default for CakeConfig {
     }
 }
 
-/// How packets are sorted into tins, which have thresholds of rate and priorities.
+/// Sorting of packets into tins, which have rate thresholds and priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CakeTins {
     /// One tin.
@@ -65,7 +65,7 @@ pub enum CakeTins {
     Diffserv8,
 }
 
-/// What flows are, and between whom they share.
+/// Definition of flows, and fairness between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CakeIsolation {
     /// All packets of a tin are one flow.
@@ -129,10 +129,11 @@ pub enum CakeAckFilter {
     Aggressive,
 }
 
-/// What a packet takes on the wire, in addition to or instead of its own length.
+/// Size of a packet on the wire, in addition to or instead of its own length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CakeFraming {
-    /// Is the length that the device knows the basis, link header included, rather than that of the IP packet?
+    /// True if the device's length with the link header is the basis, not the length of the IP
+    /// packet.
     pub raw: bool,
     /// Bytes added to each packet.
     pub overhead: i16,
@@ -147,10 +148,10 @@ impl CakeFraming {
     pub const RAW: CakeFraming = CakeFraming { raw: true, overhead: 0, mpu: 0, coding: CakeCoding::None };
 }
 
-/// How a line carries the bytes of a packet.
+/// Encapsulation of packets on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CakeCoding {
-    /// As they are.
+    /// None.
     #[default]
     None,
     /// In cells of 53 bytes that carry 48 (ADSL).

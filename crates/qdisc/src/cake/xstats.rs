@@ -2,12 +2,12 @@
 use crate::Nanos;
 use alloc::vec::Vec;
 
-/// What it counts besides, and of each tin (Linux's `TCA_CAKE_STATS_…`).
+/// Additional counters of cake and of each tin (Linux's `TCA_CAKE_STATS_…`).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CakeXstats {
     /// The most memory that waiting packets took, bytes.
     pub memory_used: u64,
-    /// How much they may take.
+    /// Memory limit of the queues.
     pub memory_limit: u32,
     /// The rate that the link is taken to have, bytes per second.
     pub capacity_estimate: u64,
@@ -25,7 +25,7 @@ pub struct CakeXstats {
     pub tins: Vec<CakeTinXstats>,
 }
 
-/// What is known of a tin (Linux's `TCA_CAKE_TIN_STATS_…`).
+/// Counters of a tin (Linux's `TCA_CAKE_TIN_STATS_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CakeTinXstats {
     /// The rate up to which it has priority, bytes per second.
@@ -46,11 +46,11 @@ pub struct CakeTinXstats {
     pub packets: u64,
     /// Bytes that came.
     pub bytes: u64,
-    /// How often a flow was found beside the place that its hash names.
+    /// Number of times that a flow was found outside the place that its hash names.
     pub way_indirect_hits: u32,
-    /// How often a flow was given a queue.
+    /// Number of times that a flow got a queue.
     pub way_misses: u32,
-    /// How often a flow had to share a queue.
+    /// Number of times that a flow had to share a queue.
     pub way_collisions: u32,
     /// Packets dropped, acknowledgments that could be spared excepted.
     pub drops: u32,
@@ -66,6 +66,6 @@ pub struct CakeTinXstats {
     pub unresponsive_flows: u32,
     /// The longest packet that came.
     pub max_len: u32,
-    /// What a flow may send in one turn, bytes.
+    /// Bytes that a flow may send in one round.
     pub quantum: u16,
 }

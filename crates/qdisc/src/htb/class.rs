@@ -8,12 +8,12 @@ use alloc::boxed::Box;
 /// More than a minute of tokens is never saved up or owed (`mbuffer`).
 const MBUFFER: i64 = 60_000_000_000;
 
-/// What tc gives a class.
+/// Options of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtbClassConfig {
-    /// What it may send of its own right.
+    /// Rate without borrowing.
     pub rate: RateSpec,
-    /// What it may send with what it borrows.
+    /// Rate with borrowing.
     pub ceil: RateSpec,
     /// Depth of the rate's bucket, as nanoseconds of sending.
     pub buffer: Nanos,

@@ -9,11 +9,12 @@ pub struct NetemConfig {
     pub limit: usize,
     /// Delay of a packet, nanoseconds.
     pub latency: Nanos,
-    /// How far the delay varies, nanoseconds: to both sides evenly, or as the standard deviation of a distribution.
+    /// Variation of the delay in nanoseconds: uniform in both directions, or the standard deviation
+    /// of a distribution.
     pub jitter: Nanos,
-    /// How much a packet's delay is like the one's before.
+    /// Correlation of a packet's delay with the previous one.
     pub delay_correlation: Probability,
-    /// How the delay is distributed.
+    /// Distribution of the delay.
     pub distribution: Distribution,
     /// Which packets are lost.
     pub loss: NetemLoss,

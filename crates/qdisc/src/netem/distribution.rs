@@ -10,7 +10,8 @@ pub enum Distribution {
     Uniform,
     /// The normal distribution.
     Normal,
-    /// The Pareto distribution with the shape 3, moved and scaled to a mean near 0 and a deviation near 1.
+    /// The Pareto distribution with shape 3, shifted and scaled to a mean near 0 and a deviation
+    /// near 1.
     Pareto,
     /// A quarter of the normal one and three quarters of the Pareto one.
     ParetoNormal,

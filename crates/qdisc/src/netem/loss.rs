@@ -5,9 +5,9 @@ use crate::{GilbertElliott, Probability, Rng};
 /// A probability whose draws are like the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Correlated {
-    /// How likely.
+    /// Loss probability.
     pub probability: Probability,
-    /// How much of a draw is the last one's.
+    /// Weight of the previous draw.
     pub correlation: Probability,
 }
 
@@ -31,8 +31,8 @@ pub enum NetemLoss {
     Gemodel(GilbertElliott),
 }
 
-/// The four-state model (Salsano, Ludovici, Ordine, Giannuzzi): from packet to packet, received in a gap (1), received in a
-/// burst (2), lost in a burst (3), lost in a gap (4).
+/// The four-state model (Salsano, Ludovici, Ordine, Giannuzzi). Its states are: received in a gap
+/// (1), received in a burst (2), lost in a burst (3), lost in a gap (4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourStates {
     /// A burst begins.

@@ -6,7 +6,7 @@ use crate::{Dequeue, Dropped, Nanos, Qdisc, Skb, Verdict, earlier};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What a ring and its discipline have done.
+/// Counters of a ring and its discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RingStats {
     /// Packets sent.
@@ -27,13 +27,13 @@ pub struct RingStats {
     pub wait_max: Nanos,
     /// Sum of those times.
     pub wait_sum: Nanos,
-    /// How often the last descriptor was taken.
+    /// Number of times that the last descriptor was used.
     pub stopped_by_ring: u64,
-    /// How often the byte limit was reached.
+    /// Number of times that the byte limit was reached.
     pub stopped_by_limit: u64,
     /// Interrupts that cleaned up.
     pub interrupts: u64,
-    /// How long the line was idle while packets waited in the discipline of this ring, nanoseconds.
+    /// Time that the line was idle while packets waited in this ring's discipline, in nanoseconds.
     pub starved: Nanos,
     /// The byte limit now; 0 without one.
     pub limit: u32,

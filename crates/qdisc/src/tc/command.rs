@@ -12,13 +12,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 impl<P: Packet> Device<P> {
-    /// Runs a command as `tc` would; gives what it prints (for `add` and the like nothing, or a warning).
+    /// Runs a `tc` command. Returns its output, which for `add` and similar commands is empty or a
+    /// warning.
     ///
-    /// `qdisc` and `class` with `add`, `change`, `replace`, `link`, `delete` and `show`; `filter add` with `fw`. The leading `tc`
-    /// and `dev NAME` may be left out; `-s` and `-d` may stand in front.
+    /// Supports `qdisc` and `class` with `add`, `change`, `replace`, `link`, `delete` and `show`,
+    /// and `filter add` with `fw`. The leading `tc` and `dev NAME` are optional. `-s` and `-d` may
+    /// come first.
     ///
     /// # Errors
-    /// What tc or the kernel answers to a command that they refuse, in their words.
+    /// Returns the error message of tc or the kernel.
     pub fn tc(
         &mut self,
         now: Nanos,

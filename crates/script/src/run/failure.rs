@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Failure {
     /// Line of the event.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What the script expects.
+    /// The value that the script expects.
     pub expected: Option<String>,
-    /// What there was instead.
+    /// The actual value.
     pub seen: Option<String>,
     /// The script's line, if the text is known ([`in_source`](Self::in_source)).
     pub text: Option<String>,

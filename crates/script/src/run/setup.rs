@@ -16,7 +16,8 @@ pub struct Setup {
     pub local: IpAddr,
     /// The other end's.
     pub remote: IpAddr,
-    /// Calls name addresses of IPv4 as IPv6 maps them (RFC 4291 §2.5.5.2): sockets are of IPv6, packets of IPv4.
+    /// True if calls use mapped IPv4 addresses (RFC 4291 §2.5.5.2): sockets are IPv6, packets are
+    /// IPv4.
     pub mapped: bool,
     /// Port that `bind(fd, ...)` means.
     pub bind_port: u16,
@@ -24,7 +25,7 @@ pub struct Setup {
     pub connect_port: u16,
     /// Port of the first peer that connects.
     pub first_peer_port: u16,
-    /// What the other end's initial sequence number is where the script has 0.
+    /// The peer's initial sequence number, which is 0 in the script.
     pub remote_isn: u32,
     /// The stack's initial sequence number of every connection; `None`: RFC 6528's.
     pub local_isn: Option<u32>,
@@ -32,7 +33,7 @@ pub struct Setup {
     pub seed: u64,
     /// Largest IP packet, bytes.
     pub mtu: usize,
-    /// How far events may be off, microseconds.
+    /// Tolerance of event times in microseconds.
     pub tolerance_usecs: i64,
     /// And as a part of the time since the event before, percent.
     pub tolerance_percent: f64,
@@ -91,10 +92,10 @@ impl Setup {
         Ok(self)
     }
 
-    /// What one of packetdrill's options makes of it.
+    /// Applies one of packetdrill's options.
     ///
     /// # Errors
-    /// A sentence: an option that is not known here, or not a value of it.
+    /// Returns a message if the option is unknown or its value is invalid.
     pub fn set(&mut self, name: &str, given: Option<&str>) -> Result<(), String> {
         let flag = || match given {
             None => Ok(true),

@@ -125,8 +125,9 @@ impl GroRun {
             .fold(0, |all, (word, (ours, fixed))| all | ((u32::from_ne_bytes(*word) ^ ours) & fixed))
     }
 
-    /// The sequence number of the first byte of text in `data`, and whether PSH is set, if `data` is a valid packet of this run (`verify`: its
-    /// checksum is computed, too). `None`: it must be parsed as any other packet.
+    /// Returns the sequence number of the first payload byte in `data`, and whether PSH is set, if
+    /// `data` is a valid packet of this run. With `verify`, also verifies its checksum. Returns
+    /// `None` if it must be parsed like any other packet.
     #[inline]
     pub fn text(&self, data: &[u8], verify: bool) -> Option<(SeqNum, bool)> {
         if data.len() <= self.header_len || !self.matches(data) || !self.lengths_are_right(data) {
@@ -162,8 +163,8 @@ impl GroRun {
     }
 }
 
-/// Source and destination of what seems to be a TCP packet without IP options or extensions; nothing is checked. To look early for
-/// whom a packet concerns.
+/// Returns source and destination of a likely TCP packet without IP options or extensions, without
+/// any check. Finds the connection of a packet early.
 #[inline]
 pub fn ends_of(packet: &[u8]) -> Option<((Addr, u16), (Addr, u16))> {
     let ip_len = ip_header_len(packet)?;

@@ -44,7 +44,7 @@ pub struct PlainSegment {
     pub window: u16,
     /// The timestamps option.
     pub timestamps: Option<Timestamps>,
-    /// Of the IP header.
+    /// ECN bits of the IP header.
     pub ecn: Ecn,
     /// DiffServ code point, 6 bits.
     pub dscp: u8,
@@ -100,7 +100,7 @@ impl PlainSegment {
         self.timestamps.map_or(0, |_| TIMESTAMPS_LEN)
     }
 
-    /// Writes the TCP header's fields into a new one where that lies: it is large, and moving it costs more than filling it.
+    /// Writes the TCP header fields in place. The header is large, so moving it would cost more.
     #[inline(always)]
     pub fn fill(&self, header: &mut TcpHeader) {
         (header.src_port, header.dst_port) = self.ports;
@@ -111,8 +111,12 @@ impl PlainSegment {
 }
 
 impl TxPacket {
-    /// Writes the headers over whatever was there; the payload is there already. Don't fragment. The addresses are those given, source and
-    /// destination as [`Ipv4Addr::to_bits`](core::net::Ipv4Addr::to_bits) has them; the segment's are not looked at, so that a caller need not have it in memory.
+    /// Writes the IPv4 and TCP headers over the previous ones, before a payload that is already
+    /// there. Sets don't fragment.
+    ///
+    /// The addresses are parameters, source and destination as
+    /// [`Ipv4Addr::to_bits`](core::net::Ipv4Addr::to_bits). Those of the segment are ignored, so
+    /// the caller need not load them.
     #[inline(always)]
     pub fn write_v4(&mut self, segment: &PlainSegment, addresses: (u32, u32), gso_size: u16, partial: bool) {
         let options_len = segment.options_len();
@@ -121,7 +125,8 @@ impl TxPacket {
         self.end_plain::<V4_LEN>(options_len, gso_size, partial);
     }
 
-    /// As [`write_v4`](Self::write_v4), of IPv6, with the segment's addresses and without a flow label.
+    /// Writes IPv6 headers like [`write_v4`](Self::write_v4), with the segment's addresses and
+    /// without a flow label.
     #[inline(never)]
     pub fn write_v6(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) {
         let options_len = segment.options_len();
@@ -130,8 +135,9 @@ impl TxPacket {
         self.end_plain::<V6_LEN>(options_len, gso_size, partial);
     }
 
-    /// Writes a SYN or SYN-ACK with these options, if they are what nearly all have: MSS, window scale, SACK permitted, timestamps, and perhaps
-    /// Fast Open. The segment's timestamps are not looked at. False: they are not, and nothing is written.
+    /// Writes a SYN or SYN-ACK with these options if they are the usual ones: MSS, window scale,
+    /// SACK permitted, timestamps, and optionally Fast Open. Ignores the segment's timestamps.
+    /// Returns false and writes nothing for other options.
     pub fn write_syn(&mut self, segment: &PlainSegment, options: &TcpOptions, partial: bool) -> bool {
         let Some(usual) = options.usual_syn() else { return false };
         let options = (&usual, options.fast_open.as_ref());
@@ -141,7 +147,8 @@ impl TxPacket {
         true
     }
 
-    /// As [`write_syn`](Self::write_syn) of IPv4, with just these options; the segment's timestamps are not looked at. False, and nothing is written, for IPv6.
+    /// Writes an IPv4 SYN like [`write_syn`](Self::write_syn), with exactly these options. Ignores
+    /// the segment's timestamps. Returns false and writes nothing for IPv6.
     #[inline(always)]
     pub fn write_usual_syn(
         &mut self,

@@ -33,7 +33,7 @@ impl<'a> Segments<'a> {
         Some(Segments { headers, gso_size, current: packet.text(), rest, left, offset: 0, sums: true })
     }
 
-    /// Leaves the TCP checksums wrong: the payload is not summed, for a wire on which nobody verifies it.
+    /// Leaves the TCP checksums unset, for a link on which nobody verifies them.
     pub fn without_sums(self) -> Segments<'a> {
         Segments { sums: false, ..self }
     }
@@ -43,10 +43,11 @@ impl<'a> Segments<'a> {
         (self.left > 0).then(|| self.headers.len + self.left.min(self.gso_size))
     }
 
-    /// Writes the next packet, complete with its checksums, to the front of `buf` and returns its length; `None` after the last.
+    /// Writes the next packet with its checksums to the start of `buf`, and returns its length, or
+    /// `None` after the last packet.
     ///
     /// # Panics
-    /// If `buf` is shorter than [`next_len`](Self::next_len).
+    /// Panics if `buf` is shorter than [`next_len`](Self::next_len).
     #[inline]
     pub fn write_next(&mut self, buf: &mut [u8]) -> Option<usize> {
         let len = self.next_len()?;
@@ -61,8 +62,8 @@ impl<'a> Segments<'a> {
         Some(len)
     }
 
-    /// Appends the next packet, as [`write_next`](Self::write_next) writes it, to `to`; `None` after the last. Memory that holds nothing yet
-    /// need not be filled before.
+    /// Appends the next packet to `to`, as [`write_next`](Self::write_next) writes it, or returns
+    /// `None` after the last packet. New memory need not be initialized first.
     #[inline]
     pub fn append_next(&mut self, to: &mut BytesMut) -> Option<usize> {
         let len = self.next_len()?;

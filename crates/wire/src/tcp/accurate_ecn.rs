@@ -7,7 +7,8 @@ const FIELD_LEN: usize = 3;
 /// A counter's bits.
 const FIELD_MASK: u32 = 0xff_ffff;
 
-/// Which counter comes first. The second is always that of CE, the third the other one (RFC 9768 §3.2.3).
+/// The first counter of an Accurate ECN option. The second is always CE, and the third is the other
+/// one (RFC 9768 §3.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccurateEcnOrder {
     /// Kind 172: ECT(0), CE, ECT(1).
@@ -79,7 +80,7 @@ impl AccurateEcnOption {
         self.order.codepoints().into_iter().zip(values).take(self.fields_len())
     }
 
-    /// How many counters there are.
+    /// Returns the number of counters.
     pub fn fields_len(&self) -> usize {
         usize::from(self.len)
     }
@@ -107,7 +108,8 @@ impl core::fmt::Debug for AccurateEcnOption {
     }
 }
 
-/// What 24 bits can tell of the difference between two counts: as if it were no larger than 2²³ either way.
+/// Returns the difference between two counts of 24 bits, assuming that it is at most 2²³ in either
+/// direction.
 pub fn accurate_ecn_difference(later: u32, earlier: u32) -> i32 {
     (((later.wrapping_sub(earlier) & FIELD_MASK) << 8).cast_signed()) >> 8
 }

@@ -67,7 +67,8 @@ impl FromIterator<(SeqNum, SeqNum)> for SackBlocks {
 /// An option by its kind and body.
 pub type UnknownOption = (u8, SmallVec<[u8; 8]>);
 
-/// Options without a field of their own, in order of arrival. Nearly always none, which takes one word.
+/// Options without their own field, in order of arrival. There are usually none, which takes one
+/// word.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::box_collection, reason = "a vector is three words, and there is nearly never one")]
 pub struct UnknownOptions(Option<Box<Vec<UnknownOption>>>);

@@ -38,10 +38,10 @@ pub(crate) fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
     ([p0, p1, p2, p3] == LONE_TIMESTAMPS).then(|| Timestamps::from_bytes(values))
 }
 
-/// Bytes of the options that nearly every SYN has: MSS, SACK permitted with timestamps, window scale.
+/// Bytes of the usual options of a SYN: MSS, SACK permitted with timestamps, window scale.
 pub const USUAL_SYN_LEN: usize = 20;
 
-/// The options that nearly every SYN has, all of them: MSS, SACK permitted, timestamps, window scale.
+/// The usual options of a SYN: MSS, SACK permitted, timestamps, window scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsualSyn {
     /// See [`TcpOptions::mss`].
@@ -53,7 +53,8 @@ pub struct UsualSyn {
 }
 
 impl UsualSyn {
-    /// Those options, in the usual order, and nothing else in these bytes between the fixed header and the payload.
+    /// Parses the usual options in the usual order, if these bytes between the fixed header and the
+    /// payload contain nothing else.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Option<UsualSyn> {
         let whole: &[u8; USUAL_SYN_LEN] = bytes.try_into().ok()?;
@@ -110,10 +111,11 @@ fn lone_cookie(bytes: &[u8]) -> Option<FastOpenOption> {
     FastOpenOption::from_body(FastOpenKind::Standard, &usual_cookie(bytes)?)
 }
 
-/// Every option of a segment.
+/// All options of a segment.
 ///
-/// Parsed as Linux does: of two options of one kind the last counts, and an option that runs over the end of the header ends the walk
-/// (what came before it is kept). An option with a length its kind cannot have counts as unknown.
+/// Parsed like Linux does: of two options of one kind the last counts, and an option that exceeds
+/// the header ends the parsing (earlier options are kept). An option with an invalid length counts
+/// as unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpOptions {
     /// Maximum segment size (kind 2), as received (may be 0, which Linux ignores).
@@ -126,8 +128,9 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
     /// Timestamps (kind 8).
     pub timestamps: Option<Timestamps>,
-    /// Fast Open (kind 34 or 254/0xF989); with an invalid length (RFC 7413 §4.1.1) it is ignored: this stays as it was.
-    /// Parsed on any segment: the engine looks only at SYNs.
+    /// The Fast Open option (kind 34 or 254/0xF989). With an invalid length (RFC 7413 §4.1.1) the
+    /// option is ignored and this field is not changed. It is parsed on any segment, but the engine
+    /// uses it only on SYNs.
     pub fast_open: Option<FastOpenOption>,
     /// Accurate ECN (kinds 172 and 174).
     pub accurate_ecn: Option<AccurateEcnOption>,
@@ -155,8 +158,8 @@ impl TcpOptions {
         options
     }
 
-    /// Adds those in these bytes between the fixed header and the payload, as [`parse`](Self::parse) finds them: where many options lie for
-    /// good, they need not be moved.
+    /// Adds the options in these bytes between the fixed header and the payload, like
+    /// [`parse`](Self::parse). Parses options in place without moving them.
     #[inline(never)]
     pub fn read(&mut self, bytes: &[u8]) {
         let usual = bytes.split_first_chunk().and_then(|(usual, rest)| Some((UsualSyn::of(usual)?, rest)));
@@ -217,12 +220,13 @@ impl TcpOptions {
         self.unknown.push((kind, SmallVec::from_slice(body)));
     }
 
-    /// Bytes when emitted, a multiple of 4; more than 40 cannot be sent.
+    /// Returns the length when emitted, a multiple of 4. More than 40 bytes cannot be sent.
     ///
-    /// The order is Linux's: MSS; SACK-permitted with timestamps, or NOP NOP and timestamps; Accurate ECN; NOP NOP SACK-permitted; NOP window
-    /// scale; NOP NOP SACK blocks; then unknown options, and Fast Open last; NOPs fill the last word. What Accurate ECN has beyond whole
-    /// words takes the place of NOPs that follow. Only when this takes more than 40 bytes are the NOPs inside left out, so that whatever
-    /// was parsed can be emitted.
+    /// The order is Linux's: MSS; SACK-permitted with timestamps, or NOP NOP and timestamps;
+    /// Accurate ECN; NOP NOP SACK-permitted; NOP window scale; NOP NOP SACK blocks; unknown
+    /// options; Fast Open. NOPs fill the last word. Accurate ECN bytes beyond whole words replace
+    /// NOPs that follow. The inner NOPs are left out only if the options would exceed 40 bytes, so
+    /// that all parsed options can be emitted.
     pub fn emit_len(&self) -> usize {
         match self.usual() {
             Some(Usual::Nothing) => 0,

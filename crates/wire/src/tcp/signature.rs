@@ -11,8 +11,9 @@ pub const SIGNATURE_LEN: usize = 16;
 pub const SIGNATURE_OPTION_LEN: u16 = 20;
 const CHECKSUM_AT: usize = 16;
 
-/// RFC 2385 §2.0: the digest of pseudo-header, TCP header without options and with a checksum of zero, text and key, in that order.
-/// `header` is the first 20 bytes of the segment's; `len` counts options and text, too.
+/// Computes the digest of RFC 2385 §2.0 over pseudo-header, TCP header without options and with a
+/// zero checksum, payload and key, in that order. `header` is the first 20 bytes of the segment's
+/// header. `len` includes options and payload.
 pub fn signature<'a>(
     (src, dst): (Addr, Addr),
     header: &[u8; TCP_HEADER_LEN],
@@ -51,7 +52,8 @@ pub fn signature_in(header: &TcpHeader) -> Option<[u8; SIGNATURE_LEN]> {
 }
 
 impl TxPacket {
-    /// Adds the option to a packet of TCP that has none. False: there is no room for it, or it is no such packet.
+    /// Adds the option to a TCP packet without it. Returns false if there is no room, or if it is
+    /// not such a packet.
     pub fn sign(&mut self, key: &[u8]) -> bool {
         let Ok((ip, _)) = IpHeader::parse_quoted(self.header()) else { return false };
         let start = ip.emit_len();

@@ -23,8 +23,8 @@ pub(super) struct IpFields {
 }
 
 impl PlainSegment {
-    /// Takes a packet apart. `verify`: the TCP checksum, too. `None` says only that the packet is not plain, or not right, or IPv6. Where the
-    /// layout tells of options, they are not looked at.
+    /// Parses a plain IPv4 packet. With `verify`, also verifies the TCP checksum. Returns `None` if
+    /// the packet is not plain, is invalid, or is IPv6. Options in the layout are not parsed.
     #[inline(always)]
     pub fn read_v4(packet: &[u8], verify: bool) -> Option<(PlainSegment, Layout)> {
         let ip: &[u8; V4_LEN] = packet.first_chunk()?;
@@ -46,7 +46,8 @@ impl PlainSegment {
         PlainSegment::read_tcp(fields, V4_LEN, segment)
     }
 
-    /// Reads an IPv6 packet with a plain TCP segment, `verify`ing its checksum; `None` for any other packet.
+    /// Parses an IPv6 packet with a plain TCP segment. With `verify`, also verifies its checksum.
+    /// Returns `None` for any other packet.
     #[inline(always)]
     pub fn read_v6(packet: &[u8], verify: bool) -> Option<(PlainSegment, Layout)> {
         let ip: &[u8; V6_LEN] = packet.first_chunk()?;
