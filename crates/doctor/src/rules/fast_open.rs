@@ -195,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TFO-14",
         symptom: "Fast Open ignored while SYN cookies are sent",
-        condition: "Fast Open is on for servers, and tcp_syncookies = 2; or TcpExtTCPReqQFullDoCookies grows without a flood",
+        condition: "Fast Open is on for servers; and tcp_syncookies = 2, or TcpExtTCPReqQFullDoCookies grows without a flood",
         why: "Linux ignores Fast Open on a SYN that it answers with a SYN cookie.",
         advice: "Set tcp_syncookies to 1. If the SYN queue overflows, raise the backlog of that listener.",
         settings: &[(COOKIES, Change::To("1"))],

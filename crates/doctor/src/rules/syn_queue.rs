@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-08",
         symptom: "SYNs dropped, SYN queue full",
-        condition: "no flood, and TcpExtTCPReqQFullDrop grows; or, without SYN cookies, TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
+        condition: "there is no flood, and TcpExtTCPReqQFullDrop grows; or, without SYN cookies, TcpExtListenDrops grows while a listener has more half-open connections than 3/4 of tcp_max_syn_backlog",
         why: "Without SYN cookies Linux drops every SYN that the queue cannot hold, and the client retries after 1 s.",
         advice: "Enable SYN cookies and raise the backlog.",
         settings: &[(COOKIES, Change::To("1"))],
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-12",
         symptom: "half-open connections pile up",
-        condition: "no flood, and more than half of a port's SYN-RECEIVED sockets have retransmitted their SYN-ACK, and there are more than half of max(8, backlog); or in the window at least 16 have retransmitted it and fewer connections were completed",
+        condition: "there is no flood, and more than half of a port's SYN-RECEIVED sockets have retransmitted their SYN-ACK, and there are more than half of max(8, backlog); or in the window at least 16 have retransmitted it and fewer connections were completed",
         why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged. Above half of the queue, Linux times half-open connections out sooner.",
         advice: "Check the return path to these clients: firewall, routes, rp_filter on both sides. Under attack, fewer SYN-ACK retries free the queue sooner.",
         settings: &[(SYNACK_RETRIES, Change::To("2"))],
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ACC-14",
         symptom: "SYN queue overflows, SYN cookies are sent",
-        condition: "no flood, tcp_syncookies is not 2, and TcpExtTCPReqQFullDoCookies grows",
+        condition: "there is no flood, tcp_syncookies is not 2, and TcpExtTCPReqQFullDoCookies grows",
         why: "More connections are half open than the backlog allows: the backlog is below arrival rate × round trip, or SYN-ACKs get no answer. Connections that start with a SYN cookie lose Fast Open and, without timestamps, window scaling and SACK.",
         advice: "Raise the backlog of that listener in the program, and restart it.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
