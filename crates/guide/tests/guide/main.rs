@@ -6,17 +6,17 @@ mod clone;
 mod code;
 mod compare;
 mod page;
+mod parallel;
 mod run;
 mod session;
 
 use page::Page;
+use parallel::each;
 use run::Outcome;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Blocks that are not run, each with a reason. A command that can run should run.
 const SHOWN_MAX: usize = 16;
@@ -24,7 +24,7 @@ const SHOWN_MAX: usize = 16;
 /// Pages at once: most of them wait for network paths.
 const AT_ONCE: usize = 4;
 
-/// Attempts of a page: on a busy machine a packet may be late.
+/// Attempts of a section: on a busy machine a packet may be late.
 const TRIES: usize = 3;
 
 /// Root of the project.
@@ -48,24 +48,6 @@ fn pages() -> Vec<Page> {
     pages.collect::<Result<_, _>>().unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-/// Runs `work` on each of them, several at once; the results are in the order of the pages.
-fn each<T: Send>(pages: &[Page], work: impl Fn(&Page) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let taken = || {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            pages.get(at).map(|page| (at, page))
-        };
-        std::iter::from_fn(taken).map(|(at, page)| (at, work(page))).collect::<Vec<_>>()
-    };
-    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(take)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
-    });
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
 /// A folder that any user can read, with the command in it.
 fn programs() -> tempfile::TempDir {
     let folder = tempfile::Builder::new().prefix("firstbyte-guide-").tempdir().unwrap();
@@ -80,16 +62,12 @@ fn programs() -> tempfile::TempDir {
 fn every_command_prints_what_its_page_shows() {
     let programs = programs();
     let pages = pages();
-    let outcomes = each(&pages, |page| {
-        let mut outcome = attempt(page, 1, programs.path());
-        for number in 2..=TRIES {
-            if outcome.failures.is_empty() || is_blessing() {
-                break;
-            }
-            let _ = writeln!(std::io::stderr(), "{} runs again: {}", page.name, outcome.failures[0]);
-            outcome = attempt(page, number, programs.path());
-        }
-        outcome
+    // What is accepted must be the first output.
+    let tries = if is_blessing() { 1 } else { TRIES };
+    let outcomes = each(AT_ONCE, &pages, |page| {
+        let folder = programs.path().join(page.name.replace(['/', '.'], "-"));
+        fs::create_dir(&folder).unwrap();
+        run::run(page, &folder, programs.path(), tries)
     });
     let _ = writeln!(
         std::io::stderr(),
@@ -107,16 +85,6 @@ fn every_command_prints_what_its_page_shows() {
         failures.len(),
         failures.join("\n")
     );
-}
-
-/// Runs a page in a folder of its own.
-fn attempt(page: &Page, number: usize, programs: &Path) -> Outcome {
-    let name = page.name.replace(['/', '.'], "-");
-    let folder = programs.join(format!("{name}-{number}"));
-    fs::create_dir(&folder).unwrap();
-    // The ordinary user writes files here, too.
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    run::run(page, &folder, programs)
 }
 
 fn is_blessing() -> bool {
@@ -139,7 +107,7 @@ fn bless(page: &Page, outcome: &Outcome) {
 fn every_example_is_valid() {
     let programs = programs();
     let pages = pages();
-    let problems = each(&pages, |page| code::check(page, programs.path())).concat();
+    let problems = each(AT_ONCE, &pages, |page| code::check(page, programs.path())).concat();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 

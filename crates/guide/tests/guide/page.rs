@@ -42,6 +42,8 @@ pub(crate) struct Needs {
     pub(crate) is_background: bool,
     /// Port that a background program listens on once it is ready.
     pub(crate) port: Option<u16>,
+    /// Begins in a namespace of its own, without what earlier blocks started.
+    pub(crate) is_fresh: bool,
     /// Ends the background programs first.
     pub(crate) is_stop: bool,
     /// File of the project that the block must equal.
@@ -119,6 +121,7 @@ impl Needs {
             "background" => self.is_background = true,
             "port" => self.port = Some(rest.parse().map_err(|_| format!("`port {rest}`: expected a port"))?),
             "stop" => self.is_stop = true,
+            "fresh" => (self.is_fresh, self.is_namespaced) = (true, true),
             "example" if !rest.is_empty() => self.example = Some(rest.to_owned()),
             "excerpt" => self.is_excerpt = true,
             _ => return Err(format!("unknown directive `{directive}`")),
