@@ -1,14 +1,14 @@
 /*
- * An echo server on a stack of its own: epoll, many connections, Fast Open.
+ * An echo server on its own TCP/IP stack: epoll, many connections, Fast Open.
  *
- *   echo_server PORT 'STACK'          what STACK says is in firstbyte.h, at fb_start()
+ *   echo_server PORT 'STACK'          fb_start() in firstbyte.h has the syntax of STACK
  *
- * For example, as root, and then from another terminal of the same machine:
+ * For example, as root, and then in another terminal of the same machine:
  *
  *   ./echo_server 7 'device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24'
  *   echo hello | nc -N 10.0.0.2 7
  *
- * It ends by SIGINT or SIGTERM; what was echoed is still delivered.
+ * SIGINT or SIGTERM ends it, after the echoed data is delivered.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ enum { BUFFER = 65536, EVENTS = 64, FAST_OPEN_QUEUE = 256 };
 
 struct connection {
   int fd;
-  size_t begin, end; /* what was read and has not been written back */
+  size_t begin, end; /* bytes that were read and not yet written back */
   char buffer[BUFFER];
 };
 
@@ -41,7 +41,7 @@ static void fail(const char *what) {
   exit(1);
 }
 
-/* Asks for more to read, or, while something waits to be written, for room. */
+/* Waits for data, or for room while data waits to be written. */
 static void watch(int epoll, int operation, struct connection *connection) {
   struct epoll_event event = {0};
   event.events = connection->begin < connection->end ? EPOLLOUT : EPOLLIN;
@@ -66,7 +66,7 @@ static void take(int epoll, int listener) {
   watch(epoll, EPOLL_CTL_ADD, connection);
 }
 
-/* Echoes until it would wait. Returns 0 when the connection is over. */
+/* Echoes until a call would wait. Returns 0 at the end of the connection. */
 static int echo(struct connection *c) {
   for (;;) {
     ssize_t count;
@@ -88,7 +88,7 @@ static int listen_on(int port) {
   int listener = fb_socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0);
   int on = 1, queue = FAST_OPEN_QUEUE;
   struct sockaddr_in6 any = {0};
-  any.sin6_family = AF_INET6; /* and IPv4, by mapped addresses */
+  any.sin6_family = AF_INET6; /* also IPv4, by mapped addresses */
   any.sin6_port = htons((uint16_t)port);
   if (listener < 0)
     fail("socket");
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
   action.sa_handler = end;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
-  /* They come while it waits, and only then: one that came just before the wait would not end it. */
+  /* Signals arrive only during the wait: one just before the wait would not end it. */
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);

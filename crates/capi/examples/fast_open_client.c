@@ -1,15 +1,18 @@
 /*
- * A Fast Open client on a stack of its own: the request rides on the SYN, and the program tells whether the server took it.
+ * A Fast Open client on its own TCP/IP stack: sends the request on the SYN, and reports whether the
+ * server accepted it.
  *
- *   fast_open_client ADDRESS PORT REQUEST TIMES 'STACK'     what STACK says is in firstbyte.h, at fb_start()
+ *   fast_open_client ADDRESS PORT REQUEST TIMES 'STACK'
  *
- * For example, as root, against a server of this machine's kernel (sysctl net.ipv4.tcp_fastopen=3, and TCP_FASTOPEN on its socket):
+ * fb_start() in firstbyte.h has the syntax of STACK. For example, as root, with a server on this
+ * machine's kernel (sysctl net.ipv4.tcp_fastopen=3, and TCP_FASTOPEN on its socket):
  *
- *   ./fast_open_client 10.0.0.1 7 hello 2 'device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24'
+ *   STACK='device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24'
+ *   ./fast_open_client 10.0.0.1 7 hello 2 "$STACK"
  *   1: not on the SYN, 5 bytes of reply
  *   2: accepted on the SYN, 5 bytes of reply
  *
- * The first visit asks for a cookie and gets one; with `cache FILE` in STACK it is still there at the next run.
+ * The first visit requests a cookie. With `cache FILE` in STACK, the next run still has the cookie.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,7 +30,7 @@ static void fail(const char *what) {
   exit(1);
 }
 
-/* IPv4 or IPv6, as it comes. */
+/* Accepts IPv4 and IPv6. */
 static socklen_t address_of(const char *text, const char *port, struct sockaddr_storage *address) {
   struct sockaddr_in *v4 = (struct sockaddr_in *)address;
   struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
@@ -55,7 +58,7 @@ static void visit(int number, const struct sockaddr_storage *to, socklen_t to_le
 
   if (fd < 0)
     fail("socket");
-  /* Connects and sends in one call: on the SYN if there is a cookie for this server, else behind the handshake. */
+  /* Connects and sends in one call: on the SYN with a cookie, else after the handshake. */
   if (fb_sendto(fd, request, strlen(request), MSG_FASTOPEN, (const struct sockaddr *)to, to_len) < 0)
     fail("sendto");
   if (fb_shutdown(fd, SHUT_WR) != 0)
@@ -93,6 +96,6 @@ int main(int argc, char **argv) {
   }
   for (number = 1; number <= atoi(argv[4]); number++)
     visit(number, &to, to_len, argv[3]);
-  /* The return of main closes what is open, and waits for the peers. */
+  /* The return of main closes the connections, and waits for the peers. */
   return 0;
 }

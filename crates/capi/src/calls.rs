@@ -1,5 +1,7 @@
-//! The twins of libc's calls. Pointers are null or as long as their lengths say, as C has it; what a null one means is said in the
-//! header.
+//! The twins of libc's calls.
+//!
+//! Pointers are null or valid for the length that goes with them. The header says what a null
+//! pointer means for each call.
 
 use core::ptr;
 use libc::{
@@ -17,16 +19,16 @@ macro_rules! calls {
         /// The twin of libc's call of this name; see `firstbyte.h`.
         ///
         /// # Safety
-        /// Pointers are null, or lead to as much as their lengths and types say.
+        /// Each pointer is null, or valid for its type and the length that goes with it.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             $returned(with(|$process| unsafe { $body }))
         }
     )+};
 }
 
-/// As [`calls`], for those without pointers.
+/// Exports calls without pointers; otherwise like [`calls`].
 macro_rules! plain_calls {
     ($(
         $name:ident ( $($argument:ident : $type:ty),* ), |$process:ident| $body:expr;
@@ -104,7 +106,7 @@ pub extern "C" fn fb_splice(
     sent(with(|p| c::splice(p, (from, from_offset), (to, to_offset), len, flags)))
 }
 
-/// Calls that make the first descriptor: without a stack there is no network to make it in.
+/// Runs a call that needs no descriptor. Without a stack it fails with `ENETDOWN`.
 fn opened(open: impl FnOnce(&'static posix::RealProcess) -> Result<c_int, Errno>) -> c_int {
     returned_int(current().ok_or(Errno::ENETDOWN).and_then(open))
 }
@@ -130,37 +132,37 @@ pub extern "C" fn fb_epoll_create1(flags: c_int) -> c_int {
 /// `pipe`.
 ///
 /// # Safety
-/// `fds` is null, or two ints there can be written.
+/// `fds` is null, or valid for writing two integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_pipe(fds: *mut c_int) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::pipe(p, fds) })
 }
 
-/// `poll`. Without a stack a number is no descriptor.
+/// `poll`. Fails with `ENETDOWN` if no stack runs.
 ///
 /// # Safety
-/// `fds` is null, or `count` entries there can be read and written.
+/// `fds` is null, or valid for reading and writing `count` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::poll(p, fds, count, timeout) })
 }
 
 /// `pipe2`.
 ///
 /// # Safety
-/// `fds` is null, or two ints there can be written.
+/// `fds` is null, or valid for writing two integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_pipe2(fds: *mut c_int, flags: c_int) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::pipe2(p, fds, flags) })
 }
 
 /// `socketpair`.
 ///
 /// # Safety
-/// `fds` is null, or two ints there can be written.
+/// `fds` is null, or valid for writing two integers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_socketpair(
     domain: c_int,
@@ -168,14 +170,15 @@ pub unsafe extern "C" fn fb_socketpair(
     protocol: c_int,
     fds: *mut c_int,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::socketpair(p, (domain, kind, protocol), fds) })
 }
 
 /// `ppoll`.
 ///
 /// # Safety
-/// `fds` is null, or `count` entries there can be read and written; `timeout` and `mask` are null or can be read.
+/// `fds` is null, or valid for reading and writing `count` entries. `timeout` and `mask` are null
+/// or readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ppoll(
     fds: *mut pollfd,
@@ -183,14 +186,15 @@ pub unsafe extern "C" fn fb_ppoll(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::ppoll(p, fds, count, timeout, mask) })
 }
 
 /// `select`.
 ///
 /// # Safety
-/// The sets are null, or can be read and written up to `count` bits; `timeout` is null, or can be read and written.
+/// Each set is null, or valid for reading and writing `count` bits. `timeout` is null, or valid for
+/// reading and writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_select(
     count: c_int,
@@ -199,14 +203,14 @@ pub unsafe extern "C" fn fb_select(
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::select(p, count, [read.cast(), write.cast(), except.cast()], timeout) })
 }
 
 /// `pselect`.
 ///
 /// # Safety
-/// As of [`fb_select`]; `timeout` and `mask` are null or can be read.
+/// The rules of [`fb_select`] hold. `timeout` and `mask` are null or readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_pselect(
     count: c_int,
@@ -216,24 +220,24 @@ pub unsafe extern "C" fn fb_pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     opened(|p| unsafe { c::pselect(p, count, [read.cast(), write.cast(), except.cast()], timeout, mask) })
 }
 
 /// `send`.
 ///
 /// # Safety
-/// `buf` is null, or `len` bytes there can be read.
+/// `buf` is null, or valid for reading `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_send(fd: c_int, buf: *const c_void, len: usize, flags: c_int) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { fb_sendto(fd, buf, len, flags, ptr::null(), 0) }
 }
 
 /// `sendto`.
 ///
 /// # Safety
-/// `buf` and `addr` are null, or can be read for their lengths.
+/// `buf` and `addr` are null, or valid for reading their lengths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_sendto(
     fd: c_int,
@@ -243,7 +247,7 @@ pub unsafe extern "C" fn fb_sendto(
     addr: *const sockaddr,
     addr_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (addr, addr_len)) });
     returned_sent(result, flags)
 }
@@ -251,10 +255,10 @@ pub unsafe extern "C" fn fb_sendto(
 /// `sendmsg`.
 ///
 /// # Safety
-/// `message` is null, or it and what it names can be read.
+/// `message` is null, or it and the memory that it points to are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let result = with(|p| unsafe { c::sendmsg(p, fd, message, flags) });
     returned_sent(result, flags)
 }
@@ -262,7 +266,8 @@ pub unsafe extern "C" fn fb_sendmsg(fd: c_int, message: *const msghdr, flags: c_
 /// `sendmmsg`.
 ///
 /// # Safety
-/// `messages` is null, or `count` entries there can be read and written, and what they name can be read.
+/// `messages` is null, or valid for reading and writing `count` entries. The memory that they point
+/// to is readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_sendmmsg(
     fd: c_int,
@@ -270,12 +275,12 @@ pub unsafe extern "C" fn fb_sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let result = with(|p| unsafe { c::sendmmsg(p, fd, messages, count, flags) });
     returned_sent(result.map(|count| count as usize), flags) as c_int
 }
 
-/// What C is told of a call that sends without flags.
+/// Returns the result of a call that sends without flags, in the form that C expects.
 fn sent(result: Result<usize, Errno>) -> ssize_t {
     returned_sent(result, 0)
 }

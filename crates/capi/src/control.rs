@@ -1,4 +1,4 @@
-//! The calls libc has none of: the life of the stack, its settings and its counters.
+//! Calls that libc lacks: starting and stopping the stack, its settings and its counters.
 
 use libc::{c_char, c_int, size_t, ssize_t};
 use posix::c::life::{self, current};
@@ -12,13 +12,13 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Starts the stack that `description` describes.
+/// Starts the stack that `description` defines; see `firstbyte.h`.
 ///
 /// # Safety
 /// `description` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_start(description: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let text = unsafe { text(description) }.transpose();
     answer(text.and_then(life::start).map(|warnings| {
         if !warnings.is_empty() {
@@ -28,13 +28,13 @@ pub unsafe extern "C" fn fb_start(description: *const c_char) -> c_int {
     }))
 }
 
-/// Ends the stack.
+/// Stops the stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_stop(timeout_ms: c_int) -> c_int {
     answer(life::stop(u64::try_from(timeout_ms).map(Duration::from_millis).ok()).map(|()| 0))
 }
 
-/// What the last of these calls to fail, or to warn, in this thread has to say; never null.
+/// Returns the last failure or warning of these calls in this thread. Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_error() -> *const c_char {
     LAST_ERROR.with_borrow(|error| error.as_ptr())
@@ -43,10 +43,10 @@ pub extern "C" fn fb_error() -> *const c_char {
 /// Changes a setting.
 ///
 /// # Safety
-/// Both are null or C strings.
+/// Both pointers are null or C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_set(name: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let (name, value) = unsafe { (given(name), given(value)) };
     answer(name.and_then(|name| {
         let value = value?;
@@ -59,13 +59,13 @@ pub unsafe extern "C" fn fb_set(name: *const c_char, value: *const c_char) -> c_
     }))
 }
 
-/// Tells a setting, as `snprintf` would write it.
+/// Writes the value of a setting, as `snprintf` would.
 ///
 /// # Safety
-/// `name` is null or a C string; `room` bytes at `value` can be written.
+/// `name` is null or a C string. `value` is valid for writing `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: size_t) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let found = unsafe { given(name) }.and_then(|name| {
         let found = on_stack(|sockets, _| sockets.setting(name))?;
         found.ok_or(Refused::setting(name, proto::SettingError::Unknown))
@@ -73,12 +73,12 @@ pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: s
     let text = found.and_then(|text| if value.is_null() && room > 0 { Err(no_string()) } else { Ok(text) });
     match text {
         Ok(text) => {
-            let told = text.len().min(room.saturating_sub(1));
+            let written = text.len().min(room.saturating_sub(1));
             if room > 0 {
-                // SAFETY: `told` bytes and the zero behind them are room.
+                // SAFETY: `written` bytes and the zero behind them fit into `room`.
                 unsafe {
-                    std::ptr::copy_nonoverlapping(text.as_ptr(), value.cast::<u8>(), told);
-                    value.add(told).write(0);
+                    std::ptr::copy_nonoverlapping(text.as_ptr(), value.cast::<u8>(), written);
+                    value.add(written).write(0);
                 }
             }
             returned(Ok(text.len()))
@@ -87,13 +87,13 @@ pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: s
     }
 }
 
-/// Tells a counter by the name `nstat` shows.
+/// Reads a counter by its name in `nstat`.
 ///
 /// # Safety
-/// `name` is null or a C string, `value` null or can be written.
+/// `name` is null or a C string. `value` is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_counter(name: *const c_char, value: *mut u64) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let found = unsafe { given(name) }.and_then(|name| {
         let all = on_stack(|sockets, _| sockets.stack().nstat())?;
         let found = all.into_iter().find(|(known, _)| known == name);
@@ -103,20 +103,20 @@ pub unsafe extern "C" fn fb_counter(name: *const c_char, value: *mut u64) -> c_i
         })
     });
     answer(found.and_then(|count| {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         *unsafe { value.as_mut() }.ok_or_else(no_string)? = count;
         Ok(0)
     }))
 }
 
-/// Is this descriptor one of the stack's?
+/// Returns 1 if `fd` is an open descriptor of the stack, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_is_open(fd: c_int) -> c_int {
     let open = current().map(|process| process.call(|sockets, _| sockets.is_open(fd)));
     c_int::from(open.unwrap_or(false))
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
@@ -128,25 +128,25 @@ fn on_stack<R>(call: impl FnOnce(&mut Sockets, proto::Instant) -> R) -> Result<R
     Ok(process.call(call))
 }
 
-/// A string that may be left out.
+/// Returns an optional string.
 ///
 /// # Safety
-/// It is null or a C string, and stays.
+/// `pointer` is null or a C string that outlives `'a`.
 unsafe fn text<'a>(pointer: *const c_char) -> Option<Result<&'a str, Refused>> {
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let text = unsafe { CStr::from_ptr(pointer) }.to_str();
     Some(text.map_err(|_| Refused { errno: Errno::EINVAL, why: "it is not UTF-8".into() }))
 }
 
-/// A string that may not.
+/// Returns a required string.
 ///
 /// # Safety
-/// It is null or a C string, and stays.
+/// `pointer` is null or a C string that outlives `'a`.
 unsafe fn given<'a>(pointer: *const c_char) -> Result<&'a str, Refused> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { text(pointer) }.unwrap_or_else(|| Err(no_string()))
 }
 
@@ -154,7 +154,7 @@ fn no_string() -> Refused {
     Refused { errno: Errno::EFAULT, why: "a null pointer".into() }
 }
 
-/// What C is told.
+/// Returns the result in the form that C expects, and keeps the sentence of a failure.
 fn answer(result: Result<c_int, Refused>) -> c_int {
     returned_int(result.map_err(|refused| tell(&refused)))
 }
@@ -164,7 +164,7 @@ fn tell(refused: &Refused) -> Errno {
     refused.errno
 }
 
-/// Keeps the sentence for `fb_error`.
+/// Keeps a sentence for `fb_error`.
 fn keep(sentence: &str) {
     let text = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
     LAST_ERROR.with_borrow_mut(|last| *last = text);

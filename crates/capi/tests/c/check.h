@@ -1,4 +1,4 @@
-/* What the programs of these tests share. A failed check says where, and ends the program. */
+/* Shared by the programs of these tests. A failed check prints its place and ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 

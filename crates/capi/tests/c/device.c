@@ -1,11 +1,12 @@
-/* A TUN device that outlives neither a fork nor its own end. Needs the rights to make one. */
+/* A child of fork does not keep the TUN device, and the stack survives the end of its device.
+   Needs the right to create a device. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <sys/wait.h>
 
 #define STACK "device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24"
 
-/* A child that lives on does not keep the device. */
+/* A child that keeps running does not keep the device. */
 static void a_child_keeps_no_device(void) {
   int begun[2], ends[2];
   char byte;
@@ -25,7 +26,7 @@ static void a_child_keeps_no_device(void) {
   check(close(ends[1]) == 0 && waitpid(child, NULL, 0) == child);
 }
 
-/* The device goes: its descriptors are closed, none can be made, and the reason is told. */
+/* The device is removed: its descriptors are closed, new ones fail, and fb_error() says why. */
 static void a_device_that_is_deleted(void) {
   struct sockaddr_in own = ipv4("10.0.0.2", 7);
   int listener;

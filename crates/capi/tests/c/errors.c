@@ -1,8 +1,8 @@
-/* The errno of every call that goes wrong, as Linux has it. No rights needed: the stack hears only itself. */
+/* The errno of every failing call, as on Linux. Needs no root: the stack reaches only itself. */
 #define _GNU_SOURCE
 #include "check.h"
 
-enum { RTO_MAX_MS = 44 }; /* TCP_RTO_MAX_MS, which older headers of the system do not have */
+enum { RTO_MAX_MS = 44 }; /* TCP_RTO_MAX_MS, which older system headers lack */
 
 static void without_a_stack(void) {
   char byte;
@@ -69,7 +69,7 @@ static void sockets(void) {
 
   fails(fb_bind(fd + 1, name, sizeof own), EBADF);
   fails(fb_bind(-1, name, sizeof own), EBADF);
-  fails(fb_bind(0, name, sizeof own), EBADF); /* the kernel's, not ours */
+  fails(fb_bind(0, name, sizeof own), EBADF); /* a descriptor of the kernel */
   fails(fb_bind(fd, NULL, sizeof own), EFAULT);
   fails(fb_bind(fd, name, sizeof own - 1), EINVAL);
   fails(fb_bind(fd, (struct sockaddr *)&six, sizeof six), EAFNOSUPPORT);
@@ -136,7 +136,7 @@ static void data(void) {
   check(fb_close(fd) == 0);
 }
 
-/* Both ends in this program: what a null pointer means where there is something to read or to write. */
+/* Null pointers with data to read or to write; both ends are in this program. */
 static void null_buffers(void) {
   struct sockaddr_in own = ipv4("10.0.0.2", 11);
   int on = 1, listener = fb_socket(AF_INET, SOCK_STREAM, 0), client = fb_socket(AF_INET, SOCK_STREAM, 0), server;
@@ -182,7 +182,7 @@ static void options(void) {
   fails(fb_fcntl(fd, 9999), EINVAL);
   fails(fb_fcntl(99, F_GETFL), EBADF);
   check(fb_fcntl(fd, F_SETOWN, getpid()) == 0 && fb_fcntl(fd, F_GETOWN) == getpid());
-  int owner[2] = {-7, -7}; /* struct f_owner_ex, which <fcntl.h> has for _GNU_SOURCE only */
+  int owner[2] = {-7, -7}; /* struct f_owner_ex, which <fcntl.h> defines with _GNU_SOURCE */
   check(fb_fcntl(fd, 16, owner) == 0 && owner[0] == 1 && owner[1] == getpid());
   fails(fb_ioctl(fd, 0x1234, &value), ENOTTY);
   fails(fb_ioctl(fd, FIONREAD, (void *)NULL), EFAULT);
@@ -271,7 +271,7 @@ static void readiness(void) {
   check(fb_close(fd) == 0 && fb_close(epoll) == 0);
 }
 
-/* Paths are to be kept: where they cannot be is said at the start, or, if it has come to that since, at the end. */
+/* A path cache that cannot be written is an error at the start, or at the end. */
 static void cache(void) {
   char folder[] = "/tmp/firstbyte-errors-XXXXXX", paths[sizeof folder + sizeof "/paths"], description[200];
   check(mkdtemp(folder) != NULL);
@@ -287,7 +287,7 @@ static void cache(void) {
   check(strstr(fb_error(), "cache: ") != NULL);
 }
 
-/* What a socket has had since it was made stays with it. */
+/* A socket keeps the values that it was created with. */
 static void bounds_of_older_sockets(void) {
   int fd = fb_socket(AF_INET, SOCK_STREAM, 0), before, after;
   socklen_t len = sizeof before;

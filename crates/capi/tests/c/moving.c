@@ -1,5 +1,6 @@
-/* A live connection goes from the library to the kernel and back, by TCP_REPAIR: its peer is a socket of the kernel's in the same network
-   namespace, and takes no notice. Needs CAP_NET_ADMIN, and a namespace of its own: it moves an address about. */
+/* Moves a live connection from the library to the kernel and back, with TCP_REPAIR. The peer, a
+   socket of the kernel in the same network namespace, notices nothing. Needs CAP_NET_ADMIN and a
+   namespace of its own, because it moves an address. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct calls {
   int (*close)(int);
 };
 
-/* libc declares names with a union of pointers. */
+/* libc declares addresses as a union of pointers. */
 static int kernel_bind(int fd, const struct sockaddr *name, socklen_t len) { return bind(fd, name, len); }
 static int kernel_connect(int fd, const struct sockaddr *name, socklen_t len) { return connect(fd, name, len); }
 static int kernel_sockname(int fd, struct sockaddr *name, socklen_t *len) { return getsockname(fd, name, len); }
@@ -36,7 +37,7 @@ static const struct calls kernels = {socket,          kernel_bind, kernel_connec
 static const struct calls ours = {fb_socket,     fb_bind,       fb_connect, fb_getsockname, fb_getpeername,
                                   fb_getsockopt, fb_setsockopt, fb_send,    fb_recv,        fb_close};
 
-/* What goes from one socket to the other. */
+/* The state that moves from one socket to the other. */
 struct dump {
   struct sockaddr_in own, peer;
   unsigned int seq[2];
@@ -60,7 +61,7 @@ static int get(const struct calls *calls, int fd, int option) {
   return value;
 }
 
-/* Reads a connection out of its socket, and closes that without a packet. */
+/* Reads the state of a connection, and closes its socket without sending a packet. */
 static void take(const struct calls *calls, int fd, struct dump *dump) {
   socklen_t len = sizeof dump->own;
   int at;
@@ -83,7 +84,7 @@ static void take(const struct calls *calls, int fd, struct dump *dump) {
   check(calls->close(fd) == 0);
 }
 
-/* Puts it into a new one. */
+/* Restores the connection in a new socket. */
 static int put(const struct calls *calls, const struct dump *dump) {
   unsigned int options[8] = {2, (unsigned int)dump->mss}, count = 2;
   int fd = calls->socket(AF_INET, SOCK_STREAM, 0), at;
@@ -127,7 +128,7 @@ static void expect(ssize_t (*receive)(int, void *, size_t, int), int fd, const c
   check(receive(fd, buffer, len, MSG_WAITALL) == (ssize_t)len && memcmp(buffer, text, len) == 0);
 }
 
-/* Until what was sent is acknowledged, or has arrived. */
+/* Waits until the sent data is acknowledged or has arrived. */
 static void arrives(int fd, const struct calls *calls) {
   char byte;
   check(calls->recv(fd, &byte, 1, MSG_PEEK) == 1);
@@ -148,7 +149,7 @@ int main(void) {
   check(send(peer, "unread", 6, 0) == 6);
   arrives(fd, &ours);
 
-  /* From the library to the kernel: the address goes along. What is on its way meanwhile finds nobody, or a host that is not there. */
+  /* From the library to the kernel, with the address. Packets in flight find no host. */
   take(&ours, fd, &dump);
   check(fb_stop(0) == 0);
   run("ip address add " OWN "/32 dev lo && ip address add " PEER "/32 dev lo");

@@ -1,5 +1,6 @@
-/* Waiting for readiness: signals that only the call's mask lets through, and the kernel's descriptors among the library's. What is expected
-   of the first is asked of libc's calls too. No rights needed. */
+/* Waiting for readiness: signals that only the mask of the call admits, and descriptors of the
+   kernel among those of the library. The checks of signals also run with libc's calls. Needs no
+   root. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -47,7 +48,7 @@ static struct ends connection(int port) {
   return ends;
 }
 
-/* The four ways to wait with a mask, for one descriptor and something to read. */
+/* The four ways to wait with a mask until one descriptor is readable. */
 enum way { POLL, SELECT, EPOLL, EPOLL2, WAYS };
 
 static int wait_by(const struct calls *calls, enum way way, int fd, int epoll, const struct timespec *most) {
@@ -75,7 +76,7 @@ static int is_pending(int signal) {
   return sigismember(&pending, signal);
 }
 
-/* A signal came before the call: nothing but the mask lets it through. */
+/* A signal came before the call: only the mask admits it. */
 static void pending_before(const struct calls *calls, int silent, int readable) {
   static const struct timespec at_once = {0, 0}, long_time = {10, 0};
   const struct timespec *times[] = {&at_once, &long_time, NULL};
@@ -88,11 +89,12 @@ static void pending_before(const struct calls *calls, int silent, int readable) 
       long before = signals;
       raise(SIGUSR1);
       check(signals == before && is_pending(SIGUSR1));
-      /* What is ready is told, and the signal waits on. */
+      /* A ready descriptor is reported, and the signal stays pending. */
       check(wait_by(calls, way, readable, of_readable, times[time]) == 1);
       check(signals == before && is_pending(SIGUSR1));
       if (times[time] == &at_once && (way == EPOLL || way == EPOLL2)) {
-        check(wait_by(calls, way, silent, of_silent, times[time]) == 0); /* epoll asks for signals only if it waits */
+        /* epoll looks at signals only if it waits */
+        check(wait_by(calls, way, silent, of_silent, times[time]) == 0);
         check(signals == before && is_pending(SIGUSR1));
         sigsuspend(&without_usr1);
       } else
@@ -107,7 +109,7 @@ struct sender {
   volatile int done;
 };
 
-/* One signal after the other: the next when the handler has seen the last, and a moment that differs. */
+/* Sends the next signal after the handler has run, at varying intervals. */
 static void *keep_sending(void *argument) {
   struct sender *sender = argument;
   unsigned int seed = 7;
@@ -122,7 +124,7 @@ static void *keep_sending(void *argument) {
   return NULL;
 }
 
-/* Signals come at any time, and each ends one wait: none is handled and the wait goes on. */
+/* Signals come at any time, and each ends one wait: no handler runs while the wait continues. */
 static void at_any_time(const struct calls *calls, int silent) {
   static const struct timespec long_time = {10, 0};
   struct epoll_event event = {.events = EPOLLIN};
@@ -168,7 +170,7 @@ static void signals_and_masks(void) {
   close(pipes[0]), close(pipes[1]), close(ready[0]), close(ready[1]);
 }
 
-/* Which of a socket (1) and a pipe (2) can be read. */
+/* Which of a socket (1) and a pipe (2) are readable. */
 static int by_poll(int socket, int pipe, int most_ms) {
   struct pollfd entries[3] = {{socket, POLLIN, -1}, {-1, POLLIN, -1}, {pipe, POLLIN, -1}};
   int found = fb_poll(entries, 3, most_ms);
@@ -207,7 +209,7 @@ static int by_epoll(int socket, int pipe, int most_ms) {
   return seen;
 }
 
-/* An instance that another one watches, which `poll` waits for: it is readable when it has something. */
+/* poll waits for an instance that watches another one: it is readable if that has an event. */
 static int by_nested_epoll(int socket, int pipe, int most_ms) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = 7}, found;
   int inner = watching(socket, pipe), outer = fb_epoll_create1(0), seen = 0, ready;
@@ -255,7 +257,7 @@ static void both_kinds(int port, int (*look)(int, int, int)) {
     ;
   check(read(pipes[0], &byte, 1) == 1 && look(ends.server, pipes[0], 5000) == 1);
   check(fb_read(ends.server, &byte, 1) == 1 && look(ends.server, pipes[0], 0) == 0);
-  /* Asleep, and woken by either kind. */
+  /* Asleep, and woken by a descriptor of either kind. */
   for (kind = 1; kind <= 2; kind++) {
     struct later later = {ends, kind == 2 ? pipes[1] : -1};
     pthread_t thread;
@@ -268,7 +270,7 @@ static void both_kinds(int port, int (*look)(int, int, int)) {
   close(pipes[0]), close(pipes[1]);
 }
 
-/* Room for one event: neither kind keeps the other one out. */
+/* With room for one event, both kinds get their turn. */
 static void one_at_a_time(void) {
   struct ends ends = connection(11);
   struct epoll_event event;
@@ -298,7 +300,7 @@ static void *wait_once(void *argument) {
   return NULL;
 }
 
-/* The first descriptor of the kernel's comes while a thread waits already. */
+/* The first descriptor of the kernel is added while a thread waits. */
 static void added_meanwhile(void) {
   struct waiting waiting = {fb_epoll_create1(0), 0};
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = 5};
@@ -312,7 +314,7 @@ static void added_meanwhile(void) {
   check(eventfd_write(counter, 1) == 0);
   pthread_join(thread, NULL);
   check(waiting.seen == 5);
-  /* A duplicate is the same instance; the last number closes both sides. */
+  /* A duplicate is the same instance; closing the last number closes both parts. */
   again = fb_dup(waiting.epoll);
   check(again >= 0 && fb_close(waiting.epoll) == 0 && fb_epoll_wait(again, &event, 1, 0) == 1 && fb_close(again) == 0);
   check(close(counter) == 0);
@@ -341,7 +343,8 @@ static void wrong_ones(void) {
   fails(fb_epoll_ctl(epoll, EPOLL_CTL_ADD, pipes[0], NULL), EFAULT);
   fails(fb_epoll_ctl(epoll, 9, pipes[0], &event), EINVAL);
   fails(fb_epoll_ctl(fd, EPOLL_CTL_ADD, pipes[0], &event), EINVAL);
-  fails(fb_epoll_ctl(pipes[0], EPOLL_CTL_ADD, fd, &event), EBADF); /* the kernel's own watches nothing of the library's */
+  /* an instance of the kernel cannot watch the library's descriptors */
+  fails(fb_epoll_ctl(pipes[0], EPOLL_CTL_ADD, fd, &event), EBADF);
   check(fb_epoll_ctl(epoll, EPOLL_CTL_ADD, pipes[0], &event) == 0);
   fails(fb_epoll_ctl(epoll, EPOLL_CTL_ADD, pipes[0], &event), EEXIST);
   fails(fb_epoll_wait(epoll, NULL, 1, 0), EFAULT);

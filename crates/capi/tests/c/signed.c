@@ -1,5 +1,5 @@
-/* Signed connections (TCP_MD5SIG, RFC 2385) between the library and the kernel, each as client and as server. Needs root, and a network
-   namespace of its own. */
+/* Signed connections (TCP_MD5SIG, RFC 2385) between the library and the kernel, each as client and
+   as server. Needs root and a network namespace of its own. */
 #define _GNU_SOURCE
 #include <linux/tcp.h>
 #define _NETINET_TCP_H /* both headers have the same structures */
@@ -25,7 +25,7 @@ static void name_of(struct sockaddr_storage *name, const char *address, int port
   }
 }
 
-/* prefix < 0: the address alone. */
+/* A negative prefix means the address alone. */
 static int add_key(set_option *set, int fd, const char *peer, int prefix, const char *key) {
   struct tcp_md5sig option;
   struct sockaddr_storage name;
@@ -66,7 +66,7 @@ static long counter(const char *name) {
 
 static char sent[300000], got[300000];
 
-/* Everything one way, then the other: with the kernel's segments signed one by one, and ours. */
+/* Data in one direction, then in the other: both sides sign every segment. */
 static void exchange(int kernels, int own) {
   size_t at, done;
   ssize_t count;
@@ -95,7 +95,7 @@ static void kernel_serves(const char *kernels, const char *own, int port, int pr
   check(fb_connect(fd, (struct sockaddr *)&name, sizeof name) == 0);
   peer = accept(listener, NULL, NULL);
   exchange(peer, fd);
-  /* The library ends it, and answers from TIME-WAIT. */
+  /* The library closes first, and answers from TIME-WAIT. */
   check(fb_close(fd) == 0 && recv(peer, got, 1, 0) == 0 && close(peer) == 0 && close(listener) == 0);
 }
 
@@ -113,12 +113,12 @@ static void library_serves(const char *own, const char *kernels, int port, int p
   check(connect(fd, (struct sockaddr *)&name, sizeof name) == 0);
   peer = fb_accept(listener, NULL, NULL);
   exchange(fd, peer);
-  /* The child has the key for its peer alone. */
+  /* The accepted socket has the key of its peer alone. */
   check(add_key(fb_setsockopt, peer, kernels, -1, "another secret") == 0);
   check(close(fd) == 0 && fb_recv(peer, &byte, 1, 0) == 0 && fb_close(peer) == 0 && fb_close(listener) == 0);
 }
 
-/* Whoever does not sign, or wrongly, is not heard: until a key fits. */
+/* Segments without a signature, or with a wrong one, are ignored until the key matches. */
 static void wrong_keys(void) {
   struct sockaddr_storage name;
   struct timeval most = {0, 300000};
@@ -136,7 +136,7 @@ static void wrong_keys(void) {
   check(add_key(setsockopt, fd, "10.0.0.2", -1, "wrong") == 0);
   fails(connect(fd, (struct sockaddr *)&name, sizeof name), EINPROGRESS);
   check(counter("TcpExtTCPMD5Failure") == 1);
-  /* The SYN that goes again is signed by the right one. */
+  /* The retransmitted SYN is signed with the right key. */
   check(add_key(setsockopt, fd, "10.0.0.2", -1, "right") == 0);
   most.tv_sec = 10;
   check(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) == 0);

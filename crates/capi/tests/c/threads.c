@@ -1,4 +1,4 @@
-/* Calls that wait, in many threads at once; signals, fork, and the end of the stack. No rights needed. */
+/* Waiting calls in many threads, signals, fork, and the end of the stack. Needs no root. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -68,7 +68,7 @@ static void *write_all(void *argument) {
   return NULL;
 }
 
-/* Each client writes in a second thread while it reads in the first: neither waits for the other. */
+/* Each client writes in one thread while it reads in another: neither waits for the other. */
 static void *client(void *argument) {
   unsigned int seed = (unsigned int)(long)argument;
   int fd = connected_to(PORT), round;
@@ -117,7 +117,7 @@ static void time_outs(void) {
   check(fb_close(client) == 0 && fb_close(epoll) == 0 && fb_close(listener) == 0);
 }
 
-/* Again and again: the first one may come before the call that it is to interrupt. 0: no more. */
+/* Repeated, because the first may come before the call that it should interrupt. 0 ends it. */
 static void alarm_every(int ms) {
   struct itimerval timer = {{0, ms * 1000}, {0, ms * 1000}};
   setitimer(ITIMER_REAL, &timer, NULL);
@@ -125,12 +125,12 @@ static void alarm_every(int ms) {
 
 static volatile pid_t sleeper;
 
-/* The calling thread is about to make the call that `await_sleeper` waits for. */
+/* Marks the calling thread as the one that `await_sleeper` waits for. */
 static void about_to_sleep(void) {
   sleeper = (pid_t)syscall(SYS_gettid);
 }
 
-/* Until that thread has been asleep for a while. */
+/* Waits until that thread has been asleep for a while. */
 static void await_sleeper(void) {
   struct timespec pause = {0, 1000000};
   int seen = 0;
@@ -150,7 +150,7 @@ static void await_sleeper(void) {
   sleeper = 0;
 }
 
-/* When the handler has run twice more. */
+/* Waits until the handler has run twice more. */
 static void *connect_later(void *argument) {
   sigset_t all;
   long enough = signals + 2;
@@ -173,7 +173,7 @@ static void interruptions(void) {
 
   handle(SIGALRM, SA_RESTART);
   later = run(connect_later, 9);
-  fd = fb_accept(listener, NULL, NULL); /* goes on after the handler */
+  fd = fb_accept(listener, NULL, NULL); /* continues after the handler */
   check(fd >= 0);
   pthread_join(later, NULL);
 
@@ -184,7 +184,7 @@ static void interruptions(void) {
   check(fb_close(fd) == 0 && fb_close(listener) == 0);
 }
 
-/* What was moved before the handler ran is told. */
+/* The call returns the bytes that it moved before the handler ran. */
 static void interrupted_half_way(void) {
   int listener = listener_on(10), client = connected_to(10), server = fb_accept(listener, NULL, NULL);
   char bytes[10];
@@ -194,7 +194,7 @@ static void interrupted_half_way(void) {
   alarm_every(20);
   do {
     count = fb_recv(server, bytes, sizeof bytes, MSG_WAITALL);
-  } while (count < 0 && errno == EINTR); /* nothing had come yet */
+  } while (count < 0 && errno == EINTR); /* no byte had arrived yet */
   alarm_every(0);
   check(count == 3 && memcmp(bytes, "abc", 3) == 0);
   check(fb_close(client) == 0 && fb_close(server) == 0 && fb_close(listener) == 0);
@@ -216,7 +216,7 @@ static void *accept_one(void *argument) {
   return NULL;
 }
 
-/* A call that waits goes on with what it began with, though its number is closed and given to another. */
+/* A waiting call keeps its socket, even if the number is closed and reused. */
 static void closed_under_a_call(void) {
   int listener = listener_on(13), client = connected_to(13), server = fb_accept(listener, NULL, NULL), other;
   char byte;
@@ -245,7 +245,7 @@ static void closed_under_a_call(void) {
   check(fb_close(other) == 0);
 }
 
-/* fb_shutdown() is how a call in another thread is ended. */
+/* fb_shutdown() ends a call of another thread. */
 static void *read_the_end(void *argument) {
   char byte;
   about_to_sleep();
@@ -301,7 +301,7 @@ int main(void) {
   shut_under_a_call();
   children();
   the_end();
-  /* And once more, from the beginning. */
+  /* Once more, from the beginning. */
   check(fb_start(stack) == 0);
   time_outs();
   return 0;

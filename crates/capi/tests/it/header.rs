@@ -1,4 +1,4 @@
-//! The header says what the library has, in C and in C++.
+//! The header declares the exported calls, in C and in C++.
 
 use crate::compile::{folder, library, succeed};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ fn header() -> String {
     std::fs::read_to_string(folder().join("include/firstbyte.h")).unwrap()
 }
 
-/// The text without comments.
+/// Returns the text without comments.
 fn code(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;
@@ -20,7 +20,7 @@ fn code(text: &str) -> String {
     code + rest
 }
 
-/// Names that are declared, without the functions that are whole in the header.
+/// Returns the declared names, without the functions that the header defines.
 fn declared(code: &str) -> BTreeSet<String> {
     let inline: Vec<&str> =
         code.split("static inline int ").skip(1).filter_map(|at| at.split('(').next()).collect();
@@ -40,6 +40,13 @@ fn the_header_declares_what_the_library_exports_and_nothing_else() {
     let declared = declared(&code(&header()));
     assert!(declared.len() > 30, "{declared:?}");
     assert_eq!(declared, exported);
+}
+
+/// A program that is linked now finds the library of each later version with the same interface.
+#[test]
+fn the_shared_library_has_a_soname() {
+    let dynamic = succeed(Command::new("readelf").arg("-d").arg(library().join("libfirstbyte.so")));
+    assert!(dynamic.contains("Library soname: [libfirstbyte.so.0]"), "{dynamic}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The examples beside the kernel's own TCP, over a TUN device in a network namespace.
+//! The examples with the kernel's TCP as peer, over a TUN device in a network namespace.
 
 use crate::compile::{Link, program, succeed};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ const STACK: &str = "device tun0; device-address 10.0.0.1/24; device-address fd0
 struct Server(Child);
 
 impl Server {
-    /// The example, listening on port 7.
+    /// Starts the example, which listens on port 7.
     fn start(stack: &str) -> Server {
         let mut child = command(program("examples/echo_server.c", Link::Shared))
             .args(["7", stack])
@@ -26,7 +26,7 @@ impl Server {
         Server(child)
     }
 
-    /// Ends it by SIGTERM, well.
+    /// Ends it with SIGTERM, and checks its exit status.
     fn stop(mut self) {
         succeed(command("kill").arg(self.0.id().to_string()));
         assert!(self.0.wait().unwrap().success());
@@ -103,7 +103,7 @@ fn the_client_says_whether_the_kernel_took_its_request_off_the_syn() {
             for _ in 0..3 {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut request = Vec::new();
-                // The end of the stream: the client has finished, or its process has ended in order.
+                // The end of the stream: the client is done, or its process ended normally.
                 stream.read_to_end(&mut request).unwrap();
                 stream.write_all(&request).unwrap();
             }
@@ -128,7 +128,7 @@ fn the_client_says_whether_the_kernel_took_its_request_off_the_syn() {
 #[test]
 fn a_live_connection_goes_from_the_library_to_the_kernel_and_back() {
     in_namespace(|| {
-        // It is the same machine with both names for a while.
+        // For a while the same machine has both addresses.
         succeed(&mut command(program("tests/c/moving.c", Link::Shared)));
     });
 }

@@ -1,4 +1,5 @@
-//! The C library as C programs see it: header, symbols, programs of `c/` that need no rights, and the examples beside the real kernel.
+//! The C library as C programs see it: header, symbols, the programs in `c/`, and the examples
+//! with the kernel as peer.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 

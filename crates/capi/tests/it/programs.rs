@@ -1,4 +1,4 @@
-//! Programs over a stack that hears only itself: no rights are needed.
+//! Programs on a stack that reaches only itself. They need no root.
 
 use crate::compile::{Link, program, succeed};
 use std::process::Command;
