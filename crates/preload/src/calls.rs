@@ -1,4 +1,5 @@
-//! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
+//! Calls with one descriptor. `posix` serves the stack's, libc the kernel's. Pointers are passed on
+//! as the program gave them.
 
 use crate::handover::{self, By};
 use crate::numbers::{Placeholder, holds_tcp, ours, publish_fresh};
@@ -15,28 +16,29 @@ macro_rules! calls {
     ($(
         $name:ident ( $number:ident $(, $argument:ident : $type:ty)* ) -> $result:ty = $returned:path, |$process:ident, $fd:ident| $body:expr;
     )+) => {$(
-        /// libc's function, for both kinds of descriptor.
+        /// libc's function, for descriptors of the stack and of the kernel.
         ///
         /// # Safety
-        /// As libc's.
+        /// The rules of libc's function hold.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($number: c_int $(, $argument: $type)*) -> $result {
             match ours($number) {
-                // SAFETY: as the caller says.
+                // SAFETY: the caller guarantees it.
                 Some($fd) => $returned(with(|$process| unsafe { $body })),
-                // SAFETY: as the caller says.
+                // SAFETY: the caller guarantees it.
                 None => unsafe { real::$name($number $(, $argument)*) },
             }
         }
     )+};
 }
 
-/// Of calls that send without flags.
+/// Returns the result of a call that sends without flags.
 fn sent(result: Result<usize, Errno>) -> ssize_t {
     returned_sent(result, 0)
 }
 
-/// The new number for what is accepted. Without one nothing is: it waits in the queue until there is (Linux's `__sys_accept4_file`).
+/// Accepts a connection under a new number. Without a free number the connection stays in the queue
+/// (Linux's `__sys_accept4_file`).
 fn accepted(accept: impl FnOnce() -> Result<c_int, Errno>) -> Result<c_int, Errno> {
     let place = Placeholder::new()?;
     number_for(accept()?, |fd| place.publish(fd))
@@ -44,7 +46,7 @@ fn accepted(accept: impl FnOnce() -> Result<c_int, Errno>) -> Result<c_int, Errn
 
 fn number_for(new: c_int, publish: impl FnOnce(c_int) -> Result<c_int, Errno>) -> Result<c_int, Errno> {
     publish(new).inspect_err(|_| {
-        // It is open, and nobody knows it.
+        // The descriptor is open, but has no number.
         let _ = with(|p| c::close(p, new));
     })
 }
@@ -79,12 +81,12 @@ calls! {
 
 macro_rules! plain_calls {
     ($($name:ident ( $number:ident $(, $argument:ident : $type:ty)* ), |$process:ident, $fd:ident| $body:expr;)+) => {$(
-        /// libc's function, for both kinds of descriptor.
+        /// libc's function, for descriptors of the stack and of the kernel.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($number: c_int $(, $argument: $type)*) -> c_int {
             match ours($number) {
                 Some($fd) => returned_int(with(|$process| $body)),
-                // SAFETY: nothing is passed but numbers.
+                // SAFETY: only numbers are passed.
                 None => unsafe { real::$name($number $(, $argument)*) },
             }
         }
@@ -96,11 +98,11 @@ plain_calls! {
     shutdown(number, how: c_int), |p, fd| c::shutdown(p, fd, how);
 }
 
-/// `socket`: TCP is ours.
+/// `socket`. TCP sockets are the stack's.
 #[unsafe(no_mangle)]
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     if !stack::takes(domain, kind, protocol) {
-        // SAFETY: nothing is passed but numbers.
+        // SAFETY: only numbers are passed.
         return unsafe { real::socket(domain, kind, protocol) };
     }
     returned_int(stack::started(|p| {
@@ -108,20 +110,20 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     }))
 }
 
-/// `accept`: as `accept4` without flags.
+/// `accept`: `accept4` without flags.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn accept(number: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { accept4(number, addr, len, 0) }
 }
 
 /// `accept4`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn accept4(
     number: c_int,
@@ -132,21 +134,21 @@ pub unsafe extern "C" fn accept4(
     match ours(number) {
         Some(fd) => {
             unattended::attend(number);
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             returned_int(with(|p| accepted(|| unsafe { c::accept(p, fd, addr, len, flags) })))
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         None => unsafe { real::accept4(number, addr, len, flags) },
     }
 }
 
-/// `bind`: to an address that is not the stack's the socket becomes the kernel's.
+/// `bind`. The socket becomes the kernel's if the address is not the stack's.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bind(number: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match (ours(number), handover::give(number, By::Bind, addr, len)) {
             (Some(fd), Ok(false)) => returned_int(with(|p| c::bind(p, fd, addr, len))),
@@ -156,13 +158,13 @@ pub unsafe extern "C" fn bind(number: c_int, addr: *const sockaddr, len: socklen
     }
 }
 
-/// `connect`: to a loopback address that is not the stack's the socket becomes the kernel's.
+/// `connect`. The socket becomes the kernel's if the address is a loopback address of the kernel.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(number: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match (ours(number), handover::give(number, By::Connect, addr, len)) {
             (Some(fd), Ok(false)) => returned_int(with(|p| c::connect(p, fd, addr, len))),
@@ -175,27 +177,27 @@ pub unsafe extern "C" fn connect(number: c_int, addr: *const sockaddr, len: sock
 /// `send`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn send(number: c_int, buf: *const c_void, len: usize, flags: c_int) -> ssize_t {
     match ours(number) {
         Some(fd) => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (ptr::null(), 0)) });
             returned_sent(result, flags)
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         None => unsafe { real::send(number, buf, len, flags) },
     }
 }
 
-/// A call that sends and connects: whose is the socket then?
+/// Decides whose socket a call is about that connects and sends.
 ///
 /// # Safety
-/// As of `connect`.
+/// The rules of `connect` hold.
 unsafe fn opened_by(number: c_int, flags: c_int, addr: *const sockaddr, len: socklen_t) -> Result<(), Errno> {
     if flags & libc::MSG_FASTOPEN != 0 {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         unsafe { handover::give(number, By::Connect, addr, len)? };
     }
     Ok(())
@@ -204,7 +206,7 @@ unsafe fn opened_by(number: c_int, flags: c_int, addr: *const sockaddr, len: soc
 /// `sendto`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendto(
     number: c_int,
@@ -214,17 +216,17 @@ pub unsafe extern "C" fn sendto(
     addr: *const sockaddr,
     addr_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     if let Err(errno) = unsafe { opened_by(number, flags, addr, addr_len) } {
         return returned(Err(errno));
     }
     match ours(number) {
         Some(fd) => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (addr, addr_len)) });
             returned_sent(result, flags)
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         None => unsafe { real::sendto(number, buf, len, flags, addr, addr_len) },
     }
 }
@@ -232,10 +234,10 @@ pub unsafe extern "C" fn sendto(
 /// `sendmsg`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let opened = unsafe {
         message.as_ref().map_or(Ok(()), |to| opened_by(number, flags, to.msg_name.cast(), to.msg_namelen))
     };
@@ -243,9 +245,9 @@ pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c
         return returned(Err(errno));
     }
     match ours(number) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         Some(fd) => returned_sent(with(|p| unsafe { c::sendmsg(p, fd, message, flags) }), flags),
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         None => unsafe { real::sendmsg(number, message, flags) },
     }
 }
@@ -253,7 +255,7 @@ pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c
 /// `sendmmsg`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmmsg(
     number: c_int,
@@ -263,19 +265,20 @@ pub unsafe extern "C" fn sendmmsg(
 ) -> c_int {
     match ours(number) {
         Some(fd) => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             let result = with(|p| unsafe { c::sendmmsg(p, fd, messages, count, flags) });
             returned_sent(result.map(|count| count as usize), flags) as c_int
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         None => unsafe { real::sendmmsg(number, messages, count, flags) },
     }
 }
 
-/// `splice`: between ours and the kernel's pipes there is none (`EINVAL`, upon which programs copy).
+/// `splice`. Between the stack's sockets and the kernel's pipes it fails with `EINVAL`; programs
+/// then copy.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn splice(
     from: c_int,
@@ -288,51 +291,51 @@ pub unsafe extern "C" fn splice(
     if ours(from).or(ours(to)).is_some() {
         return returned(Err(Errno::EINVAL));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { real::splice(from, from_offset, to, to_offset, len, flags) }
 }
 
-/// `sendfile`: from a file of the kernel's into a socket of ours.
+/// `sendfile`: from a file of the kernel into a socket of the stack.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendfile(out: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t {
     let Some(fd) = ours(out) else {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         return unsafe { real::sendfile(out, file, offset, len) };
     };
     if ours(file).is_some() {
         return returned(Err(c::no_source_of_sendfile(offset)));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     sent(with(|p| unsafe { c::sendfile(p, fd, file, offset, len) }))
 }
 
-/// `sendfile` as programs built for large files call it.
+/// `sendfile` of a program that was built for large files.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendfile64(out: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t {
-    // SAFETY: as the caller says; where a word has 64 bits both are one.
+    // SAFETY: the caller guarantees it; with words of 64 bits both are the same.
     unsafe { sendfile(out, file, offset, len) }
 }
 
-/// `read` of a program compiled with checks; the compiler knew the buffer's size.
+/// `read` of a program built with `_FORTIFY_SOURCE`; `room` is the size of the buffer.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __read_chk(number: c_int, buf: *mut c_void, len: usize, room: usize) -> ssize_t {
-    // SAFETY: as the caller says; no more than there is room.
+    // SAFETY: the caller guarantees it; `len` is at most `room`.
     unsafe { read(number, buf, len.min(room)) }
 }
 
-/// `recv`, likewise.
+/// `recv` of a program built with `_FORTIFY_SOURCE`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __recv_chk(
     number: c_int,
@@ -341,14 +344,14 @@ pub unsafe extern "C" fn __recv_chk(
     room: usize,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: as the caller says; no more than there is room.
+    // SAFETY: the caller guarantees it; `len` is at most `room`.
     unsafe { recv(number, buf, len.min(room), flags) }
 }
 
-/// `recvfrom`, likewise.
+/// `recvfrom` of a program built with `_FORTIFY_SOURCE`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __recvfrom_chk(
     number: c_int,
@@ -359,6 +362,6 @@ pub unsafe extern "C" fn __recvfrom_chk(
     addr: *mut sockaddr,
     addr_len: *mut socklen_t,
 ) -> ssize_t {
-    // SAFETY: as the caller says; no more than there is room.
+    // SAFETY: the caller guarantees it; `len` is at most `room`.
     unsafe { recvfrom(number, buf, len.min(room), flags, addr, addr_len) }
 }

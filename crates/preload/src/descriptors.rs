@@ -1,4 +1,5 @@
-//! Numbers that come and go: `close`, `dup` and their relatives. The kernel decides which number; what it stands for follows.
+//! Numbers that are opened and closed: `close`, `dup` and their relatives. The kernel chooses the
+//! number; its entry follows.
 
 use crate::numbers::{self, ours, publish_again, withdraw};
 use crate::stack::with;
@@ -7,7 +8,8 @@ use libc::{c_int, c_long, c_uint};
 use posix::c::life::{entered, is_borrowed};
 use posix::c::{self, returned_int};
 
-/// What the stack has behind a number is closed; the number stays. A child that only borrows its parent's memory has numbers of its own.
+/// Closes the stack's descriptor behind a number. The number stays. Does nothing in a child that
+/// borrows its parent's memory (`vfork`): its numbers are its own.
 pub(crate) fn forget(number: c_int) {
     if numbers::is_followed(number) && is_borrowed() {
         return;
@@ -15,20 +17,20 @@ pub(crate) fn forget(number: c_int) {
     unattended::forget(number);
     let part = withdraw(number).or_else(|| instances::forget(number));
     if let Some(fd) = part {
-        // In a child of fork there is nothing to close; else it is open.
+        // A child of fork has nothing to close.
         let _ = entered(|process| process.map(|process| c::close(process, fd)));
     }
 }
 
-/// `close`: the number goes back to the kernel last, so that nobody gets it before ours is closed.
+/// `close`. The kernel gets the number back last, so that it is not reused too early.
 #[unsafe(no_mangle)]
 pub extern "C" fn close(number: c_int) -> c_int {
     forget(number);
-    // SAFETY: nothing is passed but a number.
+    // SAFETY: only a number is passed.
     unsafe { real::close(number) }
 }
 
-/// The kernel has made `new` a duplicate of `number`: so does the stack.
+/// Duplicates the entry after the kernel has made `new` a duplicate of `number`.
 fn follow(number: c_int, new: c_int) -> c_int {
     if new < 0 || new == number || numbers::is_followed(number) && is_borrowed() {
         return new;
@@ -40,7 +42,7 @@ fn follow(number: c_int, new: c_int) -> c_int {
         None => instances::duplicate(number, new).map(|()| new),
     };
     returned_int(followed.inspect_err(|_| {
-        // SAFETY: nobody else knows this number.
+        // SAFETY: no one else knows this number.
         unsafe { real::close(new) };
     }))
 }
@@ -48,7 +50,7 @@ fn follow(number: c_int, new: c_int) -> c_int {
 /// `dup`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(number: c_int) -> c_int {
-    // SAFETY: nothing is passed but a number.
+    // SAFETY: only a number is passed.
     follow(number, unsafe { real::dup(number) })
 }
 
@@ -56,7 +58,7 @@ pub extern "C" fn dup(number: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dup2(number: c_int, new: c_int) -> c_int {
     replace(number, new, || {
-        // SAFETY: nothing is passed but numbers.
+        // SAFETY: only numbers are passed.
         unsafe { real::dup2(number, new) }
     })
 }
@@ -65,12 +67,12 @@ pub extern "C" fn dup2(number: c_int, new: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(number: c_int, new: c_int, flags: c_int) -> c_int {
     replace(number, new, || {
-        // SAFETY: nothing is passed but numbers.
+        // SAFETY: only numbers are passed.
         unsafe { real::dup3(number, new, flags) }
     })
 }
 
-/// What `new` stood for is closed if the kernel lets it stand for something else.
+/// Duplicates to a given number, and closes the former entry of that number.
 fn replace(number: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     let before = numbers::is_followed(new);
     let result = kernel();
@@ -80,51 +82,52 @@ fn replace(number: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     follow(number, result)
 }
 
-/// `fcntl`: variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
+/// `fcntl`. It is variadic in C; the third argument is passed where a fixed one would be. Commands
+/// without a third argument ignore it.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl(number: c_int, command: c_int, argument: usize) -> c_int {
     let duplicates = matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
     match ours(number) {
         Some(fd) if !duplicates => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             returned_int(with(|p| unsafe { c::fcntl(p, fd, command, argument as c_long) }))
         }
         _ => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             let result = unsafe { real::fcntl(number, command, argument) };
             if duplicates { follow(number, result) } else { result }
         }
     }
 }
 
-/// `fcntl` as programs built for large files call it.
+/// `fcntl` of a program that was built for large files.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fcntl64(number: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: as the caller says; where a word has 64 bits both are one.
+    // SAFETY: the caller guarantees it; with words of 64 bits both are the same.
     unsafe { fcntl(number, command, argument) }
 }
 
-/// `close_range`: what the stack has behind those numbers is closed, too.
+/// `close_range`. Closes the stack's descriptors behind these numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     if first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 {
         forget_all(first, last);
     }
-    // SAFETY: nothing is passed but numbers.
+    // SAFETY: only numbers are passed.
     unsafe { real::close_range(first, last, flags) }
 }
 
-/// `closefrom`: likewise.
+/// `closefrom`. Closes the stack's descriptors behind these numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn closefrom(first: c_int) {
     forget_all(first.max(0).cast_unsigned(), c_uint::MAX);
-    // SAFETY: nothing is passed but a number.
+    // SAFETY: only a number is passed.
     unsafe { real::closefrom(first) };
 }
 

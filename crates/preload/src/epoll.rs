@@ -1,6 +1,7 @@
-//! `epoll` over both kinds of descriptor.
+//! `epoll` for descriptors of the stack and of the kernel.
 //!
-//! An instance is the kernel's; from the first socket of ours that it watches it has a part of the stack's too. A wait asks both.
+//! An instance is the kernel's. With the first of the stack's sockets that it watches, it also
+//! gets a part in the stack. A wait polls both.
 
 use crate::instances::{self, Instance};
 use crate::numbers::ours;
@@ -16,7 +17,7 @@ use std::time::Instant;
 /// `epoll_ctl`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(
     epoll: c_int,
@@ -25,7 +26,7 @@ pub unsafe extern "C" fn epoll_ctl(
     event: *mut epoll_event,
 ) -> c_int {
     let Some(fd) = ours(number) else {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         return unsafe { real::epoll_ctl(epoll, operation, number, event) };
     };
     if operation != libc::EPOLL_CTL_DEL {
@@ -33,13 +34,13 @@ pub unsafe extern "C" fn epoll_ctl(
     }
     let result = stack::started(|process| {
         let part = part_of(process, epoll)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         unsafe { c::epoll_ctl(process, part, operation, fd, event) }
     });
     returned_int(result)
 }
 
-/// The stack's part of an instance, made if there is none yet.
+/// Returns the part of an instance in the stack, and creates it if it is missing.
 fn part_of(process: &RealProcess, epoll: c_int) -> Result<c_int, Errno> {
     let instance = instance(epoll)?;
     if let Some(part) = instance.part() {
@@ -55,7 +56,7 @@ fn part_of(process: &RealProcess, epoll: c_int) -> Result<c_int, Errno> {
     }
 }
 
-/// An instance; one that was made behind libc's back is known from here on.
+/// Returns an instance. Registers one that was created without libc.
 fn instance(epoll: c_int) -> Result<&'static Instance, Errno> {
     match instances::known(epoll) {
         Some(instance) => Ok(instance),
@@ -66,7 +67,7 @@ fn instance(epoll: c_int) -> Result<&'static Instance, Errno> {
     }
 }
 
-/// Is it an epoll instance? Asking the kernel by a call of epoll would change something.
+/// Checks that a number is an epoll instance. An epoll call would change the instance.
 fn ensure_epoll(number: c_int) -> Result<(), Errno> {
     let link = std::fs::read_link(format!("/proc/self/fd/{number}")).map_err(|_| Errno::EBADF)?;
     if link.as_os_str() == "anon_inode:[eventpoll]" { Ok(()) } else { Err(Errno::EINVAL) }
@@ -75,30 +76,31 @@ fn ensure_epoll(number: c_int) -> Result<(), Errno> {
 /// `epoll_create`.
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create(size: c_int) -> c_int {
-    // SAFETY: nothing is passed but a number.
+    // SAFETY: only a number is passed.
     noted(unsafe { real::epoll_create(size) })
 }
 
 /// `epoll_create1`.
 #[unsafe(no_mangle)]
 pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
-    // SAFETY: nothing is passed but flags.
+    // SAFETY: only flags are passed.
     noted(unsafe { real::epoll_create1(flags) })
 }
 
-/// From its beginning an instance is known, so that its duplicates are.
+/// Registers a new instance, so that its duplicates are recognised.
 fn noted(epoll: c_int) -> c_int {
     if epoll >= 0 && stack::is_wanted() {
-        // Beyond the tables it is the kernel's alone.
+        // An instance beyond the tables can only watch the kernel's descriptors.
         let _ = instances::note(epoll);
     }
     epoll
 }
 
-/// Waits for both, and until there is a part of the stack's for the kernel and for that.
+/// Waits for both parts. An instance without a part in the stack waits for the kernel, and for the
+/// part to be created.
 ///
 /// # Safety
-/// `events` is null, or `most` entries there can be written; `mask` is null or can be read.
+/// `events` is null, or valid for writing `most` entries. `mask` is null or readable.
 unsafe fn wait(
     (epoll, instance): (c_int, &Instance),
     events: *mut epoll_event,
@@ -110,10 +112,10 @@ unsafe fn wait(
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if let Some(part) = instance.part() {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             return with(|p| unsafe { c::epoll_wait_with(p, (part, epoll), (events, most), left, mask) });
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         let found = unsafe { real::epoll_pwait(epoll, events, most, 0, core::ptr::null()) };
         if found < 0 {
             return Err(last_error());
@@ -121,19 +123,20 @@ unsafe fn wait(
         if found > 0 || left.is_some_and(|left| left.is_zero()) {
             return Ok(found);
         }
-        // Not before the bell is known is it certain that who gives it a part rings.
+        // A thread that creates the part rings the bell only if the bell exists: look again after
+        // it.
         let bell = instance.bell()?;
         if instance.part().is_none() {
-            // SAFETY: as the caller says of the mask.
+            // SAFETY: the caller guarantees that the mask is null or readable.
             unsafe { sleep([epoll, bell], left, mask) }?;
         }
     }
 }
 
-/// Sleeps until one of these can be read.
+/// Sleeps until one of the descriptors is readable.
 ///
 /// # Safety
-/// `mask` is null or can be read.
+/// `mask` is null or readable.
 unsafe fn sleep(numbers: [c_int; 2], most: Option<Duration>, mask: *const sigset_t) -> Result<(), Errno> {
     let mut asked = numbers.map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = most.map(|most| timespec {
@@ -141,14 +144,15 @@ unsafe fn sleep(numbers: [c_int; 2], most: Option<Duration>, mask: *const sigset
         tv_nsec: most.subsec_nanos().into(),
     });
     let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: so many entries are there; the time is null or this function's own; the mask as the caller says.
+    // SAFETY: the entries are valid; the time is null or this function's own; the caller guarantees
+    // the mask.
     if unsafe { real::ppoll(asked.as_mut_ptr(), asked.len() as nfds_t, time, mask) } < 0 {
         return Err(last_error());
     }
     Ok(())
 }
 
-/// The instance if the stack has to do with it, or may have before a wait for it is over.
+/// Returns the instance if the stack may have a part in it before a wait for it ends.
 fn waited_for(epoll: c_int) -> Option<&'static Instance> {
     if !stack::is_wanted() {
         return None;
@@ -159,7 +163,7 @@ fn waited_for(epoll: c_int) -> Option<&'static Instance> {
 /// `epoll_wait`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_wait(
     epoll: c_int,
@@ -167,14 +171,14 @@ pub unsafe extern "C" fn epoll_wait(
     most: c_int,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { epoll_pwait(epoll, events, most, timeout, core::ptr::null()) }
 }
 
 /// `epoll_pwait`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_pwait(
     epoll: c_int,
@@ -183,7 +187,7 @@ pub unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match waited_for(epoll) {
             Some(instance) => returned_int(wait((epoll, instance), events, most, millis(timeout), mask)),
@@ -195,7 +199,7 @@ pub unsafe extern "C" fn epoll_pwait(
 /// `epoll_pwait2`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_pwait2(
     epoll: c_int,
@@ -204,7 +208,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match waited_for(epoll) {
             Some(instance) => {

@@ -1,7 +1,10 @@
-//! Sockets that turn out to be the kernel's: bound to an address that is not the stack's, or connected to a loopback address that is not.
+//! Sockets that become the kernel's: bound to an address that is not the stack's, or connected to a
+//! loopback address that is not the stack's.
 //!
-//! What a socket is for is known when it gets a name. Until then its placeholder is a TCP socket of the kernel's, which is told every option
-//! too; it takes over with the flags, the name and the places in epoll instances that ours had.
+//! The address decides, and a program gives it only with `bind` or `connect`. Until then the
+//! placeholder of the socket is a TCP socket of the kernel, and every option is set on both. The
+//! placeholder takes over with the flags, the name and the epoll registrations of the stack's
+//! socket.
 
 use crate::numbers::{self, ours};
 use crate::real::{self, last_error};
@@ -14,27 +17,28 @@ use libc::{
 use posix::c::life::entered;
 use posix::{Errno, RealProcess};
 
-/// What gives a socket its name.
+/// The call that gives a socket its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Bind,
     Connect,
 }
 
-/// Makes the kernel's what the stack cannot serve. `Ok`: true if it is the kernel's now.
+/// Hands a socket that the stack cannot serve to the kernel. Returns whether it is the kernel's
+/// now.
 ///
 /// # Errors
-/// The kernel does not take the name that the socket has.
+/// The kernel refuses the address that the socket is bound to.
 ///
 /// # Safety
-/// `addr` is null, or `len` bytes there can be read.
+/// `addr` is null, or valid for reading `len` bytes.
 pub(crate) unsafe fn give(
     number: c_int,
     by: By,
     addr: *const sockaddr,
     len: socklen_t,
 ) -> Result<bool, Errno> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let Some(ip) = (unsafe { ip_of(addr, len) }) else { return Ok(false) };
     let Some(fd) = ours(number) else { return Ok(false) };
     entered(|process| process.map_or(Ok(false), |process| give_for(process, (number, fd), by, ip)))
@@ -63,16 +67,16 @@ fn give_for(process: &RealProcess, (number, fd): (c_int, c_int), by: By, ip: IpA
     Ok(true)
 }
 
-/// The kernel's socket gets the name that ours has.
+/// Binds the kernel's socket to the address of the stack's socket.
 fn bind_alike(process: &RealProcess, number: c_int, fd: c_int) -> Result<(), Errno> {
-    // SAFETY: zeroes are a `sockaddr_storage`.
+    // SAFETY: zeros are a valid `sockaddr_storage`.
     let mut name: sockaddr_storage = unsafe { mem::zeroed() };
     let mut len = size_of::<sockaddr_storage>() as socklen_t;
     let place = (&raw mut name).cast::<sockaddr>();
-    // SAFETY: so many bytes are there.
+    // SAFETY: `len` bytes are writable.
     unsafe {
         posix::c::name(process, fd, false, place, &raw mut len)?;
-        // Port and address are nothing: it has none.
+        // Without an address and a port the socket is not bound.
         let is_named = ip_of(place, len).is_some_and(|ip| !ip.is_unspecified())
             || (*place.cast::<sockaddr_in>()).sin_port != 0;
         if is_named && real::bind(number, place, len) != 0 {
@@ -82,14 +86,15 @@ fn bind_alike(process: &RealProcess, number: c_int, fd: c_int) -> Result<(), Err
     Ok(())
 }
 
-/// This number is the kernel's from now on.
+/// Leaves a number to its placeholder.
 fn pass_on(process: &RealProcess, number: c_int, fd: c_int) {
     let (flags, cloexec) = process.call(|sockets, _| (sockets.flags(fd), sockets.closes_on_exec(fd)));
     let watching: Vec<(c_int, posix::Interest)> = process.call(|sockets, _| {
         let interest = |(epoll, part)| Some((epoll, sockets.epoll_interest(part, fd)?));
         instances::all().into_iter().filter_map(interest).collect()
     });
-    // SAFETY: numbers, and an event of this function's own. The kernel refuses none of it for a new socket.
+    // SAFETY: only numbers and an event of this function are passed. The kernel accepts all of them
+    // for a new socket.
     unsafe {
         real::fcntl(number, libc::F_SETFL, flags.unwrap_or(0) as usize);
         real::fcntl(number, libc::F_SETFD, usize::from(cloexec.unwrap_or(true)));
@@ -101,16 +106,16 @@ fn pass_on(process: &RealProcess, number: c_int, fd: c_int) {
     descriptors::forget(number);
 }
 
-/// The address that a call names, if it is one of IP; one of IPv4 that is mapped as what it is.
+/// Returns the IP address in a call's argument, a mapped one as IPv4.
 ///
 /// # Safety
-/// `addr` is null, or `len` bytes there can be read.
+/// `addr` is null, or valid for reading `len` bytes.
 unsafe fn ip_of(addr: *const sockaddr, len: socklen_t) -> Option<IpAddr> {
     let len = len as usize;
     if addr.is_null() || len < size_of::<sockaddr_in>() {
         return None;
     }
-    // SAFETY: so many bytes are there; no alignment is asked for, and any bits are such a structure.
+    // SAFETY: the bytes are readable; the reads need no alignment, and any bits are valid.
     unsafe {
         match c_int::from(addr.cast::<sa_family_t>().read_unaligned()) {
             libc::AF_INET => {

@@ -1,7 +1,9 @@
-//! Epoll instances: which numbers stand for the same one, and what it has beside the kernel's.
+//! Epoll instances: their numbers, and their part in the stack.
 //!
-//! An instance has a part of the stack's from the first socket of ours that it watches. Whoever waits before that waits for the kernel, and for a
-//! bell that rings when the part is there. All of it is read without a lock, as the numbers of sockets are.
+//! An instance gets a part in the stack with the first of the stack's sockets that it watches.
+//! Before that, a thread that waits for the instance waits for the kernel and for a bell, an
+//! eventfd that rings when the part is created. Everything is read without a lock, as the numbers
+//! of sockets are.
 
 use crate::real::{self, last_error};
 use crate::table::Table;
@@ -9,18 +11,18 @@ use libc::c_int;
 use posix::Errno;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-/// Instances at once.
+/// The limit of instances at a time.
 const INSTANCES_MAX: usize = 1 << 12;
 /// The count of an instance whose last number is being closed.
 const CLOSING: usize = usize::MAX;
 
-/// By number: one more than the place among the instances, or 0.
+/// By number: the index of the instance.
 static PLACES: Table = Table::new();
 static INSTANCES: [Instance; INSTANCES_MAX] = [const { Instance::new() }; INSTANCES_MAX];
 
-/// One that is known. Each descriptor is one more than it is, or 0.
+/// A registered instance. Descriptors are stored plus one; 0 is none.
 pub(crate) struct Instance {
-    /// How many numbers stand for it; 0: the place is free.
+    /// The count of its numbers; 0 if this entry is free.
     numbers: AtomicUsize,
     part: AtomicI32,
     bell: AtomicI32,
@@ -31,25 +33,25 @@ impl Instance {
         Instance { numbers: AtomicUsize::new(0), part: AtomicI32::new(0), bell: AtomicI32::new(0) }
     }
 
-    /// The stack's part.
+    /// Returns its part in the stack.
     pub(crate) fn part(&self) -> Option<c_int> {
         held(self.part.load(Ordering::SeqCst))
     }
 
-    /// Gives it one, unless another thread has: that one then. Who waits is told.
+    /// Sets its part, and wakes waiting threads. Returns the part that another thread set before.
     pub(crate) fn set_part(&self, part: c_int) -> Option<c_int> {
         let set = self.part.compare_exchange(0, part + 1, Ordering::SeqCst, Ordering::SeqCst);
         if let Some(bell) = held(self.bell.load(Ordering::SeqCst)) {
-            // SAFETY: eight bytes are there. Nothing else writes to it, so that there is room.
+            // SAFETY: eight bytes are readable. The counter cannot overflow: only this line writes.
             unsafe { real::write(bell, (&raw const RING).cast(), size_of_val(&RING)) };
         }
         set.err().map(|other| other - 1)
     }
 
-    /// What can be read as soon as it has a part.
+    /// Returns a descriptor that is readable once the part is set.
     ///
     /// # Errors
-    /// `EMFILE`, `ENFILE`, as the kernel says.
+    /// The kernel's: `EMFILE`, `ENFILE`.
     pub(crate) fn bell(&self) -> Result<c_int, Errno> {
         if let Some(bell) = held(self.bell.load(Ordering::SeqCst)) {
             return Ok(bell);
@@ -58,14 +60,14 @@ impl Instance {
         match self.bell.compare_exchange(0, bell + 1, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => Ok(bell),
             Err(other) => {
-                // SAFETY: nobody else knows this number.
+                // SAFETY: no one else knows this number.
                 unsafe { real::close(bell) };
                 Ok(other - 1)
             }
         }
     }
 
-    /// One number less stands for it. The last one gets its part, to be closed.
+    /// Removes one of its numbers. Returns the part, to be closed, if it was the last.
     fn let_go(&self) -> Option<c_int> {
         let fewer = |numbers| if numbers == 1 { Some(CLOSING) } else { Some(numbers - 1) };
         let before = self.numbers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer);
@@ -73,7 +75,7 @@ impl Instance {
             return None;
         }
         if let Some(bell) = held(self.bell.swap(0, Ordering::SeqCst)) {
-            // SAFETY: nothing is passed but a number.
+            // SAFETY: only a number is passed.
             unsafe { real::close(bell) };
         }
         let part = held(self.part.swap(0, Ordering::SeqCst));
@@ -82,18 +84,18 @@ impl Instance {
     }
 }
 
-/// What is written to a bell.
+/// The eight bytes that ring a bell.
 static RING: u64 = 1;
 
 fn held(entry: i32) -> Option<c_int> {
     entry.checked_sub(1).filter(|fd| *fd >= 0)
 }
 
-/// Programs count on the lowest numbers: this one lies above them, if the limit allows.
+/// Programs rely on the lowest numbers: a bell gets one above these, if the limit allows.
 const ABOVE: usize = 512;
 
 fn new_bell() -> Result<c_int, Errno> {
-    // SAFETY: nothing is passed but numbers, the second of them this function's own.
+    // SAFETY: only numbers are passed; the second is this function's own.
     unsafe {
         let bell = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
         if bell < 0 {
@@ -108,15 +110,15 @@ fn new_bell() -> Result<c_int, Errno> {
     }
 }
 
-/// The instance that this number stands for, if it is known.
+/// Returns the instance of a number, if it is registered.
 pub(crate) fn known(number: c_int) -> Option<&'static Instance> {
     INSTANCES.get(PLACES.get(number)? as usize)
 }
 
-/// The instance that this number stands for, known from now on.
+/// Returns the instance of a number, and registers it if needed.
 ///
 /// # Errors
-/// `EBADF` where a table ends.
+/// `EBADF` if a table is full.
 pub(crate) fn note(number: c_int) -> Result<&'static Instance, Errno> {
     if let Some(instance) = known(number) {
         return Ok(instance);
@@ -132,10 +134,10 @@ pub(crate) fn note(number: c_int) -> Result<&'static Instance, Errno> {
     known(number).ok_or(Errno::EBADF)
 }
 
-/// `new` stands for the same instance as `number`, if that is known.
+/// Adds `new` to the numbers of the instance of `number`, if that is registered.
 ///
 /// # Errors
-/// `EBADF` where the table ends.
+/// `EBADF` if the number is beyond the table.
 pub(crate) fn duplicate(number: c_int, new: c_int) -> Result<(), Errno> {
     let (Some(place), Some(instance)) = (PLACES.get(number), known(number)) else { return Ok(()) };
     instance.numbers.fetch_add(1, Ordering::SeqCst);
@@ -145,18 +147,18 @@ pub(crate) fn duplicate(number: c_int, new: c_int) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The number stands for it no longer. The last one gets the part, to be closed.
+/// Removes a number. Returns the part of the instance, to be closed, if it was the last.
 pub(crate) fn forget(number: c_int) -> Option<c_int> {
     let place = PLACES.take(number)?;
     INSTANCES.get(place as usize)?.let_go()
 }
 
-/// The part of the instance that this number stands for.
+/// Returns the part of the instance of a number.
 pub(crate) fn part(number: c_int) -> Option<c_int> {
     known(number)?.part()
 }
 
-/// Instances with a part: one of the numbers of each, and the part.
+/// Returns the instances with a part: one number of each, and the part.
 pub(crate) fn all() -> Vec<(c_int, c_int)> {
     let mut all: Vec<(c_int, c_int)> = Vec::new();
     for (number, _) in PLACES.all() {

@@ -1,30 +1,34 @@
-//! `libfirstbyte_preload.so`: unmodified programs over the stack.
+//! `libfirstbyte_preload.so`: runs unmodified programs on the stack.
 //!
 //! ```text
-//! FIRSTBYTE='device tun0; address 10.0.0.2/24' LD_PRELOAD=libfirstbyte_preload.so curl http://10.0.0.1/
+//! FIRSTBYTE='device tun0; address 10.0.0.2/24' LD_PRELOAD=libfirstbyte_preload.so curl
+//! http://10.0.0.1/
 //! ```
 //!
-//! It exports the names of libc's socket calls. TCP sockets are the stack's, which is started when the first one is opened, by the text that
-//! `FIRSTBYTE` had when the library was loaded (the words are in `firstbyte.h`, at `fb_start`); without it everything is libc's. A socket
-//! that is bound to an address that is not the stack's, or connected to a loopback address that is not, becomes libc's, too. Everything else is libc's
-//! anyway: UDP, Unix sockets, files, pipes.
+//! It exports libc's socket calls. TCP sockets are the stack's; UDP, Unix sockets, files and pipes
+//! stay the kernel's. The stack starts with the first TCP socket. The variable `FIRSTBYTE`
+//! describes it, in the syntax of `fb_start` in `firstbyte.h`, and is read when the library is
+//! loaded. Without the variable every call is libc's. A TCP socket becomes the kernel's if it is
+//! bound to an address that is not the stack's, or connected to a loopback address that is not the
+//! stack's.
 //!
-//! | module | what |
+//! | module | subject |
 //! |---|---|
-//! | `numbers` | which descriptors are ours: each has a number of the kernel's, held by a placeholder |
+//! | `numbers` | descriptors of the stack, each with a number that a placeholder of the kernel holds |
 //! | `table` | tables by number, read without a lock |
-//! | `instances` | which numbers stand for the same epoll instance |
+//! | `instances` | epoll instances and their numbers |
 //! | `real` | libc's own functions |
-//! | `stack` | the stack, started when it is first needed |
-//! | `heap` | memory apart from the program's `malloc`, which a signal handler may have interrupted |
-//! | `calls` | calls about one descriptor |
-//! | `handover` | sockets that turn out to be the kernel's |
+//! | `stack` | starting the stack |
+//! | `heap` | memory apart from the program's `malloc`, for calls in signal handlers |
+//! | `calls` | calls with one descriptor |
+//! | `handover` | sockets that become the kernel's |
 //! | `descriptors` | `close`, `dup`, `fcntl` |
-//! | `poll`, `epoll` | waiting for ours and the kernel's at once |
-//! | `unattended` | listeners from which only forked children would accept |
+//! | `poll`, `epoll` | waiting for descriptors of the stack and of the kernel |
+//! | `unattended` | listeners whose connections only forked children would accept |
 //!
-//! What it cannot do: descriptors of ours do not survive `fork` in the child (there calls fail, and stderr says why; a listener that only children would accept from is closed), `exec`, or a way around libc's names (`fdopen` and the
-//! streams of stdio, io_uring, programs without libc or linked statically).
+//! Limits: a child of `fork` cannot use the stack's sockets (its calls fail, and a line on stderr
+//! explains it), and `exec` closes them. Programs that bypass libc's names are not supported: stdio
+//! streams on a socket (`fdopen`), io_uring, static linking, programs without libc.
 #![expect(unsafe_code, reason = "libc's functions have pointers")]
 
 pub mod calls;

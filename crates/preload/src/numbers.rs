@@ -1,8 +1,9 @@
-//! Which numbers are ours.
+//! The numbers of the stack's descriptors.
 //!
-//! A program may use the lowest number that is free, pass it to `select`, compare it with others: so each descriptor of the stack has a
-//! number of the kernel's, held by a placeholder, a socket of the kernel's that is not connected. The table is read without a lock, since
-//! every `read` and `close` of the program asks it, also those that the library itself makes.
+//! Programs rely on numbers: the lowest free one comes first, `select` has a limit. Therefore each
+//! descriptor of the stack has a number of the kernel's, which an unconnected socket of the kernel
+//! holds as a placeholder. The table is read without a lock, because every `read` and `close` of
+//! the program looks it up, as do those of the library itself.
 
 use crate::instances;
 use crate::real::{self, last_error};
@@ -14,22 +15,22 @@ use posix::{Errno, Look, RealProcess, Sockets, Stop, Waits};
 use proto::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The stack's descriptors.
+/// The stack's descriptors, by number.
 static SOCKETS: Table = Table::new();
-/// Numbers held by a TCP socket of the kernel's, which may take over.
+/// Numbers whose placeholder is a TCP socket, which can take over.
 static TCP: [AtomicBool; NUMBERS_MAX] = [const { AtomicBool::new(false) }; NUMBERS_MAX];
 
-/// The stack's descriptor behind a number.
+/// Returns the stack's descriptor behind a number.
 pub(crate) fn ours(number: c_int) -> Option<c_int> {
     SOCKETS.get(number)
 }
 
-/// Sockets of the stack's: number, and descriptor.
+/// Returns the number and the descriptor of each socket of the stack.
 pub(crate) fn all_sockets() -> impl Iterator<Item = (c_int, c_int)> {
     SOCKETS.all()
 }
 
-/// Is this number held by a TCP socket of the kernel's?
+/// Returns whether the placeholder of this number is a TCP socket.
 pub(crate) fn holds_tcp(number: c_int) -> bool {
     usize::try_from(number)
         .ok()
@@ -37,54 +38,54 @@ pub(crate) fn holds_tcp(number: c_int) -> bool {
         .is_some_and(|tcp| tcp.load(Ordering::Acquire))
 }
 
-/// A number for a descriptor of the stack's that may turn out to be the kernel's: its placeholder is such a socket too.
+/// Returns a number for a socket that may become the kernel's: its placeholder is a TCP socket.
 ///
 /// # Errors
-/// As [`publish`].
+/// The errors of [`publish`].
 pub(crate) fn publish_fresh(fd: c_int, domain: c_int) -> Result<c_int, Errno> {
-    // SAFETY: nothing is passed but numbers.
+    // SAFETY: only numbers are passed.
     let number = unsafe { real::socket(domain, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, libc::IPPROTO_TCP) };
     if number < 0 {
-        // A kernel without this family.
+        // This kernel lacks the address family.
         return publish(fd);
     }
     enter(number, fd, true)
 }
 
-/// As `number`, of which `new` is a duplicate.
+/// Enters `new`, a duplicate of `number`.
 ///
 /// # Errors
-/// As [`publish`].
+/// The errors of [`publish`].
 pub(crate) fn publish_again(new: c_int, number: c_int, fd: c_int) -> Result<c_int, Errno> {
     enter(new, fd, holds_tcp(number))
 }
 
-/// A number for a descriptor of the stack's.
+/// Returns a number for a descriptor of the stack.
 ///
 /// # Errors
-/// As of [`Placeholder`].
+/// The errors of [`Placeholder`].
 pub(crate) fn publish(fd: c_int) -> Result<c_int, Errno> {
     Placeholder::new()?.publish(fd)
 }
 
-/// A number that is held until it is known what for.
+/// A number that is reserved before its descriptor exists.
 pub(crate) struct Placeholder(c_int);
 
 impl Placeholder {
-    /// The lowest number that is free.
+    /// Reserves the lowest free number.
     ///
     /// # Errors
-    /// `EMFILE`, `ENFILE`, as the kernel says.
+    /// The kernel's: `EMFILE`, `ENFILE`.
     pub(crate) fn new() -> Result<Placeholder, Errno> {
-        // SAFETY: nothing is passed but numbers.
+        // SAFETY: only numbers are passed.
         let number = unsafe { real::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
         if number < 0 { Err(last_error()) } else { Ok(Placeholder(number)) }
     }
 
-    /// It is for this descriptor of the stack's.
+    /// Maps the number to a descriptor of the stack.
     ///
     /// # Errors
-    /// `EMFILE` where the table ends.
+    /// `EMFILE` if the number is beyond the table.
     pub(crate) fn publish(self, fd: c_int) -> Result<c_int, Errno> {
         let Placeholder(number) = self;
         mem::forget(self);
@@ -94,15 +95,16 @@ impl Placeholder {
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
-        // SAFETY: nobody else knows this number.
+        // SAFETY: no one else knows this number.
         unsafe { real::close(self.0) };
     }
 }
 
-/// This number, held already, is for a descriptor of the stack's. `EMFILE`: the table ends before it, and it is the kernel's again.
+/// Maps a number that has a placeholder to a descriptor of the stack. Closes the number and returns
+/// `EMFILE` if it is beyond the table.
 fn enter(number: c_int, fd: c_int, is_tcp: bool) -> Result<c_int, Errno> {
     let Some(tcp) = TCP.get(number as usize) else {
-        // SAFETY: nobody else knows this number.
+        // SAFETY: no one else knows this number.
         unsafe { real::close(number) };
         return Err(Errno::EMFILE);
     };
@@ -111,22 +113,22 @@ fn enter(number: c_int, fd: c_int, is_tcp: bool) -> Result<c_int, Errno> {
     Ok(number)
 }
 
-/// The number is ours no longer; its placeholder is still there.
+/// Unmaps the number. Its placeholder stays.
 pub(crate) fn withdraw(number: c_int) -> Option<c_int> {
     SOCKETS.take(number)
 }
 
-/// Is the stack asked too when this number is waited for?
+/// Returns whether waiting for this number also involves the stack.
 pub(crate) fn is_watched(number: c_int) -> bool {
     ours(number).or(instances::part(number)).is_some()
 }
 
-/// Is there anything that follows what happens to this number?
+/// Returns whether `close` and `dup` of this number concern the stack.
 pub(crate) fn is_followed(number: c_int) -> bool {
     ours(number).is_some() || instances::known(number).is_some()
 }
 
-/// The sockets of the stack, by the numbers that the application knows.
+/// The stack's sockets, by the numbers that the application uses.
 pub(crate) struct Both(pub(crate) &'static RealProcess);
 
 impl Process for Both {

@@ -1,4 +1,4 @@
-//! `poll` and `select` over both kinds of descriptor.
+//! `poll` and `select` for descriptors of the stack and of the kernel.
 
 use crate::numbers::{Both, is_watched};
 use crate::real;
@@ -7,12 +7,13 @@ use crate::unattended;
 use libc::{c_int, c_ulong, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use posix::c::{self, returned_int};
 
-/// Is one of the entries the stack's business? Connections of listeners among them are waited for.
+/// Returns whether an entry concerns the stack. Notes that the program attends the listeners among
+/// them.
 unsafe fn concern(fds: *const pollfd, count: nfds_t) -> bool {
     if fds.is_null() || count > 1 << 20 {
         return false;
     }
-    // SAFETY: as the caller of `poll` says.
+    // SAFETY: the caller of `poll` guarantees it.
     let entries = unsafe { core::slice::from_raw_parts(fds, count as usize) };
     entries.iter().for_each(|entry| unattended::attend(entry.fd));
     entries.iter().any(|entry| is_watched(entry.fd))
@@ -21,10 +22,10 @@ unsafe fn concern(fds: *const pollfd, count: nfds_t) -> bool {
 /// `poll`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if concern(fds, count) {
             returned_int(with(|p| c::poll(&Both(p), fds, count, timeout)))
@@ -37,7 +38,7 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -
 /// `ppoll`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ppoll(
     fds: *mut pollfd,
@@ -45,7 +46,7 @@ pub unsafe extern "C" fn ppoll(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if concern(fds, count) {
             returned_int(with(|p| c::ppoll(&Both(p), fds, count, timeout, mask)))
@@ -55,21 +56,21 @@ pub unsafe extern "C" fn ppoll(
     }
 }
 
-/// `poll` of a program compiled with checks; the compiler knew the array's size.
+/// `poll` of a program built with `_FORTIFY_SOURCE`; `room` is the size of the array.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, room: usize) -> c_int {
     let most = (room / size_of::<pollfd>()) as nfds_t;
-    // SAFETY: as the caller says; no more than there is room.
+    // SAFETY: the caller guarantees it; `len` is at most `room`.
     unsafe { poll(fds, count.min(most), timeout) }
 }
 
-/// `ppoll` of such a program.
+/// `ppoll` of a program built with `_FORTIFY_SOURCE`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __ppoll_chk(
     fds: *mut pollfd,
@@ -79,14 +80,15 @@ pub unsafe extern "C" fn __ppoll_chk(
     room: usize,
 ) -> c_int {
     let most = (room / size_of::<pollfd>()) as nfds_t;
-    // SAFETY: as the caller says; no more than there is room.
+    // SAFETY: the caller guarantees it; `len` is at most `room`.
     unsafe { ppoll(fds, count.min(most), timeout, mask) }
 }
 
-/// The three sets, as far as they are given.
+/// The three sets; null if the program gave none.
 type Sets = [*mut fd_set; 3];
 
-/// Is one of those in the sets the stack's business? Connections of listeners among them are waited for.
+/// Returns whether a number in the sets concerns the stack. Notes that the program attends the
+/// listeners among them.
 unsafe fn concern_sets(count: c_int, sets: Sets) -> bool {
     let count = count.clamp(0, libc::FD_SETSIZE as c_int);
     let given = sets.iter().filter(|set| !set.is_null());
@@ -105,10 +107,10 @@ fn words(sets: Sets) -> [*mut c_ulong; 3] {
     sets.map(|set| set.cast())
 }
 
-/// `select`; what is left of the time-out is told, as Linux does.
+/// `select`. Writes the remaining time-out, as Linux does.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn select(
     count: c_int,
@@ -118,7 +120,7 @@ pub unsafe extern "C" fn select(
     timeout: *mut timeval,
 ) -> c_int {
     let sets = [read, write, except];
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if concern_sets(count, sets) {
             returned_int(with(|p| c::select(&Both(p), count, words(sets), timeout)))
@@ -131,7 +133,7 @@ pub unsafe extern "C" fn select(
 /// `pselect`.
 ///
 /// # Safety
-/// As libc's.
+/// The rules of libc's function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pselect(
     count: c_int,
@@ -142,7 +144,7 @@ pub unsafe extern "C" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     let sets = [read, write, except];
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if concern_sets(count, sets) {
             returned_int(with(|p| c::pselect(&Both(p), count, words(sets), timeout, mask)))

@@ -1,4 +1,4 @@
-//! libc's own functions: the next ones of their names after ours.
+//! libc's own functions: the next definitions of the names that this library exports.
 
 use libc::{
     c_int, c_uint, c_ulong, c_void, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd,
@@ -18,7 +18,7 @@ macro_rules! real {
             };
             // SAFETY: libc's function of this name has this type.
             let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(find(&FOUND, NAME)) };
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees it.
             unsafe { function($($argument),*) }
         }
     )+};
@@ -31,7 +31,7 @@ fn find(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     }
     // SAFETY: the name is a C string.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    // A libc without one of these names is none.
+    // Every libc has these names.
     assert!(!function.is_null(), "libc has no function {name:?}");
     found.store(function, Ordering::Relaxed);
     function
@@ -82,13 +82,13 @@ real! {
     epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
 }
 
-/// What libc has just said.
+/// Returns the error of the last call of libc.
 pub(crate) fn last_error() -> Errno {
     Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Writes a line to stderr. Not by std, whose lock another thread may have held when this process was forked.
+/// Writes a line to stderr. std is not used: another thread may have held its lock at the fork.
 pub(crate) fn say(line: &str) {
-    // SAFETY: the bytes are there.
+    // SAFETY: the bytes are readable.
     unsafe { write(2, line.as_ptr().cast(), line.len()) };
 }

@@ -1,4 +1,5 @@
-//! The stack of this program: decided when the library is loaded, started when it is first needed.
+//! The stack of this program: described when the library is loaded, started when it is first
+//! needed.
 
 use crate::{heap, real, unattended};
 use libc::c_int;
@@ -8,14 +9,15 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
-/// What the environment said when the library was loaded: a program may change its environment later (nginx empties it).
+/// The variable `FIRSTBYTE` when the library was loaded. Programs may change their environment
+/// later, as nginx does.
 static DESCRIPTION: OnceLock<Option<OsString>> = OnceLock::new();
 
 fn description() -> Option<&'static OsString> {
     DESCRIPTION.get_or_init(|| std::env::var_os(life::ENVIRONMENT)).as_ref()
 }
 
-/// The loader calls what stands here before the program begins.
+/// The loader calls this function before the program begins.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = at_start;
@@ -26,12 +28,12 @@ extern "C" fn at_start() {
     description();
 }
 
-/// Has the program a stack, which may not have been started yet?
+/// Returns whether the program has a stack, started or not.
 pub(crate) fn is_wanted() -> bool {
     description().is_some()
 }
 
-/// Is this socket the stack's business?
+/// Returns whether the stack serves such a socket.
 pub(crate) fn takes(domain: c_int, kind: c_int, protocol: c_int) -> bool {
     let inet = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let stream = kind & 0xf == libc::SOCK_STREAM;
@@ -39,10 +41,11 @@ pub(crate) fn takes(domain: c_int, kind: c_int, protocol: c_int) -> bool {
     inet && stream && tcp && is_wanted()
 }
 
-/// What a call that makes a descriptor does: the stack is started if it has not been.
+/// Runs a call that creates a descriptor, and starts the stack before the first one.
 ///
 /// # Errors
-/// The call's own; `ENETDOWN`: the stack could not be started, or this is a child of the process that has it; which was said on stderr.
+/// The call's own. `ENETDOWN` if the stack could not be started, or in a child of the process that
+/// owns it; stderr says why.
 pub(crate) fn started<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
     static ONCE: Once = Once::new();
     life::entered(|_| {
@@ -63,10 +66,11 @@ pub(crate) fn started<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Er
     })
 }
 
-/// What a call about a descriptor of the stack's does.
+/// Runs a call about a descriptor of the stack.
 ///
 /// # Errors
-/// The call's own; `EBADF` after the end of the stack; `ENETDOWN` in a child of the process that has it, which is said on stderr.
+/// The call's own. `EBADF` after the stack has stopped. `ENETDOWN` in a child of the process that
+/// owns it; stderr says why.
 pub(crate) fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
     life::entered(|process| match process {
         Some(process) => call(process),
@@ -75,15 +79,15 @@ pub(crate) fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno
     })
 }
 
-/// Says once why a child has no sockets. False: this is none.
+/// Explains once why a child has no sockets. Returns false if this process is not a child.
 fn say_if_forked() -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(owner) = life::forked_from() else { return false };
     if !SAID.swap(true, Ordering::Relaxed) {
         let why = format!(
-            "libfirstbyte_preload: process {} was forked from {owner}, to which the stack and its TCP sockets belong: the child can \
-             neither use them nor open others (a child that only executes another program may). Run the program as one process, as by \
-             nginx's `master_process off; daemon off;`, or with threads, as Python's ThreadingTCPServer.\n",
+            "libfirstbyte_preload: cannot use TCP sockets in process {}: it was forked from {owner}, which owns \
+             the stack; run the program as one process (nginx: `master_process off; daemon off;`) or with \
+             threads (Python: ThreadingTCPServer)\n",
             std::process::id()
         );
         real::say(&why);

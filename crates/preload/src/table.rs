@@ -1,16 +1,16 @@
-//! What is behind a number: tables that are read without a lock.
+//! Tables by number, read without a lock.
 
 use libc::c_int;
 use posix::Errno;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-/// Numbers that may have something behind them; what `RLIMIT_NOFILE` rarely exceeds.
+/// The size of a table; `RLIMIT_NOFILE` rarely exceeds it.
 pub(crate) const NUMBERS_MAX: usize = 1 << 16;
 
-/// By number: one more than what is behind it, or 0.
+/// By number: the entry plus one, or 0 if there is none.
 pub(crate) struct Table([AtomicI32; NUMBERS_MAX]);
 
-/// One more than the highest number that was ever in one of the tables.
+/// The highest number that was ever in one of the tables, plus one.
 static END: AtomicUsize = AtomicUsize::new(0);
 
 impl Table {
@@ -26,10 +26,10 @@ impl Table {
         self.at(number)?.load(Ordering::Acquire).checked_sub(1).filter(|fd| *fd >= 0)
     }
 
-    /// Puts this behind it, whatever was there.
+    /// Sets the entry of a number.
     ///
     /// # Errors
-    /// `EBADF` where the table ends.
+    /// `EBADF` if the number is beyond the table.
     pub(crate) fn put(&self, number: c_int, behind: c_int) -> Result<(), Errno> {
         self.entered(number)?.store(behind + 1, Ordering::Release);
         Ok(())
@@ -41,16 +41,16 @@ impl Table {
         Ok(entry)
     }
 
-    /// Puts this behind it. False: there is something already.
+    /// Sets the entry of a number that has none. Returns false if it has one.
     ///
     /// # Errors
-    /// `EBADF` where the table ends.
+    /// `EBADF` if the number is beyond the table.
     pub(crate) fn set(&self, number: c_int, behind: c_int) -> Result<bool, Errno> {
         let entry = self.entered(number)?;
         Ok(entry.compare_exchange(0, behind + 1, Ordering::AcqRel, Ordering::Acquire).is_ok())
     }
 
-    /// Numbers and what is behind them.
+    /// Returns each number with its entry.
     pub(crate) fn all(&self) -> impl Iterator<Item = (c_int, c_int)> {
         (0..END.load(Ordering::Acquire) as c_int).filter_map(|number| Some((number, self.get(number)?)))
     }
@@ -60,7 +60,7 @@ impl Table {
     }
 }
 
-/// No number in one of the tables is as high.
+/// Returns a number above every number in the tables.
 pub(crate) fn end() -> usize {
     END.load(Ordering::Acquire)
 }

@@ -1,8 +1,10 @@
-//! Listeners from which only forked children would accept.
+//! Listeners whose connections only forked children would accept.
 //!
-//! A child of `fork` has none of the stack's sockets. If the parent leaves it to its children to accept, as nginx's master does, nobody
-//! accepts: the stack would let clients in, and they would wait for nothing. A child that waits for connections therefore reports the
-//! listener, in memory that it shares with its parent. The parent stops listening, unless it has waited for connections itself.
+//! A child of `fork` has none of the stack's sockets. If the parent leaves accepting to its
+//! children, as nginx's master does, no process accepts: clients would connect and wait
+//! indefinitely. Therefore a child that waits for connections reports the listener, in memory that
+//! it shares with its parent. The parent then stops listening, unless it waits for connections
+//! itself.
 
 use crate::numbers::ours;
 use crate::real;
@@ -15,27 +17,28 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Time the parent has to wait for connections itself, after a child has.
+/// The time within which the parent must wait for connections itself, after a child has.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The serial number of a listener at which the program itself waits for connections.
 const ATTENDED: c_int = 0;
 
-/// By number: the listener's serial number. A child has those of the time when it was forked.
+/// By number: the listener's serial number. A child has the entries of the time of the fork.
 static LISTENERS: Table = Table::new();
 
-/// Reports of children to the process that has the stack. Empty until the first listener; `None` inside: the system has no such memory.
+/// Reports of children to the process that owns the stack. Unset before the first listener; `None`
+/// if the system gave no shared memory.
 static REPORTS: OnceLock<Option<&'static Reports>> = OnceLock::new();
 
 /// The shared memory; all zeros at first.
 struct Reports {
-    /// Counts reports. The process that has the stack sleeps until it changes.
+    /// Counts reports. The process that owns the stack sleeps until it changes.
     count: AtomicU32,
-    /// Serial numbers of listeners; 0: the place is free.
+    /// Serial numbers of listeners; 0 is a free entry.
     serials: [AtomicI32; 64],
 }
 
-/// Memory that children of `fork` share with this process.
+/// Returns memory that children of `fork` share with this process.
 fn shared_memory() -> Option<&'static Reports> {
     // SAFETY: a new mapping touches nothing that exists.
     let memory = unsafe {
@@ -48,7 +51,8 @@ fn shared_memory() -> Option<&'static Reports> {
             0,
         )
     };
-    // SAFETY: the mapping is large enough, begins at a page, is never unmapped, and its zeros are valid atomics.
+    // SAFETY: the mapping is large enough and aligned to a page, it is never unmapped, and zeros
+    // are valid atomics.
     (memory != libc::MAP_FAILED).then(|| unsafe { &*memory.cast::<Reports>() })
 }
 
@@ -60,7 +64,7 @@ fn reports() -> Option<&'static Reports> {
 pub(crate) fn listens(number: c_int) {
     static LAST: AtomicI32 = AtomicI32::new(ATTENDED);
     if REPORTS.get_or_init(shared_memory).is_some() {
-        // Beyond the table the listener is not watched.
+        // A listener beyond the table is not watched.
         let _ = LISTENERS.set(number, LAST.fetch_add(1, Ordering::Relaxed).saturating_add(1));
     }
 }
@@ -72,12 +76,13 @@ pub(crate) fn duplicate(number: c_int, new: c_int) {
     }
 }
 
-/// Forgets a number that stands for something else from now on.
+/// Forgets a number that is closed or reused.
 pub(crate) fn forget(number: c_int) {
     LISTENERS.take(number);
 }
 
-/// Notes that this process waits for connections, if a listener is behind the number: by `accept`, `poll`, `select` or `epoll_ctl`.
+/// Notes that this process waits for connections of a listener, by `accept`, `poll`, `select` or
+/// `epoll_ctl`. Ignores other numbers.
 pub(crate) fn attend(number: c_int) {
     let Some(serial) = LISTENERS.get(number).filter(|serial| *serial != ATTENDED) else { return };
     for number in numbers_of(serial) {
@@ -92,25 +97,27 @@ fn numbers_of(serial: c_int) -> impl Iterator<Item = c_int> {
     LISTENERS.all().filter(move |(_, other)| *other == serial).map(|(number, _)| number)
 }
 
-/// Tells the process that has the stack that a child waits for this listener's connections, which it cannot have.
+/// Reports to the process that owns the stack that a child waits for this listener's connections.
 fn report(serial: c_int) {
     let Some(reports) = reports() else { return };
     let takes = |place: &AtomicI32| {
         let before = place.compare_exchange(0, serial, Ordering::AcqRel, Ordering::Acquire);
         before.is_ok() || before == Err(serial)
     };
-    // Without a free place 64 other listeners are about to be closed, and another child will report this one.
+    // Without a free entry 64 other listeners are being closed; the next child reports this one.
     if reports.serials.iter().any(takes) {
         reports.count.fetch_add(1, Ordering::AcqRel);
         let count = reports.count.as_ptr();
-        // SAFETY: the word is in memory that is never unmapped. Not `FUTEX_PRIVATE_FLAG`: another process sleeps there.
+        // SAFETY: the word is in memory that is never unmapped. Another process sleeps there, hence
+        // no `FUTEX_PRIVATE_FLAG`.
         unsafe { libc::syscall(libc::SYS_futex, count, libc::FUTEX_WAKE, c_int::MAX) };
     }
 }
 
-/// Has this process watch its listeners as soon as it forks with one that it does not attend.
+/// Makes this process watch its listeners once it forks while it does not attend one of them.
 pub(crate) fn watch_forks() {
-    // SAFETY: the handler has no arguments and may be called whenever the program forks. Without memory for it, nothing is watched.
+    // SAFETY: the handler has no arguments and may run at every fork. If there is no memory for the
+    // handler, no listener is watched.
     unsafe { libc::pthread_atfork(None, Some(in_parent), None) };
 }
 
@@ -120,7 +127,8 @@ extern "C" fn in_parent() {
     if WATCHES.load(Ordering::Relaxed) || LISTENERS.all().all(|(_, serial)| serial == ATTENDED) {
         return;
     }
-    // No signal of the program's is handled by the new thread: it begins with the mask of this one.
+    // The new thread inherits the signal mask of this one, so that it handles none of the program's
+    // signals.
     life::entered(|process| {
         if process.is_some() && !WATCHES.swap(true, Ordering::Relaxed) {
             let thread = thread::Builder::new().name("firstbyte-forks".to_owned());
@@ -131,7 +139,7 @@ extern "C" fn in_parent() {
     });
 }
 
-/// Stops listening wherever children report that they wait for connections and this process does not.
+/// Stops the listeners that children report and this process does not attend.
 fn watch(reports: &'static Reports) {
     loop {
         let seen = reports.count.load(Ordering::Acquire);
@@ -139,7 +147,7 @@ fn watch(reports: &'static Reports) {
         if serials.iter().all(|serial| *serial == 0) {
             let count = reports.count.as_ptr();
             let forever: *const libc::timespec = ptr::null();
-            // SAFETY: the word is in memory that is never unmapped; no time is given.
+            // SAFETY: the word is in memory that is never unmapped; the time-out is null.
             unsafe { libc::syscall(libc::SYS_futex, count, libc::FUTEX_WAIT, seen, forever) };
             continue;
         }
@@ -148,7 +156,8 @@ fn watch(reports: &'static Reports) {
     }
 }
 
-/// Ends a listener, unless this process attends it by now: clients in its queue are reset, later ones are refused.
+/// Stops a listener that this process does not attend. Resets the clients in its queue; later
+/// clients are refused.
 fn stop_listening(serial: c_int) {
     let numbers: Vec<c_int> = numbers_of(serial).collect();
     let Some(fd) = numbers.iter().find_map(|number| ours(*number)) else { return };
@@ -162,8 +171,9 @@ fn stop_listening(serial: c_int) {
     });
     if let Ok(name) = stopped {
         real::say(&format!(
-            "libfirstbyte_preload: process {} stopped listening at {name}: only processes forked from it wait for connections, which they \
-             cannot have; clients are refused now. Run the program as one process, as by nginx's `master_process off; daemon off;`.\n",
+            "libfirstbyte_preload: process {} stopped listening at {name}: only forked processes wait for \
+             connections there, and the stack cannot give them any; clients are refused now; run the program as \
+             one process (nginx: `master_process off; daemon off;`)\n",
             std::process::id()
         ));
     }

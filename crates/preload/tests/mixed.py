@@ -1,8 +1,8 @@
-"""An unmodified Python over the stack, which hears only itself: what programs do with sockets among other descriptors."""
+"""An unmodified Python on a stack that reaches only itself: sockets among other descriptors."""
 import asyncio, errno, os, select, signal, socket, subprocess, tempfile, threading
 
 OWN = "10.0.0.2"
-# Which stack it is was decided when the program began: what it does to its environment later means nothing.
+# The library read the variable when the program began: later changes have no effect.
 del os.environ["FIRSTBYTE"]
 
 

@@ -1,4 +1,4 @@
-/* What C programs do with sockets beside calling them one after another. The stack hears only itself. */
+/* Uses of sockets in C programs, beyond plain calls. The stack reaches only itself. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
     }                                                                                                                   \
   } while (0)
 
-/* Nothing of this takes a minute: it hangs. */
+/* Nothing here takes a minute unless it hangs. */
 static void *watchdog(void *argument) {
   sigset_t all;
   (void)argument;
@@ -141,7 +141,7 @@ static long peak_kib(void) {
   return usage.ru_maxrss;
 }
 
-/* Of what is written only what there is room for is copied. Pages that are only read take no memory. */
+/* A write copies only the bytes that fit. Pages that are only read take no memory. */
 static void large_writes_are_cheap(void) {
   size_t len = (size_t)1 << 30;
   char *bytes = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -163,7 +163,7 @@ static long now_ms(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Until the peer has everything, and no longer. */
+/* Waits until the peer has everything, and no longer. */
 static void a_close_lingers_until_all_is_acknowledged(void) {
   struct linger patience = {1, 20};
   long begun = now_ms();
@@ -194,7 +194,7 @@ static void *waits_in_epoll(void *argument) {
   return (void *)(long)got.data.u64;
 }
 
-/* Who waits already is told of what is added, of ours and of the kernel's. */
+/* A waiting thread notices sockets that are added later, of the stack and of the kernel. */
 static void a_socket_is_added_while_others_wait(void) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = 8}, got;
   int ends[2], kernels[2], epoll = epoll_create1(0);
@@ -221,7 +221,7 @@ static void a_socket_is_added_while_others_wait(void) {
 
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t room);
 
-/* What a compiler makes of ppoll with _FORTIFY_SOURCE. */
+/* The call that a compiler emits for ppoll with _FORTIFY_SOURCE. */
 static void checked_calls_are_ours_too(void) {
   struct pollfd entry = {.events = POLLIN};
   struct timespec never = {0, 0};
@@ -232,7 +232,7 @@ static void checked_calls_are_ours_too(void) {
   check(close(ends[0]) == 0 && close(ends[1]) == 0);
 }
 
-/* A client for whom there is no number stays in the queue. */
+/* A connection without a free number stays in the queue. */
 static void who_finds_no_number_is_accepted_later(void) {
   struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(37), .sin_addr.s_addr = inet_addr("10.0.0.2")};
   int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), accepted;
@@ -262,7 +262,7 @@ static void who_finds_no_number_is_accepted_later(void) {
   check(close(client) == 0 && close(listener) == 0);
 }
 
-/* What comes under their numbers afterwards is no socket. */
+/* Numbers that are reused afterwards are not sockets of the stack. */
 static void many_are_closed_at_once(void) {
   int low = socket(AF_INET, SOCK_STREAM, 0), high = socket(AF_INET, SOCK_STREAM, 0), file;
   char byte;
@@ -284,7 +284,7 @@ static void *sends_much(void *argument) {
   return NULL;
 }
 
-/* However much that is beyond the receive buffer. */
+/* More bytes than the receive buffer holds. */
 static void a_call_waits_for_all_of_it(void) {
   static unsigned got[MUCH / sizeof(unsigned)];
   int ends[2];
@@ -315,7 +315,7 @@ static void *reads_slowly(void *argument) {
   return NULL;
 }
 
-/* What was taken before a signal is not sent again. */
+/* Bytes that were accepted before a signal are not sent twice. */
 static void an_interrupted_sendfile_knows_where_it_was(void) {
   struct sigaction action = {.sa_handler = interrupts};
   struct itimerval often = {{0, 700}, {0, 700}}, never = {{0, 0}, {0, 0}};

@@ -1,4 +1,5 @@
-//! Unmodified programs over the stack: Python with what it does to sockets among other descriptors, its HTTP server, nginx, curl.
+//! Unmodified programs on the stack: Python's use of sockets among other descriptors, its HTTP
+//! server, nginx, curl.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 use testnet::{counters, in_namespace, sysctl};
 
-/// Where libfirstbyte_preload.so is, up to date.
+/// Returns the path of libfirstbyte_preload.so, after building it if needed.
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| testnet::built("firstbyte-preload").join("libfirstbyte_preload.so"))
@@ -73,7 +74,8 @@ fn a_program_without_a_stack_says_why() {
     assert!(said.contains("Network is down"), "{said}");
 }
 
-/// A server that forks for each client: the child says what is wrong and ends, so that the client is not left waiting, and the parent goes on.
+/// A server that forks for each client: the child says what is wrong and ends, so that the client
+/// is not left waiting, and the parent goes on.
 const FORKING: &str = "
 import errno, os, socket, socketserver, threading
 address = ('10.0.0.2', 80)
@@ -119,11 +121,11 @@ fn a_program_that_forks_is_told_why_its_children_have_no_sockets() {
     assert!(output.status.success(), "{}: {said}", output.status);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "the parent goes on\n");
     assert_eq!(said.matches("was forked from").count(), 3, "each child once: {said}");
-    assert!(said.contains("Run the program as one process"), "{said}");
+    assert!(said.contains("run the program as one process"), "{said}");
 }
 
-/// Only children wait for connections at some listeners, each by another call; at the last one the parent does, too. A child that only
-/// executes another program reports nothing.
+/// Only children wait for connections at some listeners, each by another call; at the last one the
+/// parent does, too. A child that only executes another program reports nothing.
 const PREFORKING: &str = "
 import os, select, socket, subprocess
 calls = [
@@ -190,7 +192,7 @@ fn listeners_that_only_children_wait_at_are_closed() {
     assert_eq!(said.matches("stopped listening at").count(), 4, "{said}");
     for port in 80..84 {
         assert!(
-            said.contains(&format!("stopped listening at 10.0.0.2:{port}: only processes forked")),
+            said.contains(&format!("stopped listening at 10.0.0.2:{port}: only forked processes")),
             "{said}"
         );
     }
@@ -279,7 +281,7 @@ fn pythons_http_server_serves_more_at_once_than_its_queue_holds() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// As one process: it is the children of its master that a stack would be lost to.
+/// nginx as one process, because the workers of a master could not use the stack.
 const NGINX: &str = "
     daemon off; master_process off; user root; pid FOLDER/pid; error_log stderr;
     events {}
