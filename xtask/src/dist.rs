@@ -1,46 +1,178 @@
-//! Builds the release: the command without debug information, and the debug information in its own
-//! file.
+//! `cargo xtask dist`: builds what users install, in target/artifacts.
+//!
+//! - `dist/build.rs`: the command and the C libraries, and their debug information;
+//! - `dist/files.rs`: the files beside them: manual pages, completions, units;
+//! - `dist/tarball.rs`, `dist/deb.rs`, `dist/wheel.rs`: the packages;
+//! - `dist/install.rs`: the test that installs and removes them.
 
-use crate::{cargo, packages};
+mod build;
+mod deb;
+mod files;
+mod install;
+mod tarball;
+mod wheel;
+
+pub(crate) use install::run_in_tests;
+
+use crate::skipped;
+use build::Target;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of the release.
-const FOLDER: &str = "target/artifacts";
+/// The profile of what is shipped.
+const PROFILE: &str = "dist";
 
-/// The built command, before it is taken apart.
-const BUILT: &str = "target/dist/firstbyte";
+/// The profile of the test command. Its artefacts are in target/debug already.
+const QUICK: &str = "dev";
 
-/// Builds the command once, and takes it apart. A backtrace of the shipped command finds its lines
-/// again if the debug file lies beside it.
-pub(crate) fn run() -> Result<(), String> {
-    if !packages::installed("objcopy") {
-        return Err("objcopy takes the command apart: apt-get install binutils".to_owned());
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// One run of `cargo xtask dist`.
+struct Release {
+    profile: String,
+    /// Absolute, because packages are made from within other folders.
+    folder: PathBuf,
+}
+
+impl Release {
+    /// Creates the folder of a release with this profile.
+    fn with_profile(profile: &str) -> Result<Release, String> {
+        let name = if profile == PROFILE { "artifacts".to_owned() } else { format!("artifacts-{profile}") };
+        let folder = std::env::current_dir().unwrap_or_default().join("target").join(name);
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        Ok(Release { profile: profile.to_owned(), folder })
     }
-    let whole = "profile.dist.package.firstbyte-cli.strip=\"none\"";
-    let build = ["build", "--profile", "dist", "--locked", "--package", "firstbyte-cli"];
-    cargo(&[&build[..], &["--config", whole]].concat(), &[])?;
-    let (command, debug) = (format!("{FOLDER}/firstbyte"), format!("{FOLDER}/firstbyte.debug"));
-    fs::create_dir_all(FOLDER).map_err(|error| format!("cannot make {FOLDER}: {error}"))?;
-    // The command must not be changed in place: later builds on it would link again.
-    objcopy(&["--only-keep-debug", BUILT, &debug])?;
-    objcopy(&["--strip-all", &format!("--add-gnu-debuglink={debug}"), BUILT, &command])?;
-    for path in [&command, &debug] {
-        let size = fs::metadata(Path::new(path)).map_err(|error| format!("{path}: {error}"))?.len();
-        println!("{path}: {:.1} MB", size as f64 / 1e6);
+
+    /// True for a build of the test command: this machine only, large and unoptimised.
+    fn is_quick(&self) -> bool {
+        self.profile == QUICK
     }
+
+    /// Returns an empty folder `name` of the release.
+    fn empty_folder(&self, name: &str) -> Result<PathBuf, String> {
+        empty(&self.folder.join(name))
+    }
+}
+
+/// The packages that can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Tarball,
+    Deb,
+    Wheel,
+}
+
+const PARTS: [(&str, Part); 3] = [("tarball", Part::Tarball), ("deb", Part::Deb), ("wheel", Part::Wheel)];
+
+/// Builds the packages that are named, or all, and prints their sizes. With `--test`, tests the
+/// packages of the debug build.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    if matches!(arguments, ["--test"]) {
+        return run_in_tests();
+    }
+    let (profile, parts) = parsed(arguments)?;
+    let release = Release::with_profile(profile)?;
+    let is_wanted = |part| parts.is_empty() || parts.contains(&part);
+    let here = Target::of_this_machine(&release)?;
+    let command = build::command(&release, &here)?;
+    let files = files::written(&release, &command)?;
+    let mut made = vec![command.elf.clone(), command.debug.clone()];
+    if is_wanted(Part::Tarball) {
+        made.push(tarball::pack(&release, &here, &command, &files)?);
+        match Target::other_machine(&release) {
+            Ok(there) => {
+                let command = build::command(&release, &there)?;
+                made.extend([command.elf.clone(), command.debug.clone()]);
+                made.push(tarball::pack(&release, &there, &command, &files)?);
+            }
+            Err(why) => skipped::say(&format!("the tarball of another machine: {why}")),
+        }
+    }
+    if is_wanted(Part::Deb) {
+        let libraries = build::libraries(&release)?;
+        made.push(deb::pack(&release, &command, &libraries, &files)?);
+    }
+    if is_wanted(Part::Wheel) {
+        match wheel::pack(&release, &here, &command) {
+            Ok(wheel) => made.push(wheel),
+            Err(why) if parts.is_empty() => skipped::say(&format!("the wheel: {why}")),
+            Err(why) => return Err(why),
+        }
+    }
+    println!();
+    made.iter().try_for_each(|path| print_size(path))
+}
+
+fn parsed<'a>(arguments: &[&'a str]) -> Result<(&'a str, Vec<Part>), String> {
+    let (mut profile, mut parts) = (PROFILE, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if *argument == "--profile" {
+            profile = arguments.next().ok_or("--profile needs a name, such as dist or dev")?;
+        } else {
+            let part = PARTS.iter().find(|(name, _)| name == argument);
+            let (_, part) = part.ok_or_else(|| format!("cannot build `{argument}`: {USAGE}"))?;
+            parts.push(*part);
+        }
+    }
+    Ok((profile, parts))
+}
+
+const USAGE: &str = "usage: cargo xtask dist [--profile PROFILE] [tarball] [deb] [wheel], or dist --test";
+
+fn print_size(path: &Path) -> Result<(), String> {
+    let size = fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
+    println!("{:>8.1} MB  {}", size as f64 / 1e6, shown(path));
     Ok(())
 }
 
-fn objcopy(arguments: &[&str]) -> Result<(), String> {
-    let status = Command::new("objcopy")
-        .args(arguments)
-        .status()
-        .map_err(|error| format!("cannot run objcopy: {error}"))?;
-    if status.success() {
-        Ok(())
+/// Returns a path as a reader of the output would type it.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
+/// Runs a program to its end and returns what it printed.
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
     } else {
-        Err(format!("`objcopy {}` failed ({status})", arguments.join(" ")))
+        Err(format!("{command:?}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr)))
     }
+}
+
+/// Returns `folder`, empty.
+fn empty(folder: &Path) -> Result<PathBuf, String> {
+    let failed = |error| format!("cannot empty {}: {error}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(failed)?;
+    }
+    fs::create_dir_all(folder).map_err(failed)?;
+    Ok(folder.to_owned())
+}
+
+/// Copies a file, with the folders above it and this mode.
+fn place(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    let text = fs::read(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
+    write(to, text, mode)
+}
+
+/// Writes a file, with the folders above it and this mode.
+fn write(to: &Path, text: impl AsRef<[u8]>, mode: u32) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = |error| format!("cannot write {}: {error}", to.display());
+    fs::create_dir_all(to.parent().unwrap_or(to)).map_err(failed)?;
+    fs::write(to, text).map_err(failed)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed)
+}
+
+/// The time of the last commit: the same sources give the same packages.
+fn source_date() -> String {
+    let stamp = Command::new("git").args(["log", "-1", "--format=%ct"]).output();
+    let stamp = stamp.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    stamp.ok().filter(|stamp| !stamp.is_empty()).unwrap_or_else(|| "0".to_owned())
 }

@@ -70,8 +70,11 @@ Releases
   pictures Draw the pictures of the guide (docs/guide/pictures) with the lab.
   package [--verify]
            Pack every published crate; --verify also builds each from its package.
-  dist     Build the command as it is shipped into target/artifacts, with its debug information in
-           a file of its own.
+  dist [--profile PROFILE] [tarball] [deb] [wheel]
+           Build the packages that users install into target/artifacts: tarballs of the static
+           command, a Debian package, a Python wheel, and the debug information of the command.
+  dist --test
+           Install the Debian package and the wheel of the debug build, use them and remove them.
 ";
 
 fn main() -> ExitCode {
@@ -102,7 +105,7 @@ fn run(command: &str, arguments: &[&str]) -> Result<(), String> {
         "tidy" => tidy::run(arguments),
         "package" => package::run(arguments),
         "deny" => without_arguments(command, arguments).and_then(|()| test::deny()),
-        "dist" => without_arguments(command, arguments).and_then(|()| dist::run()),
+        "dist" => dist::run(arguments),
         "api" => api::run(arguments),
         "pictures" => without_arguments(command, arguments).and_then(|()| cargo(&PICTURES, &[])),
         "simulate" => simulate(arguments),

@@ -8,24 +8,33 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
     ("chromium", "chromium"),
     ("curl", "curl"),
+    ("dpkg-shlibdeps", "dpkg-dev"),
     ("etcd", "etcd-server"),
     ("ethtool", "ethtool"),
+    ("fish", "fish"),
     ("g++", "g++"),
     ("httping", "httping"),
     ("ip", "iproute2"),
+    ("man", "man-db"),
     ("nginx", "nginx-light"),
     ("ping", "iputils-ping"),
+    ("pkg-config", "pkg-config"),
     ("python3", "python3"),
+    ("systemd-analyze", "systemd"),
     ("tcpdump", "tcpdump"),
     ("tshark", "tshark"),
     ("valgrind", "valgrind"),
+    ("zsh", "zsh"),
 ];
 
 /// Installs the missing packages with apt if the user is root. Otherwise lists them and continues:
 /// the tests that need them print SKIPPED.
 pub(crate) fn install_missing() -> Result<(), String> {
-    let missing: Vec<&str> =
+    let mut missing: Vec<&str> =
         PROGRAMS.iter().filter(|(program, _)| !installed(program)).map(|(_, package)| *package).collect();
+    if !has_virtual_environments() {
+        missing.push("python3-venv");
+    }
     if missing.is_empty() {
         return Ok(());
     }
@@ -49,6 +58,12 @@ fn apt(arguments: &[&str]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`apt-get {}` failed", arguments.join(" "))) }
 }
 
+/// Returns whether `python3 -m venv` works. Debian has no program in python3-venv.
+fn has_virtual_environments() -> bool {
+    let found = Command::new("python3").args(["-c", "import ensurepip, venv"]).output();
+    found.is_ok_and(|output| output.status.success())
+}
+
 pub(crate) fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(Into::into);
@@ -56,7 +71,7 @@ pub(crate) fn installed(program: &str) -> bool {
 }
 
 /// Returns whether the effective user is root: the user owns the process's entry in /proc.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|entry| entry.uid() == 0)
 }

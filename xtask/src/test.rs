@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must pass, or with `--quick` the part that takes minutes.
 
 use crate::suites::{self, Suite};
-use crate::{api, bare, cargo, fuzz, package, packages, skipped, threads, tidy, unexpected};
+use crate::{api, bare, cargo, dist, fuzz, package, packages, skipped, threads, tidy, unexpected};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -71,6 +71,7 @@ fn whole() -> Result<(), String> {
     times.step("tests", || suites::run(&suites))?;
     times.step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &[]))?;
     times.step("without std", bare::run_in_tests)?;
+    times.step("installation", dist::run_in_tests)?;
     times.step("threads", || threads::run(&[]))?;
     times.step("random runs", || built("firstbyte-simulate", &["--worlds", RUNS]))?;
     times.step("compared runs", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
