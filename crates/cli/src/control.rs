@@ -22,7 +22,7 @@ pub(crate) use server::ControlSocket;
 use crate::serve::key;
 use crate::values;
 use control::Request;
-use firstbyte::{Instant, Net, RouteMetrics, SettingError, Stack, TraceMask, show_route};
+use firstbyte::{Instant, RouteMetrics, SettingError, Stack, StackHandle, TraceMask, show_route};
 use listing::list;
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ fn settings(stack: &Stack) -> Vec<(String, String)> {
 }
 
 /// What a stack answers that began at `begun`.
-fn answer(request: &Request, net: &Net, begun: Instant) -> Result<String, String> {
+fn answer(request: &Request, net: &StackHandle, begun: Instant) -> Result<String, String> {
     match request {
         Request::Ss(listing) => Ok(list(listing, net)),
         Request::RouteShow { json } => Ok(routes(net, *json)),
@@ -93,7 +93,7 @@ fn answer(request: &Request, net: &Net, begun: Instant) -> Result<String, String
 }
 
 /// What was traced since the last request. Times are since the stack began.
-fn trace(net: &Net, on: bool, begun: Instant) -> String {
+fn trace(net: &StackHandle, on: bool, begun: Instant) -> String {
     net.set_trace(if on { TraceMask::all() } else { TraceMask::empty() });
     let (events, lost) = net.take_trace();
     let mut text = String::new();
@@ -108,7 +108,7 @@ fn trace(net: &Net, on: bool, begun: Instant) -> String {
 }
 
 /// With the group in front, as nstat(8) shows them.
-fn counters(net: &Net, begun: Instant) -> String {
+fn counters(net: &StackHandle, begun: Instant) -> String {
     let (counters, now) = net.inspect_at(|stack, now| (stack.counters().clone(), now));
     let lines = counters.all().map(|(name, value)| format!("{} {value}\n", grouped(name)));
     let seconds = now.since(begun).as_secs_f64();
@@ -128,7 +128,7 @@ fn grouped(name: &str) -> String {
     format!("{group}{name}")
 }
 
-fn routes(net: &Net, json: bool) -> String {
+fn routes(net: &StackHandle, json: bool) -> String {
     let routes = net.routes();
     if !json {
         return routes.iter().map(|(to, what)| show_route(to, what) + "\n").collect();

@@ -19,7 +19,7 @@ use crate::terminal::print;
 use crate::values::{self, Resolved};
 use body::Sink;
 use clap::Args;
-use firstbyte::{Config, FastOpen, Instant, Net, TraceMask};
+use firstbyte::{Config, FastOpen, Instant, StackHandle, TraceMask};
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use report::Report;
@@ -186,7 +186,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
         )));
     }
     if args.trace {
-        running.net.set_trace(TraceMask::all());
+        running.stack.set_trace(TraceMask::all());
     }
     let begun = Begun::default();
     let mut report = Report::new(args.json, sink.uses_stdout(), args.count > 1, &how, peer, &running);
@@ -201,7 +201,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
             visited = visit_once(&how, peer, &running, recorder.as_ref(), &mut sink) => visited,
             () = signals.next() => break,
         };
-        begun.tell_trace(&running.net);
+        begun.tell_trace(&running.stack);
         for visit in visited? {
             is_well &= visit.is_well(args.fail);
             is_empty = false;
@@ -211,7 +211,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     report.end();
     // What did not get through by now does not matter any more.
     let _ = running.net.shutdown_timeout(LAST_PACKETS).await;
-    begun.tell_trace(&running.net);
+    begun.tell_trace(&running.stack);
     running.finish()?;
     Ok(if is_well && !is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -222,7 +222,7 @@ struct Begun(OnceCell<Instant>);
 
 impl Begun {
     /// Prints what the trace has told since the last time; nothing without one.
-    fn tell_trace(&self, net: &Net) {
+    fn tell_trace(&self, net: &StackHandle) {
         let (events, lost) = net.take_trace();
         for mut event in events {
             let begun = *self.0.get_or_init(|| event.at);

@@ -207,7 +207,7 @@ async fn serve(
     let control = running.control.as_ref().map(ControlSocket::path);
     log.banner(&args, &running.tun, &places, control);
     let ended = ending::until_stopped(&running, signals, stop, all_gone, &log).await;
-    log.summary(&running.net);
+    log.summary(&running.stack);
     log.finish();
     running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)

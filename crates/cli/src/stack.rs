@@ -19,7 +19,7 @@ use clap::{Args, ValueEnum};
 use firstbyte::device::tun::Tun;
 use firstbyte::device::{Device, interface};
 use firstbyte::paths::{self, LoadError, Paths};
-use firstbyte::{Config, KeyRing, Net, NetBuilder, SettingError};
+use firstbyte::{Config, KeyRing, Net, NetBuilder, SettingError, StackHandle};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -93,6 +93,8 @@ pub(crate) struct Defaults {
 /// A stack that runs.
 pub(crate) struct Running {
     pub(crate) net: Net,
+    /// The parts of `net` that only a stack has.
+    pub(crate) stack: StackHandle,
     /// The TUN device's name.
     pub(crate) tun: String,
     pub(crate) addresses: Vec<Cidr>,
@@ -106,7 +108,7 @@ impl Running {
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         let captured = self.pcap.as_ref().map_or(Ok(()), PcapFile::finish);
         if let Some(file) = &self.cache {
-            paths::save(file, &self.net.paths()).map_err(|error| Failure::file("write", file, &error))?;
+            paths::save(file, &self.stack.paths()).map_err(|error| Failure::file("write", file, &error))?;
         }
         captured
     }
@@ -200,9 +202,10 @@ impl StackArgs {
             .device(device)
             .start()
             .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
+        let stack = net.stack().map_err(|error| Failure::failed(error.to_string()))?.clone();
         for given in self.given()?.iter().filter(|given| is_of_device(&given.name)) {
             let Given { name: setting, value, .. } = given;
-            net.set(setting, value).map_err(|error| match error {
+            stack.set(setting, value).map_err(|error| match error {
                 SettingError::Unknown => given.failure(&format!(
                     "there is no setting `{setting}`; the stack's device is {name}: net.ipv4.conf.{name}.rp_filter and log_martians"
                 )),
@@ -210,13 +213,13 @@ impl StackArgs {
             })?;
         }
         for route in &self.route {
-            net.set_route(route.destination, route.metrics);
+            stack.set_route(route.destination, route.metrics);
         }
         if let Some((known, elapsed)) = known {
-            net.add_paths(&known, elapsed);
+            stack.add_paths(&known, elapsed);
         }
-        let control = self.control_socket(defaults, &name, &net)?;
-        Ok(Running { net, tun: name, addresses, pcap, control, cache: self.cache.clone() })
+        let control = self.control_socket(defaults, &name, &stack)?;
+        Ok(Running { net, stack, tun: name, addresses, pcap, control, cache: self.cache.clone() })
     }
 
     /// One that was asked for must be there; of another it is said why it is not.
@@ -224,7 +227,7 @@ impl StackArgs {
         &self,
         defaults: &Defaults,
         device: &str,
-        net: &Net,
+        net: &StackHandle,
     ) -> Result<Option<ControlSocket>, Failure> {
         if let Some(path) = &self.control {
             return ControlSocket::open(Some(path), device, net).map(Some);

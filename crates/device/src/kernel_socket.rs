@@ -2,51 +2,130 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// `TCP_FASTOPEN_NO_COOKIE` (include/uapi/linux/tcp.h): of a socket that connects, data goes with its SYN and without the Fast Open option; a
-/// listener takes it so. No rights are needed.
+/// An option of a kernel TCP socket whose value is an integer (include/uapi/linux/tcp.h,
+/// `setsockopt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TcpOption {
+    /// `TCP_MAXSEG`: upper bound of the segments' payload, bytes.
+    MaxSegment,
+    /// `TCP_SYNCNT`: retransmissions of the SYN.
+    SynCount,
+    /// `TCP_LINGER2`: seconds in FIN-WAIT-2 after close; negative: none.
+    Linger2,
+    /// `TCP_DEFER_ACCEPT`: seconds that a listener waits for the first data.
+    DeferAccept,
+    /// `TCP_WINDOW_CLAMP`: upper bound of the window, bytes.
+    WindowClamp,
+    /// `TCP_FASTOPEN`: Fast Open requests that a listener holds; 0: off.
+    FastOpen,
+    /// `TCP_NOTSENT_LOWAT`: bytes not yet sent below which a socket is writable.
+    NotsentLowat,
+    /// `TCP_SAVE_SYN`: a listener keeps the headers of each SYN for [`saved_syn`].
+    SaveSyn,
+    /// `TCP_FASTOPEN_NO_COOKIE`: a connecting socket sends data on its SYN without the Fast Open
+    /// option. A listener accepts such data. No rights are needed. Since Linux 4.15.
+    FastOpenNoCookie,
+}
+
+impl TcpOption {
+    fn name(self) -> libc::c_int {
+        match self {
+            TcpOption::MaxSegment => libc::TCP_MAXSEG,
+            TcpOption::SynCount => libc::TCP_SYNCNT,
+            TcpOption::Linger2 => libc::TCP_LINGER2,
+            TcpOption::DeferAccept => libc::TCP_DEFER_ACCEPT,
+            TcpOption::WindowClamp => libc::TCP_WINDOW_CLAMP,
+            TcpOption::FastOpen => libc::TCP_FASTOPEN,
+            TcpOption::NotsentLowat => libc::TCP_NOTSENT_LOWAT,
+            TcpOption::SaveSyn => libc::TCP_SAVE_SYN,
+            TcpOption::FastOpenNoCookie => libc::TCP_FASTOPEN_NO_COOKIE,
+        }
+    }
+}
+
+/// Sets an integer option.
 ///
 /// # Errors
-/// The kernel has no such option (before 4.15), or the socket is connected.
-pub fn set_fast_open_without_cookie(socket: impl AsFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads `on`, of the size that is said, before this returns.
-    #[expect(unsafe_code, reason = "rustix has no such option")]
+/// The kernel's own: the option is unknown, the value is out of range, or the socket's state is
+/// wrong.
+pub fn set_tcp_option(socket: impl AsFd, option: TcpOption, value: i32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, option.name(), &value.to_ne_bytes())
+}
+
+/// Sets `SO_MAX_PACING_RATE`, bytes per second; `u64::MAX`: unlimited.
+///
+/// # Errors
+/// The kernel's own.
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_second.to_ne_bytes())
+}
+
+/// Sets `TCP_FASTOPEN_KEY`: the cookie keys of a listener, 16 bytes or, with a backup key, 32.
+///
+/// # Errors
+/// The kernel's own: `EINVAL` for another length.
+pub fn set_fast_open_key(socket: impl AsFd, keys: &[u8]) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_KEY, keys)
+}
+
+fn set(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads `value.len()`
+    // bytes of `value` before this returns.
+    #[expect(unsafe_code, reason = "rustix has none of these options")]
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_FASTOPEN_NO_COOKIE,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads `TCP_INFO`: `struct tcp_info` (include/uapi/linux/tcp.h), as many bytes of it as the kernel has. It is told of a connection that has
-/// ended, too, as long as its socket is open.
+/// Reads `TCP_SAVED_SYN`: the IP and TCP headers of the SYN that opened an accepted connection, if
+/// its listener had [`TcpOption::SaveSyn`]. Empty if not. The kernel forgets them with this call.
+///
+/// # Errors
+/// It is not a TCP socket.
+pub fn saved_syn(socket: impl AsFd) -> io::Result<Vec<u8>> {
+    get(socket, libc::TCP_SAVED_SYN, HEADERS_MOST)
+}
+
+/// The longest headers of a SYN: IPv6 with extension headers, TCP with options.
+const HEADERS_MOST: usize = 2048;
+
+/// Reads `TCP_INFO`: `struct tcp_info` (include/uapi/linux/tcp.h), as many bytes of it as the
+/// kernel has. It is told of a connection that has ended, too, as long as its socket is open.
 ///
 /// # Errors
 /// It is not a TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<Vec<u8>> {
-    let mut info = vec![0_u8; TCP_INFO_MOST];
-    let mut len = info.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes no more than `len` bytes to `info`, which has as many.
-    #[expect(unsafe_code, reason = "rustix has no such option")]
+    get(socket, libc::TCP_INFO, TCP_INFO_MOST)
+}
+
+fn get(socket: impl AsFd, name: libc::c_int, most: usize) -> io::Result<Vec<u8>> {
+    let mut value = vec![0_u8; most];
+    let mut len = value.len() as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes no more than
+    // `len` bytes to `value`, which has as many.
+    #[expect(unsafe_code, reason = "rustix has none of these options")]
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
+            name,
+            value.as_mut_ptr().cast(),
             &raw mut len,
         )
     };
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    info.truncate(len as usize);
-    Ok(info)
+    value.truncate(len as usize);
+    Ok(value)
 }
 
 /// More than any kernel has: Linux 6.18 has 280.

@@ -25,7 +25,7 @@ async fn main() -> io::Result<()> {
         stream.shutdown().await?;
         let mut echoed = String::new();
         stream.read_to_string(&mut echoed).await?;
-        let info = stream.info()?;
+        let info = stream.connection_info()?;
         println!("{echoed}");
         println!("  Fast Open: {:?}; {} bytes on the SYN", stream.outcome(), info.syn_data_acked);
         println!("  {} bytes came back in {:?}", echoed.len(), started.elapsed());

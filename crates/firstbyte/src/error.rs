@@ -100,6 +100,14 @@ fn closed(reason: CloseReason) -> io::Error {
     io::Error::new(kind, reason)
 }
 
+/// Returns the error of a call that the kernel's sockets cannot serve.
+pub(crate) fn unsupported(what: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::Unsupported,
+        format!("the kernel's sockets do not have {what}: use a stack of our own (`Net::builder`)"),
+    )
+}
+
 /// The stack under the socket is gone.
 pub(crate) fn stopped() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: None })

@@ -1,6 +1,30 @@
-//! TCP with Fast Open in user space: tokio-style streams over our own stack.
+//! TCP with Fast Open: tokio-style streams over our own stack or over the kernel's sockets.
 //!
-//! A [`Net`] is a running host of its own: addresses, TCP, and a device that its packets enter and leave by
+//! [`Net::kernel`] gives the sockets of this host, which need no rights and no device. The same listeners and
+//! streams run over a stack of our own, with what no kernel has; the page of [`kernel`] compares both.
+//!
+//! ```
+//! use firstbyte::{Net, TcpListener, TcpStream};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let net = Net::kernel();
+//! let listener = TcpListener::builder(&net).fast_open(256).bind("127.0.0.1:0").await?;
+//! let address = listener.local_addr()?;
+//! let (stream, accepted) =
+//!     tokio::try_join!(TcpStream::connect_with(&net, address, "hello"), listener.accept())?;
+//! println!("{:?}", stream.outcome());
+//! # let (mut server, _) = accepted;
+//! # let mut question = [0; 5];
+//! # server.read_exact(&mut question).await?;
+//! # assert_eq!(&question, b"hello");
+//! # server.write_all(b"world").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Net`] of [`Net::builder`] is a running host of its own: addresses, TCP, and a device that its packets enter and leave by
 //! ([`device::tun`] for the kernel's side of the machine, [`device::memory`] for tests). [`TcpListener`] and
 //! [`TcpStream`] on it have most of the methods of tokio's, and what no kernel's sockets have:
 //!
@@ -59,12 +83,13 @@
 //! application's own tasks. The driver waits; it never polls in a loop. Linux only, for its timer.
 //!
 //! # What it is not
-//! Not a resolver: names in addresses are looked up by the operating system. Not a layer over the kernel's sockets.
+//! Not a resolver: names in addresses are looked up by the operating system.
 //!
 //! [`early_data`]: TcpStream::early_data
 #![forbid(unsafe_code)]
 mod driver;
 mod error;
+pub mod kernel;
 mod listener;
 mod net;
 mod socket;
@@ -73,9 +98,9 @@ mod timer;
 mod watched;
 
 pub use listener::{TcpListener, TcpListenerBuilder};
-pub use net::{Net, NetBuilder, SHUTDOWN_TIMEOUT};
+pub use net::{Backend, Net, NetBuilder, SHUTDOWN_TIMEOUT, StackHandle};
 pub use socket::TcpSocket;
-pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpStream, WriteHalf};
+pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, StreamInfo, TcpStream, WriteHalf};
 
 /// What is remembered of paths, as values ([`Net::paths`]) and in files.
 pub mod paths {

@@ -1,5 +1,7 @@
 //! Waiting for connections.
-use crate::{Net, TcpStream, error};
+use crate::kernel::KernelListener;
+use crate::net::Inner;
+use crate::{Net, StackHandle, TcpStream, error};
 use proto::fast_open::KeyRing;
 use proto::{ListenError, ListenOptions, ListenerId, ListenerInfo, SocketInfo};
 use std::collections::HashSet;
@@ -21,8 +23,13 @@ use tokio::net::ToSocketAddrs;
 #[derive(Debug)]
 pub struct TcpListener {
     net: Net,
-    id: ListenerId,
-    local: SocketAddr,
+    inner: Listening,
+}
+
+#[derive(Debug)]
+enum Listening {
+    Stack { net: StackHandle, id: ListenerId, local: SocketAddr },
+    Kernel(Box<KernelListener>),
 }
 
 impl TcpListener {
@@ -65,10 +72,21 @@ impl TcpListener {
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         // Others run in between, even where the caller goes on after errors for ever.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let accepted = ready!(self.net.host().poll_accept(cx, self.id));
-        budget.made_progress();
-        let (id, peer) = accepted.map_err(|error| self.net.explain_end(error::accept(error)))?;
-        Poll::Ready(Ok((TcpStream::open(&self.net, id, peer), peer)))
+        let (stream, peer) = match &self.inner {
+            Listening::Stack { net, id, .. } => {
+                let accepted = ready!(net.host().poll_accept(cx, *id));
+                budget.made_progress();
+                let (id, peer) = accepted.map_err(|error| net.explain_end(error::accept(error)))?;
+                (TcpStream::open(net, id, peer), peer)
+            }
+            Listening::Kernel(listener) => {
+                let accepted = ready!(listener.poll_accept(cx));
+                budget.made_progress();
+                let (open, peer) = accepted?;
+                (TcpStream::of_kernel(open, peer), peer)
+            }
+        };
+        Poll::Ready(Ok((stream, peer)))
     }
 
     /// Where it listens.
@@ -76,7 +94,10 @@ impl TcpListener {
     /// # Errors
     /// None today; the signature is tokio's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.local)
+        match &self.inner {
+            Listening::Stack { local, .. } => Ok(*local),
+            Listening::Kernel(listener) => listener.local_addr(),
+        }
     }
 
     /// Queues and limits now.
@@ -84,7 +105,12 @@ impl TcpListener {
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn info(&self) -> io::Result<ListenerInfo> {
-        self.net.host().listener_info(self.id).ok_or_else(|| self.net.explain_end(error::stopped()))
+        match &self.inner {
+            Listening::Stack { net, id, .. } => {
+                net.host().listener_info(*id).ok_or_else(|| net.explain_end(error::stopped()))
+            }
+            Listening::Kernel(_) => Err(error::unsupported("TcpListener::info")),
+        }
     }
 
     /// `listen` once more: from now on so many connections may wait to be accepted, and as many half-open ones for their clients; at most
@@ -103,8 +129,11 @@ impl TcpListener {
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
-        let is_open = self.net.host().set_backlog(self.id, backlog);
-        if is_open { Ok(()) } else { Err(self.net.explain_end(error::stopped())) }
+        match &self.inner {
+            Listening::Stack { net, id, .. } if net.host().set_backlog(*id, backlog) => Ok(()),
+            Listening::Stack { net, .. } => Err(net.explain_end(error::stopped())),
+            Listening::Kernel(listener) => listener.set_backlog(backlog),
+        }
     }
 
     /// The stack it belongs to.
@@ -116,7 +145,9 @@ impl TcpListener {
 
 impl Drop for TcpListener {
     fn drop(&mut self) {
-        self.net.host().close_listener(self.id);
+        if let Listening::Stack { net, id, .. } = &self.inner {
+            net.host().close_listener(*id);
+        }
     }
 }
 
@@ -187,22 +218,37 @@ impl TcpListenerBuilder {
     pub async fn bind<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpListener> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
         for local in tokio::net::lookup_host(addr).await? {
-            match self.listen(local) {
-                Ok(id) => return Ok(self.open(id, local)),
-                Err(refused) => last = error::listen(refused),
+            match self.open(local) {
+                Ok(inner) => return Ok(TcpListener { net: self.net, inner }),
+                Err(refused) => last = refused,
             }
         }
         Err(self.net.pause_at_end(last).await)
     }
 
-    fn listen(&self, mut local: SocketAddr) -> Result<ListenerId, host::Error<ListenError>> {
+    fn open(&self, local: SocketAddr) -> io::Result<Listening> {
+        match self.net.inner() {
+            Inner::Stack(net) => {
+                let id = self.listen(net, local).map_err(error::listen)?;
+                let local = net.host().listener_info(id).map_or(local, |info| info.local);
+                Ok(Listening::Stack { net: net.clone(), id, local })
+            }
+            Inner::Kernel => Ok(Listening::Kernel(Box::new(KernelListener::bind(local, &self.options)?))),
+        }
+    }
+
+    fn listen(
+        &self,
+        net: &StackHandle,
+        mut local: SocketAddr,
+    ) -> Result<ListenerId, host::Error<ListenError>> {
         if local.port() != 0 {
-            return self.net.host().listen(local, self.options.clone());
+            return net.host().listen(local, self.options.clone());
         }
         let mut refused = host::Error::Stack(ListenError::AddrInUse);
-        for port in free_ports(&self.net) {
+        for port in free_ports(net) {
             local.set_port(port);
-            match self.net.host().listen(local, self.options.clone()) {
+            match net.host().listen(local, self.options.clone()) {
                 // Taken by another thread since.
                 Err(error @ host::Error::Stack(ListenError::AddrInUse)) => refused = error,
                 done => return done,
@@ -210,15 +256,10 @@ impl TcpListenerBuilder {
         }
         Err(refused)
     }
-
-    fn open(self, id: ListenerId, local: SocketAddr) -> TcpListener {
-        let local = self.net.host().listener_info(id).map_or(local, |info| info.local);
-        TcpListener { net: self.net, id, local }
-    }
 }
 
 /// The local ports that no listener has, from a random one on.
-fn free_ports(net: &Net) -> impl Iterator<Item = u16> {
+fn free_ports(net: &StackHandle) -> impl Iterator<Item = u16> {
     let (taken, reserved, (low, high)) = net.inspect(|stack| {
         let listeners = stack.sockets().map_while(|socket| match socket {
             SocketInfo::Listener(listener) => Some(listener.local.port()),

@@ -1,21 +1,12 @@
-//! A running stack: its handle, how it is made, and how it ends.
+//! A network that sockets are made on: our own stack, or this host's kernel.
 mod builder;
-use crate::driver::{Control, Ended};
-use crate::timer::Timer;
-use crate::{TcpSocket, error};
-use host::{Clock, Host, RealClock};
-use proto::{
-    Counters, Instant, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
-};
-use std::future::poll_fn;
+mod stack;
+use crate::TcpSocket;
 use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::futures::OwnedNotified;
 
 pub use builder::NetBuilder;
+pub use stack::StackHandle;
 
 /// How long a shutdown waits for peers when nobody says otherwise.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,14 +14,82 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Delay before a call on an ended stack fails. The first failing call does not wait.
 const ENDED_PAUSE: Duration = Duration::from_millis(100);
 
-/// A handle to a running stack: one host with addresses of its own, on a device of its own.
+/// The TCP behind a [`Net`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Our own stack, in this process.
+    Stack,
+    /// The sockets of this host's kernel.
+    Kernel,
+}
+
+impl Backend {
+    /// The variable that [`from_env`](Backend::from_env) reads.
+    pub const VARIABLE: &str = "FIRSTBYTE_BACKEND";
+
+    /// Reads the user's choice from the environment: `FIRSTBYTE_BACKEND` is `kernel` or `stack`.
+    /// `None` if it is not set.
+    ///
+    /// ```
+    /// use firstbyte::{Backend, Net, device};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> std::io::Result<()> {
+    /// # let wire = device::Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    /// # let (tun, _other) = device::memory::pair(wire);
+    /// let net = match Backend::from_env()?.unwrap_or(Backend::Kernel) {
+    ///     Backend::Kernel => Net::kernel(),
+    ///     Backend::Stack => Net::builder().device(tun).address("10.0.0.2/24").start()?,
+    /// };
+    /// # assert_eq!(net.backend(), Backend::Kernel);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the variable has another value.
+    pub fn from_env() -> io::Result<Option<Backend>> {
+        match std::env::var_os(Backend::VARIABLE) {
+            None => Ok(None),
+            Some(value) => Backend::parse(&value.to_string_lossy()).map(Some),
+        }
+    }
+
+    fn parse(value: &str) -> io::Result<Backend> {
+        match value {
+            "kernel" => Ok(Backend::Kernel),
+            "stack" => Ok(Backend::Stack),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot use `{value}` in {}: write `kernel` or `stack`", Backend::VARIABLE),
+            )),
+        }
+    }
+}
+
+/// A network that sockets are made on: a stack of our own, with its own addresses and device
+/// ([`builder`](Net::builder)), or this host's kernel ([`kernel`](Net::kernel)).
 ///
-/// Handles are cheap to clone. Streams and listeners hold one too. When the last of all of them is dropped, the
-/// stack shuts down by itself in the background, as [`shutdown`](Net::shutdown) does.
+/// Handles are cheap to clone. Streams and listeners hold one too. When the last handle of a stack
+/// is dropped, the stack shuts down by itself in the background, as [`shutdown`](Net::shutdown)
+/// does.
 ///
 /// # Examples
-/// A host of its own behind a TUN interface of this machine, which needs `CAP_NET_ADMIN`. (Two hosts joined in memory
-/// need no rights: see the [crate's example](crate).)
+/// On the kernel's sockets, which need no rights:
+///
+/// ```
+/// use firstbyte::{Net, TcpListener};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let listener = TcpListener::builder(&Net::kernel()).fast_open(256).bind("127.0.0.1:0").await?;
+/// # drop(listener);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A host of its own behind a TUN interface of this machine, which needs `CAP_NET_ADMIN`. (Two
+/// hosts joined in memory need no rights: see the [crate's example](crate).)
 ///
 /// ```no_run
 /// use firstbyte::{Net, TcpListener, device::tun::Tun};
@@ -46,23 +105,13 @@ const ENDED_PAUSE: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Net {
-    handle: Arc<Handle>,
+    inner: Inner,
 }
 
-#[derive(Debug)]
-struct Handle {
-    host: Arc<Host<RealClock>>,
-    control: Arc<Control>,
-    /// Largest IP packet of the device, bytes.
-    mtu: usize,
-    /// True once a call has reported the end of the stack.
-    has_told_end: AtomicBool,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.host.begin_shutdown();
-    }
+#[derive(Clone, Debug)]
+pub(crate) enum Inner {
+    Stack(StackHandle),
+    Kernel,
 }
 
 impl Net {
@@ -72,14 +121,59 @@ impl Net {
         NetBuilder::new()
     }
 
+    /// Returns the sockets of this host's kernel. No rights are needed.
+    ///
+    /// Fast Open follows `net.ipv4.tcp_fastopen` of the host: bit 1 for clients, which is set by
+    /// default, and bit 2 for listeners, which is not. The [module page](crate::kernel) lists what
+    /// the kernel cannot do or report.
+    #[must_use]
+    pub fn kernel() -> Net {
+        Net { inner: Inner::Kernel }
+    }
+
+    /// Returns which TCP is behind this network.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match self.inner {
+            Inner::Stack(_) => Backend::Stack,
+            Inner::Kernel => Backend::Kernel,
+        }
+    }
+
+    /// Returns the parts that only a stack of our own has: settings, counters, paths, routes, the
+    /// engine.
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on the kernel's sockets.
+    pub fn stack(&self) -> io::Result<&StackHandle> {
+        match &self.inner {
+            Inner::Stack(stack) => Ok(stack),
+            Inner::Kernel => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel's sockets have no stack in this process: read its state with `ss` and `nstat`",
+            )),
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(crate) fn of_stack(stack: StackHandle) -> Net {
+        Net { inner: Inner::Stack(stack) }
+    }
+
     /// Begins the description of a connection.
     #[must_use]
     pub fn socket(&self) -> TcpSocket {
         TcpSocket::new(self)
     }
 
-    /// Ends the stack: listeners close, connections still open close as at the end of a process, and what was
-    /// written is delivered for up to [`SHUTDOWN_TIMEOUT`]. See [`shutdown_timeout`](Net::shutdown_timeout).
+    /// Ends the stack: listeners close, connections still open close as at the end of a process,
+    /// and what was written is delivered for up to [`SHUTDOWN_TIMEOUT`]. See
+    /// [`shutdown_timeout`](Net::shutdown_timeout).
+    ///
+    /// Does nothing to the kernel's sockets: they stay open until they are dropped.
     ///
     /// # Errors
     /// As [`shutdown_timeout`](Net::shutdown_timeout).
@@ -87,28 +181,28 @@ impl Net {
         self.shutdown_timeout(SHUTDOWN_TIMEOUT).await
     }
 
-    /// Ends the stack, waiting at most `timeout` until what was written has been delivered; then what is left is
-    /// reset and the device is released. Every socket fails with [`ConnectionAborted`] from the call on. Of several calls, the one that
-    /// gives up first counts.
+    /// Ends the stack, waiting at most `timeout` until what was written has been delivered; then
+    /// what is left is reset and the device is released. Every socket fails with
+    /// [`ConnectionAborted`] from the call on. Of several calls, the one that gives up first
+    /// counts.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the shutdown going on in the background.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when something had to be reset; the device's own error when that
-    /// ended the stack before.
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when something had to be reset; the device's own error
+    /// when that ended the stack before.
     ///
     /// [`ConnectionAborted`]: io::ErrorKind::ConnectionAborted
     pub async fn shutdown_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let host = &self.handle.host;
-        self.handle.control.give_up_at(host.clock().now() + timeout);
-        host.begin_shutdown();
-        self.handle.control.closes();
-        self.closed().await
+        match &self.inner {
+            Inner::Stack(stack) => stack.shutdown_timeout(timeout).await,
+            Inner::Kernel => Ok(()),
+        }
     }
 
-    /// Waits until the stack has ended: by a [`shutdown`](Net::shutdown) through another handle, or because its
-    /// device failed.
+    /// Waits until the stack has ended: by a [`shutdown`](Net::shutdown) through another handle, or
+    /// because its device failed. Waits forever on the kernel's sockets.
     ///
     /// # Cancel safety
     /// Safe: nothing is lost when the future is dropped.
@@ -116,179 +210,32 @@ impl Net {
     /// # Errors
     /// As [`shutdown_timeout`](Net::shutdown_timeout).
     pub async fn closed(&self) -> io::Result<()> {
-        match self.handle.control.ended().await {
-            Ended::Delivered => Ok(()),
-            Ended::TimedOut => Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "not everything was delivered in time; what was left has been reset",
-            )),
-            Ended::Failed(error) => {
-                Err(io::Error::new(error.kind(), format!("the device under the stack failed: {error}")))
-            }
-            Ended::Dropped => Err(error::stopped()),
+        match &self.inner {
+            Inner::Stack(stack) => stack.closed().await,
+            Inner::Kernel => std::future::pending().await,
         }
     }
 
-    /// Changes one setting by Linux's name, for example `("net.ipv4.tcp_fastopen", "0x403")`. `Ok(Some(warning))`
-    /// when a part was refused.
-    ///
-    /// # Errors
-    /// No such setting, or not a value of it.
-    pub fn set(&self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
-        self.handle.host.configure(|stack, now| stack.set(now, name, value))
-    }
-
-    /// Replaces the cookie keys of listeners that have none of their own. Cookies of the ring's backup key stay
-    /// valid, so a rotation loses no client.
-    pub fn set_fast_open_key(&self, ring: fast_open::KeyRing) {
-        self.handle.host.configure(|stack, _| stack.set_fast_open_key(ring));
-    }
-
-    /// Adds a local address in a network of `prefix_len` bits.
-    pub fn add_address(&self, addr: IpAddr, prefix_len: u8) {
-        self.handle.host.configure(|stack, _| stack.add_address(addr, prefix_len));
-    }
-
-    /// Removes a local address: packets for it are no longer the stack's. Connections from it fail by their timers.
-    pub fn remove_address(&self, addr: IpAddr) {
-        self.handle.host.configure(|stack, _| stack.remove_address(addr));
-    }
-
-    /// Sets what connections to and from `destination` begin with from now on: initial windows, MTU, congestion control and so on. The
-    /// longest prefix counts. False when there is no room for one more (65 536).
-    ///
-    /// ```
-    /// # fn example(net: &firstbyte::Net) -> Result<(), firstbyte::RouteError> {
-    /// net.set_route("10.0.0.0/8".parse()?, "initcwnd 20 rto_min 50ms".parse()?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn set_route(&self, destination: fast_open::Network, metrics: RouteMetrics) -> bool {
-        self.handle.host.configure(|stack, now| stack.set_route(now, destination, metrics))
-    }
-
-    /// Takes that back, for exactly this prefix; what it was.
-    pub fn remove_route(&self, destination: fast_open::Network) -> Option<RouteMetrics> {
-        self.handle.host.configure(|stack, now| stack.remove_route(now, destination))
-    }
-
-    /// A copy of the counters, under Linux's names.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.inspect(|stack| stack.counters().clone())
-    }
-
-    /// How much the stack holds: connections, half-open requests, TIME-WAIT entries.
-    #[must_use]
-    pub fn table_sizes(&self) -> TableSizes {
-        self.inspect(Stack::table_sizes)
-    }
-
-    /// Sockets on which some task waits.
-    #[must_use]
-    pub fn waiting_count(&self) -> usize {
-        self.handle.host.waiting_count()
-    }
-
-    /// Reads or edits what is remembered about paths: cookies, MSS, RTT, verdicts.
-    pub fn with_path_cache<R>(&self, edit: impl FnOnce(&mut fast_open::PathCache) -> R) -> R {
-        self.handle.host.configure(|stack, _| edit(stack.path_cache_mut()))
-    }
-
-    /// Everything remembered of paths: to list, or for [`paths::save`](crate::paths::save).
-    #[must_use]
-    pub fn paths(&self) -> Paths {
-        self.handle.host.configure(|stack, now| stack.export_paths(now))
-    }
-
-    /// Takes over what an earlier stack remembered, `elapsed` after its ages were true. What was learnt since the start stays.
-    ///
-    /// ```no_run
-    /// # fn example(net: &firstbyte::Net) -> Result<(), Box<dyn std::error::Error>> {
-    /// use firstbyte::paths;
-    /// let file = std::path::Path::new("/var/lib/myapp/paths");
-    /// let (known, elapsed) = paths::load(file)?;
-    /// net.add_paths(&known, elapsed);
-    /// // …
-    /// paths::save(file, &net.paths())?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn add_paths(&self, known: &Paths, elapsed: Duration) {
-        self.handle.host.configure(|stack, now| stack.import_paths(now, known, elapsed));
-    }
-
-    /// Forgets everything about one peer: cookies, round trips, verdicts. False if there was nothing.
-    pub fn forget_paths_to(&self, peer: IpAddr) -> bool {
-        self.with_path_cache(|cache| cache.forget_peer(peer.into()))
-    }
-
-    /// Traces every connection: states, windows, round trips, what limits the sender, retransmissions and drops with their reasons,
-    /// segments. An empty mask ends it. While nobody traces, it costs one test per packet.
-    pub fn set_trace(&self, mask: TraceMask) {
-        self.handle.host.configure(|stack, _| stack.set_trace(mask));
-    }
-
-    /// The events since the last call, and how many more found no room (65 536 wait at most).
-    #[must_use]
-    pub fn take_trace(&self) -> (Vec<TraceEvent>, u64) {
-        self.handle.host.configure(|stack, _| {
-            let lost = stack.take_trace_lost();
-            (std::iter::from_fn(|| stack.poll_trace()).collect(), lost)
-        })
-    }
-
-    /// Looks into the engine. The stack stands still meanwhile, so be quick.
-    pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
-        self.handle.host.inspect(look)
-    }
-
-    /// As [`inspect`](Net::inspect), and tells the time, by which a [`ConnectionInfo`](crate::ConnectionInfo) is to be read.
-    pub fn inspect_at<R>(&self, look: impl FnOnce(&Stack, Instant) -> R) -> R {
-        let clock = self.handle.host.clock();
-        self.inspect(|stack| look(stack, clock.now()))
-    }
-
-    /// What connections to every destination begin with, by prefix.
-    #[must_use]
-    pub fn routes(&self) -> Vec<(fast_open::Network, RouteMetrics)> {
-        self.inspect(|stack| stack.routes().collect())
-    }
-
-    pub(crate) fn host(&self) -> &Host<RealClock> {
-        &self.handle.host
-    }
-
-    /// Waits until no connection can be opened any more, from now on.
-    pub(crate) fn closing(&self) -> OwnedNotified {
-        self.handle.control.closing()
-    }
-
-    /// Adds the error of the device, if `error` reports the end of the stack and the device ended
-    /// it.
-    pub(crate) fn explain_end(&self, error: io::Error) -> io::Error {
-        match self.handle.control.failure() {
-            Some(failure) if error::is_stopped(&error) => error::device_failed(failure),
-            _ => error,
-        }
-    }
-
-    /// Explains an error like [`explain_end`](Self::explain_end), and slows down a loop that
-    /// retries. On an ended stack, the first call fails at once, and each later call fails after
-    /// [`ENDED_PAUSE`].
+    /// Slows down a loop that retries on an ended stack, and adds the cause of the end to the
+    /// error.
     pub(crate) async fn pause_at_end(&self, error: io::Error) -> io::Error {
-        if error::is_stopped(&error) && self.handle.has_told_end.swap(true, Ordering::Relaxed) {
-            let clock = self.handle.host.clock();
-            let until = clock.now() + ENDED_PAUSE;
-            if let Ok(mut timer) = Timer::new() {
-                while clock.now() < until && poll_fn(|cx| timer.poll(cx, clock, Some(until))).await.is_ok() {}
-            }
+        match &self.inner {
+            Inner::Stack(stack) => stack.pause_at_end(error).await,
+            Inner::Kernel => error,
         }
-        self.explain_end(error)
     }
+}
 
-    /// Largest IP packet of the device, bytes.
-    pub(crate) fn mtu(&self) -> usize {
-        self.handle.mtu
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_of_a_backend_is_read_or_refused() {
+        assert_eq!(Backend::parse("kernel").unwrap(), Backend::Kernel);
+        assert_eq!(Backend::parse("stack").unwrap(), Backend::Stack);
+        let error = Backend::parse("linux").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "cannot use `linux` in FIRSTBYTE_BACKEND: write `kernel` or `stack`");
     }
 }

@@ -1,4 +1,6 @@
 //! Opening connections: every way to do it, with every option.
+use crate::kernel;
+use crate::net::Inner;
 use crate::{Net, TcpStream, error};
 use bytes::Bytes;
 use host::{Host, RealClock};
@@ -210,6 +212,13 @@ impl TcpSocket {
 const READ_GRACE: Duration = Duration::from_millis(1);
 
 async fn connect_one(net: &Net, peer: SocketAddr, options: ConnectOptions) -> io::Result<TcpStream> {
+    let net = match net.inner() {
+        Inner::Stack(net) => net,
+        Inner::Kernel => {
+            let open = kernel::connect(peer, &options).await?;
+            return Ok(TcpStream::of_kernel(open, peer));
+        }
+    };
     let id = net.host().connect(peer, options).map_err(error::connect)?;
     let mut attempt = Attempt { host: net.host(), id: Some(id) };
     poll_fn(|cx| net.host().poll_connected(cx, id)).await.map_err(error::ended)?;

@@ -1,14 +1,19 @@
 //! A connection, as a stream of bytes.
 mod connection;
-mod deferred;
+pub(crate) mod deferred;
 mod flags;
+mod info;
 mod options;
 mod owned;
 mod split;
-use crate::{Net, TcpSocket};
+mod stack;
+use crate::kernel::{self, KernelConnection};
+use crate::net::Inner;
+use crate::{Net, StackHandle, TcpSocket};
 use bytes::Bytes;
 use connection::Connection;
 use proto::{ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome};
+use stack::StackConnection;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -19,6 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::ToSocketAddrs;
 
+pub use info::StreamInfo;
 pub use owned::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use split::{ReadHalf, WriteHalf};
 
@@ -100,8 +106,16 @@ impl TcpStream {
         TcpSocket::new(net).connect_deferred(addr).await
     }
 
-    pub(crate) fn open(net: &Net, id: ConnId, peer: SocketAddr) -> TcpStream {
-        TcpStream { connection: Arc::new(Connection::open(net, id, peer)) }
+    pub(crate) fn open(net: &StackHandle, id: ConnId, peer: SocketAddr) -> TcpStream {
+        TcpStream::of(Connection::Stack(StackConnection::open(net, id, peer)))
+    }
+
+    pub(crate) fn of_kernel(open: kernel::Open, peer: SocketAddr) -> TcpStream {
+        TcpStream::of(Connection::Kernel(KernelConnection::open(peer, open)))
+    }
+
+    fn of(connection: Connection) -> TcpStream {
+        TcpStream { connection: Arc::new(connection) }
     }
 
     pub(crate) fn deferred(
@@ -110,7 +124,10 @@ impl TcpStream {
         options: ConnectOptions,
         grace: Duration,
     ) -> TcpStream {
-        TcpStream { connection: Arc::new(Connection::deferred(net, peer, options, grace)) }
+        TcpStream::of(match net.inner() {
+            Inner::Stack(net) => Connection::Stack(StackConnection::deferred(net, peer, options, grace)),
+            Inner::Kernel => Connection::Kernel(KernelConnection::deferred(peer, options, grace)),
+        })
     }
 }
 
@@ -124,7 +141,7 @@ impl TcpStream {
     /// # Errors
     /// As reads.
     pub async fn readable(&self) -> io::Result<()> {
-        poll_fn(|cx| self.connection.poll_readable(cx)).await
+        self.connection.readable().await
     }
 
     /// Waits until a write would not block. May return when it would.
@@ -135,7 +152,7 @@ impl TcpStream {
     /// # Errors
     /// As writes.
     pub async fn writable(&self) -> io::Result<()> {
-        poll_fn(|cx| self.connection.poll_writable(cx)).await
+        self.connection.writable().await
     }
 
     /// Reads what is there. `Ok(0)` is the end of the stream, or an empty `buf`.
@@ -162,7 +179,7 @@ impl TcpStream {
     /// # Errors
     /// As reads.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        poll_fn(|cx| self.connection.poll_peek(cx, buf)).await
+        self.connection.peek(buf).await
     }
 
     /// The next bytes as they came in, without a copy, at most `max` of them; `None` is the end of the stream.
@@ -204,7 +221,7 @@ impl TcpStream {
     /// # Errors
     /// Why the connection ended before.
     pub async fn delivered(&self) -> io::Result<()> {
-        poll_fn(|cx| self.connection.poll_delivered(cx)).await
+        self.connection.delivered().await
     }
 
     /// Two borrowed halves, one for reading, one for writing, for use within one task.
@@ -235,7 +252,7 @@ impl TcpStream {
     /// [`NotConnected`](io::ErrorKind::NotConnected) before the SYN of a deferred stream;
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.info()?.local)
+        self.connection.local_addr()
     }
 
     /// What became of Fast Open. [`Pending`](Outcome::Pending) until the SYN has been answered.
@@ -252,12 +269,22 @@ impl TcpStream {
         self.connection.early_data()
     }
 
-    /// A snapshot of the connection: state, RTT, windows, queues, counters.
+    /// Returns a snapshot of the connection: state, round trips, windows, retransmissions. The same on
+    /// both backends.
     ///
     /// # Errors
     /// As [`local_addr`](Self::local_addr).
-    pub fn info(&self) -> io::Result<ConnectionInfo> {
+    pub fn info(&self) -> io::Result<StreamInfo> {
         self.connection.info()
+    }
+
+    /// Returns all that our stack knows of the connection.
+    ///
+    /// # Errors
+    /// As [`local_addr`](Self::local_addr); [`Unsupported`](io::ErrorKind::Unsupported) on the kernel's
+    /// sockets.
+    pub fn connection_info(&self) -> io::Result<ConnectionInfo> {
+        self.connection.connection_info()
     }
 
     /// What is known of the connection in one line, as `ss -tin` has it: sample it in a loop to see what limits a transfer.

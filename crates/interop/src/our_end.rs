@@ -65,7 +65,7 @@ impl OurEnd {
 
 impl End for OurEnd {
     fn counters(&self) -> FastOpenCounters {
-        let counters = self.net.counters();
+        let counters = self.net.stack().expect("a stack of ours").counters();
         let named = counters
             .all()
             .filter_map(|(name, value)| Some((name.strip_prefix("TCPFastOpen")?.to_owned(), value)));
@@ -73,13 +73,18 @@ impl End for OurEnd {
     }
 
     fn counter(&self, name: &str) -> i64 {
-        let counters = self.net.counters();
+        let counters = self.net.stack().expect("a stack of ours").counters();
         let found = counters.all().find(|(known, _)| *known == name);
         found.unwrap_or_else(|| panic!("no counter is called {name}")).1 as i64
     }
 
     fn set(&mut self, name: &str, value: &str) {
-        let warning = self.net.set(name, value).unwrap_or_else(|error| panic!("{name} = {value}: {error:?}"));
+        let warning = self
+            .net
+            .stack()
+            .expect("a stack of ours")
+            .set(name, value)
+            .unwrap_or_else(|error| panic!("{name} = {value}: {error:?}"));
         assert_eq!(warning, None, "{name} = {value}");
     }
 
@@ -129,7 +134,7 @@ impl ServerEnd for OurEnd {
     }
 
     fn set_key(&mut self, text: &str) {
-        self.net.set_fast_open_key(text.parse().expect("a key"));
+        self.net.stack().expect("a stack of ours").set_fast_open_key(text.parse().expect("a key"));
     }
 }
 
@@ -255,7 +260,7 @@ async fn connect(net: &Net, peer: SocketAddr, ask: &Ask) -> io::Result<TcpStream
 fn client_fail(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Accepted | Outcome::Pending | Outcome::Skipped(_) => 0,
-        Outcome::CookieRequested { .. } => 1,
+        Outcome::CookieRequested { .. } | Outcome::CookieAsked => 1,
         Outcome::NotAcknowledged(
             NotAcknowledged::Lost | NotAcknowledged::TooBig | NotAcknowledged::OldConnection,
         ) => 3,

@@ -139,6 +139,9 @@ pub(crate) fn agrees(outcome: Outcome, verdict: Verdict) -> bool {
         Outcome::NotAcknowledged(Why::Ignored) => refused(Answer::NoOption),
         Outcome::NotAcknowledged(Why::Partial) => verdict == Verdict::Partial,
         Outcome::NotAcknowledged(Why::Lost | Why::TooBig | Why::OldConnection) => verdict == Verdict::Lost,
-        Outcome::NotAcknowledged(Why::Reset) | Outcome::Pending => false,
+        // Our stack never reports the others.
+        Outcome::NotAcknowledged(Why::Reset | Why::Unknown) | Outcome::Pending | Outcome::CookieAsked => {
+            false
+        }
     }
 }

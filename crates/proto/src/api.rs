@@ -172,6 +172,9 @@ pub enum Outcome {
         /** a cookie came back */
         granted: bool,
     },
+    /// A cookie was asked for. The kernel's sockets do not report whether one came back; our stack
+    /// reports [`CookieRequested`](Self::CookieRequested).
+    CookieAsked,
     /// Fast Open was not tried.
     Skipped(Skipped),
 }
@@ -195,6 +198,8 @@ pub enum NotAcknowledged {
     /// The peer answered for an older connection between the same ports. A plain SYN opened this
     /// connection.
     OldConnection,
+    /// The kernel's sockets do not report why. Our stack always does.
+    Unknown,
 }
 /// Why Fast Open was not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

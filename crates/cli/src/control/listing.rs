@@ -1,6 +1,6 @@
 //! Sockets as lines of ss(8), or as JSON.
 use control::{Listing, Which};
-use firstbyte::{ConnectionInfo, Instant, ListenerInfo, Net, SocketInfo, Stack, State};
+use firstbyte::{ConnectionInfo, Instant, ListenerInfo, SocketInfo, Stack, StackHandle, State};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ struct Row {
 }
 
 /// The text that lists the sockets of a stack.
-pub(crate) fn list(listing: &Listing, net: &Net) -> String {
+pub(crate) fn list(listing: &Listing, net: &StackHandle) -> String {
     if listing.which == Which::Summary {
         return net.inspect(|stack| summary(stack, listing.json));
     }

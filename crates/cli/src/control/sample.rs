@@ -5,8 +5,8 @@ use doctor::{Sample, Source};
 use firstbyte::fast_open::Network;
 use firstbyte::paths::PathRecord;
 use firstbyte::{
-    CaState, CongestionControl, ConnectionInfo, Instant, ListenerInfo, Net, NotAcknowledged, RejectRoute,
-    RouteMetrics, RunningTimer, SocketInfo, Stack, State, TimerKind,
+    CaState, CongestionControl, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, RejectRoute,
+    RouteMetrics, RunningTimer, SocketInfo, Stack, StackHandle, State, TimerKind,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const MAIN: u32 = 254;
 const LISTEN: u8 = 10;
 
 /// All that there is to be judged.
-pub(super) fn of(net: &Net, begun: Instant) -> Sample {
+pub(super) fn of(net: &StackHandle, begun: Instant) -> Sample {
     let paths = net.paths().paths.iter().map(path).collect();
     let mut sample = net.inspect_at(|stack, now| of_stack(stack, now, begun));
     sample.paths = paths;

@@ -2,7 +2,7 @@
 use super::{REQUEST_MAX, place};
 use crate::failure::Failure;
 use control::Request;
-use firstbyte::{Instant, Net};
+use firstbyte::{Instant, StackHandle};
 use rustix::fs::Mode;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
@@ -27,7 +27,11 @@ pub(super) const PEERS_MAX: usize = 64;
 
 impl ControlSocket {
     /// Opens a socket at `path`, or where `ss` and `route` look for the stack on `device`.
-    pub(crate) fn open(path: Option<&Path>, device: &str, net: &Net) -> Result<ControlSocket, Failure> {
+    pub(crate) fn open(
+        path: Option<&Path>,
+        device: &str,
+        net: &StackHandle,
+    ) -> Result<ControlSocket, Failure> {
         let path = match path {
             Some(path) => path.to_owned(),
             None => place::of_this_process(device).map_err(|error| {
@@ -79,7 +83,7 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
     })
 }
 
-async fn serve(listener: UnixListener, net: Net, begun: Instant) {
+async fn serve(listener: UnixListener, net: StackHandle, begun: Instant) {
     // Gone with this task.
     let mut peers = JoinSet::new();
     loop {
@@ -100,7 +104,7 @@ async fn serve(listener: UnixListener, net: Net, begun: Instant) {
     }
 }
 
-async fn answer(stream: UnixStream, net: &Net, begun: Instant) -> std::io::Result<()> {
+async fn answer(stream: UnixStream, net: &StackHandle, begun: Instant) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     (&mut stream).take(REQUEST_MAX).read_line(&mut line).await?;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::failure::Failure;
 use control::{Listing, Which};
+use firstbyte::Net;
 use firstbyte::device::{Capabilities, memory};
 use firstbyte::{Config, TcpListener};
 use std::io::{Read, Write};
@@ -32,7 +33,8 @@ fn ss(which: Which) -> Listing {
 }
 
 fn listed(net: &Net, listing: Listing) -> String {
-    answer(&Request::read(&Request::Ss(listing).line()).unwrap(), net, Instant::ZERO).unwrap()
+    answer(&Request::read(&Request::Ss(listing).line()).unwrap(), net.stack().unwrap(), Instant::ZERO)
+        .unwrap()
 }
 
 /// Queues of a listener and of both ends of a connection, states, fields: what ss(8) shows.
@@ -47,7 +49,7 @@ async fn sockets_are_listed_as_ss_lists_them() {
     let (mut accepted, _) = listener.accept().await.unwrap();
     let waiting = client.socket().connect("10.0.0.1:80").await.unwrap();
     accepted.read_exact(&mut [0; 1000]).await.unwrap();
-    while server.inspect(|stack| stack.counters().passive_opens) < 2 {
+    while server.stack().unwrap().inspect(|stack| stack.counters().passive_opens) < 2 {
         tokio::task::yield_now().await;
     }
 
@@ -94,14 +96,14 @@ async fn a_summary_counts_states_and_memory() {
     let stream = client.socket().connect("10.0.0.1:80").await.unwrap();
     let (accepted, _) = listener.accept().await.unwrap();
     drop(stream);
-    while client.inspect(|stack| stack.states().of(firstbyte::State::FinWait2)) == 0 {
+    while client.stack().unwrap().inspect(|stack| stack.states().of(firstbyte::State::FinWait2)) == 0 {
         tokio::task::yield_now().await;
     }
     let told = listed(&client, ss(Which::Summary));
     assert!(told.starts_with("Total: 1\nTCP:   1 (estab 0, synrecv 0, orphaned 0, timewait 0)"), "{told}");
     assert!(told.contains("\nFIN-WAIT-2 1\n"), "{told}");
     drop(accepted);
-    while client.inspect(|stack| stack.states().of(firstbyte::State::TimeWait)) == 0 {
+    while client.stack().unwrap().inspect(|stack| stack.states().of(firstbyte::State::TimeWait)) == 0 {
         tokio::task::yield_now().await;
     }
     assert!(listed(&client, ss(Which::Summary)).contains("\nTIME-WAIT  1\n"));
@@ -120,7 +122,7 @@ async fn keys_are_set_and_what_is_none_is_refused_and_not_shown() {
     let (server, _client) = pair();
     let set = |keys: &str| {
         let request = Request::Set { name: "net.ipv4.tcp_fastopen_key".to_owned(), value: keys.to_owned() };
-        answer(&request, &server, Instant::ZERO)
+        answer(&request, server.stack().unwrap(), Instant::ZERO)
     };
     assert_eq!(set("1-2-3-4"), Ok(String::new()));
     for wrong in ["0-0-0-0", "1-2-3-4,0-0-0-0"] {
@@ -129,7 +131,7 @@ async fn keys_are_set_and_what_is_none_is_refused_and_not_shown() {
     }
     assert!(!set("5ec2e7").unwrap_err().contains("5ec2e7"));
     assert_eq!(
-        server.inspect(|stack| stack.fast_open_key().to_string()),
+        server.stack().unwrap().inspect(|stack| stack.fast_open_key().to_string()),
         "00000001-00000002-00000003-00000004"
     );
 }
@@ -137,7 +139,9 @@ async fn keys_are_set_and_what_is_none_is_refused_and_not_shown() {
 #[tokio::test]
 async fn routes_are_set_shown_and_taken_back() {
     let (server, _client) = pair();
-    let do_it = |line: &str| Request::read(line).and_then(|request| answer(&request, &server, Instant::ZERO));
+    let do_it = |line: &str| {
+        Request::read(line).and_then(|request| answer(&request, server.stack().unwrap(), Instant::ZERO))
+    };
     assert_eq!(do_it("route show"), Ok(String::new()));
     assert_eq!(do_it("route set default initcwnd 20"), Ok(String::new()));
     assert_eq!(do_it("route set 10.0.0.0/8 initcwnd 30 mtu lock 1400 congctl reno"), Ok(String::new()));
@@ -160,7 +164,7 @@ async fn routes_are_set_shown_and_taken_back() {
     assert_eq!(json[2], serde_json::json!({ "dst": "192.0.2.0/24", "type": "unreachable" }));
     assert_eq!(do_it("route del 10.0.0.0/8"), Ok(String::new()));
     assert!(do_it("route del 10.0.0.0/8").unwrap_err().contains("there is no route to 10.0.0.0/8"));
-    assert_eq!(server.routes().len(), 2);
+    assert_eq!(server.stack().unwrap().routes().len(), 2);
 }
 
 /// The socket itself: for its user alone, one line, bounded, gone with the stack.
@@ -168,7 +172,7 @@ async fn routes_are_set_shown_and_taken_back() {
 async fn a_socket_is_asked_and_goes_with_its_stack() {
     let (server, _client) = pair();
     let path = place("asked");
-    let socket = ControlSocket::open(Some(&path), "unused", &server).unwrap();
+    let socket = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let whom = || ControlArgs::at(&path);
     let set = Request::read("route set default initcwnd 5").unwrap();
@@ -194,7 +198,7 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     assert!(raw(&[b'x'; 5000]).starts_with("error\na request is one line of at most 4096 bytes"));
     assert!(raw(&[0xff, b'\n']).is_empty(), "no text is no request");
 
-    let second = ControlSocket::open(Some(&path), "unused", &server).unwrap_err();
+    let second = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap_err();
     assert!(format!("{second:?}").contains("another stack answers there"), "{second:?}");
     drop(socket);
     assert!(!path.exists());
@@ -205,9 +209,9 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let dead = format!("{:?}", ask(&whom(), &Request::RouteShow { json: false }).unwrap_err());
     assert!(dead.contains("runs no more"), "{dead}");
-    drop(ControlSocket::open(Some(&path), "unused", &server).unwrap());
+    drop(ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap());
     std::fs::write(&path, "a file").unwrap();
-    assert!(ControlSocket::open(Some(&path), "unused", &server).is_err());
+    assert!(ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
     std::fs::remove_file(&path).unwrap();
 }
@@ -217,7 +221,7 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
 async fn silent_peers_delay_nobody() {
     let (server, _client) = pair();
     let path = place("silent");
-    let _socket = ControlSocket::open(Some(&path), "unused", &server).unwrap();
+    let _socket = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap();
     let mut silent: Vec<_> = (0..server::PEERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
     // A place is free again once its peer has gone.
     silent.pop();
@@ -235,7 +239,7 @@ async fn silent_peers_delay_nobody() {
 async fn time_counts_from_the_beginning_of_the_stack() {
     let (server, _client) = pair();
     let path = place("time");
-    let _socket = ControlSocket::open(Some(&path), "unused", &server).unwrap();
+    let _socket = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap();
     let asked = |request: Request| {
         let path = path.clone();
         tokio::task::spawn_blocking(move || {

@@ -2,7 +2,7 @@
 use crate::failure::Failure;
 use doctor::sample::Info;
 use doctor::sources;
-use firstbyte::device::kernel_socket::{set_fast_open_without_cookie, tcp_info};
+use firstbyte::device::kernel_socket::{TcpOption, set_tcp_option, tcp_info};
 use probe::{Agreed, Answer, Probe, Visit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -177,7 +177,7 @@ fn begin(probe: Probe, server: SocketAddr, request: &[u8]) -> std::io::Result<(T
         Probe::Plain => connect(&socket, &server).map(|()| 0),
         _ => {
             if probe == Probe::DataAlone {
-                set_fast_open_without_cookie(&socket)?;
+                set_tcp_option(&socket, TcpOption::FastOpenNoCookie, 1)?;
             }
             sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)
         }

@@ -98,7 +98,7 @@ struct Progress {
 
 impl Progress {
     fn look(&mut self, stream: &TcpStream) {
-        self.info = stream.info().ok().or(self.info.take());
+        self.info = stream.connection_info().ok().or(self.info.take());
         self.ss = stream.ss().ok().or(self.ss.take());
     }
 }
@@ -251,7 +251,7 @@ impl AsyncRead for Watched {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before && self.first_byte_at.is_none() {
             self.first_byte_at = Some(Instant::now());
-            self.was_early.set(self.stream.info().is_ok_and(|info| info.syn_data_acked > 0));
+            self.was_early.set(self.stream.connection_info().is_ok_and(|info| info.syn_data_acked > 0));
         }
         read
     }

@@ -28,6 +28,9 @@ pub(crate) fn outcome(info: &ConnectionInfo, syn_fin: bool) -> (&'static str, &'
             "no cookie",
             "asked for a cookie and got none: the server has Fast Open switched off, or something on the path strips the option",
         ),
+        Outcome::CookieAsked => {
+            ("cookie asked", "asked for a cookie; the kernel does not report whether one came back")
+        }
         Outcome::NotAcknowledged(why) => not_acknowledged(why),
         Outcome::Skipped(why) => skipped(why),
     }
@@ -62,6 +65,10 @@ fn not_acknowledged(why: NotAcknowledged) -> (&'static str, &'static str) {
         NotAcknowledged::TooBig => (
             "too big",
             "the SYN with data was too big for the path, and the plain one followed at once; the next one is smaller",
+        ),
+        NotAcknowledged::Unknown => (
+            "not acknowledged",
+            "the SYN's data was not acknowledged and was retransmitted at once; the kernel does not report why",
         ),
         NotAcknowledged::OldConnection => (
             "old connection",

@@ -66,7 +66,7 @@ impl HttpServer {
             () = task.stopped() => Ok(()),
         };
         if let Some(request) = last {
-            task.log.request(peer, &request, stream.info().ok().as_ref());
+            task.log.request(peer, &request, stream.connection_info().ok().as_ref());
         }
         if let Err(error) = finished {
             task.log.broken(peer, &error);

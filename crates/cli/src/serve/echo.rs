@@ -28,7 +28,7 @@ impl EchoServer {
             () = task.stopped() => return,
         };
         match echoed {
-            Ok(bytes) => task.log.echo(peer, bytes, early, stream.info().ok().as_ref()),
+            Ok(bytes) => task.log.echo(peer, bytes, early, stream.connection_info().ok().as_ref()),
             Err(error) => {
                 task.log.broken(peer, &error);
                 reset(stream);

@@ -49,7 +49,7 @@ pub(super) async fn until_stopped(
     };
     let say = async {
         tokio::time::sleep(AT_ONCE).await;
-        log.stopping(net.table_sizes().connections, DRAIN_TIMEOUT);
+        log.stopping(running.stack.table_sizes().connections, DRAIN_TIMEOUT);
         std::future::pending().await
     };
     let finished = tokio::select! {

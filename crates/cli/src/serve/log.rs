@@ -6,7 +6,7 @@ use super::outlet::{Outlet, To};
 use crate::escape;
 use crate::failure::warning;
 use chrono::{DateTime, SecondsFormat, Utc};
-use firstbyte::{ConnectionInfo, Net};
+use firstbyte::{ConnectionInfo, StackHandle};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io;
@@ -171,7 +171,7 @@ impl Log {
     }
 
     /// What was counted, at the end.
-    pub(crate) fn summary(&self, net: &Net) {
+    pub(crate) fn summary(&self, net: &StackHandle) {
         let counters = net.counters();
         let (requests, echoes) = (self.requests.load(Ordering::Relaxed), self.echoes.load(Ordering::Relaxed));
         if self.json {

@@ -101,5 +101,5 @@ pub(crate) fn reset(stream: TcpStream) {
 /// Returns the bytes that the client has acknowledged. Returns 0 if the connection has ended, which
 /// its next read or write reports.
 fn acked(stream: &TcpStream) -> u64 {
-    stream.info().map_or(0, |info| info.bytes_acked)
+    stream.connection_info().map_or(0, |info| info.bytes_acked)
 }

@@ -1,5 +1,5 @@
 //! The description of a stack, before it runs.
-use super::{Handle, Net};
+use super::{Net, StackHandle};
 use crate::driver::{Control, Driver};
 
 use device::Device;
@@ -8,7 +8,6 @@ use proto::{Config, RxPacket, Stack, fast_open};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// What a stack will be. Made by [`Net::builder`].
 pub struct NetBuilder<D> {
@@ -127,14 +126,7 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
             driver.pump_mut().on_unclaimed(take);
         }
         tokio::spawn(driver.run());
-        Ok(Net {
-            handle: Arc::new(Handle {
-                host,
-                control,
-                mtu: capabilities.mtu,
-                has_told_end: AtomicBool::new(false),
-            }),
-        })
+        Ok(Net::of_stack(StackHandle::new(host, control, capabilities.mtu)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A connection that is not open yet because it does not know what to say.
-use crate::{Net, error};
+use crate::error;
 use bytes::{BufMut, BytesMut};
-use host::{Error, Host, Phase, RealClock};
-use proto::{ConnId, ConnectError, ConnectOptions, SocketOptions};
+use host::Error;
+use proto::{ConnectError, ConnectOptions, SocketOptions};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::time::{Timeout, timeout};
 
 /// The plan: where to, how, and what was written so far.
 #[derive(Debug)]
-pub(super) struct Deferred {
+pub(crate) struct Deferred {
     peer: SocketAddr,
     options: ConnectOptions,
     first_bytes: BytesMut,
@@ -31,7 +31,7 @@ pub(super) struct Deferred {
 }
 
 impl Deferred {
-    pub(super) fn new(
+    pub(crate) fn new(
         peer: SocketAddr,
         options: ConnectOptions,
         read_grace: Duration,
@@ -51,40 +51,45 @@ impl Deferred {
     }
 
     /// Fails if an earlier attempt to open failed.
-    pub(super) fn ensure_possible(&self) -> io::Result<()> {
+    pub(crate) fn ensure_possible(&self) -> io::Result<()> {
         self.failed.map_or(Ok(()), |failed| Err(error::connect(failed)))
     }
 
     /// Keeps as much of `data` as may still ride on the SYN.
-    pub(super) fn buffer(&mut self, data: &[u8]) -> io::Result<usize> {
+    pub(crate) fn buffer(&mut self, data: &[u8]) -> io::Result<usize> {
         self.ensure_possible()?;
         let len = data.len().min(self.first_bytes_max - self.first_bytes.len());
         self.first_bytes.put_slice(&data[..len]);
         Ok(len)
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.first_bytes.len() >= self.first_bytes_max
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first_bytes.is_empty()
     }
 
-    pub(super) fn socket_options(&mut self) -> &mut SocketOptions {
+    pub(crate) fn socket_options(&mut self) -> &mut SocketOptions {
         &mut self.options.socket
     }
 
-    /// Ready when a reader has waited long enough for a writer.
-    pub(super) fn poll_read_grace(&mut self, cx: &mut Context<'_>, net: &Net) -> Poll<io::Result<()>> {
+    /// Ready when a reader has waited long enough for a writer, or the stack is no longer running.
+    pub(crate) fn poll_read_grace(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_running: impl FnOnce() -> bool,
+        closing: impl FnOnce() -> OwnedNotified,
+    ) -> Poll<io::Result<()>> {
         self.ensure_possible()?;
         if !self.is_empty() || self.has_ended || self.read_grace.is_zero() {
             return Poll::Ready(Ok(()));
         }
         let time = self.read_grace;
-        let grace = self.grace.get_or_insert_with(|| Box::pin(timeout(time, net.closing())));
-        // After `closing`, which tells only of what comes later.
-        if net.host().phase() != Phase::Running {
+        let grace = self.grace.get_or_insert_with(|| Box::pin(timeout(time, closing())));
+        // `closing` reports only an end that comes later.
+        if !is_running() {
             return Poll::Ready(Ok(()));
         }
         self.readers.add(cx.waker());
@@ -93,43 +98,44 @@ impl Deferred {
     }
 
     /// No more will be written: readers need not wait for it.
-    pub(super) fn end_writing(&mut self) {
+    pub(crate) fn end_writing(&mut self) {
         self.has_ended = true;
     }
 
     /// Those to wake once the connection is open, or cannot be.
-    pub(super) fn readers(&self) -> Arc<Readers> {
+    pub(crate) fn readers(&self) -> Arc<Readers> {
         Arc::clone(&self.readers)
     }
 
-    /// Opens the connection with the bytes written so far. The first failure is final.
-    pub(super) fn launch(&mut self, host: &Host<RealClock>, fin: bool) -> io::Result<ConnId> {
+    /// Returns the peer, and the options with the bytes written so far.
+    pub(crate) fn take(&mut self, fin: bool) -> io::Result<(SocketAddr, ConnectOptions)> {
         self.ensure_possible()?;
         let mut options = self.options.clone();
         options.first_bytes = self.first_bytes.split().freeze();
         options.data_less |= options.first_bytes.is_empty();
         options.fin |= fin || self.has_ended;
-        let opened = host.connect(self.peer, options);
-        opened.map_err(|failed| {
-            self.failed = Some(failed);
-            error::connect(failed)
-        })
+        Ok((self.peer, options))
+    }
+
+    /// Records why the stack refused to connect. The first failure is final.
+    pub(crate) fn fail(&mut self, failed: Error<ConnectError>) {
+        self.failed = Some(failed);
     }
 }
 
 /// The tasks that wait to read. As one waker, since the timer that they share knows only the last that asked.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<Vec<Waker>>);
+pub(crate) struct Readers(Mutex<Vec<Waker>>);
 
 impl Readers {
-    fn add(&self, waker: &Waker) {
+    pub(crate) fn add(&self, waker: &Waker) {
         let mut wakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !wakers.iter().any(|known| known.will_wake(waker)) {
             wakers.push(waker.clone());
         }
     }
 
-    pub(super) fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         let wakers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         wakers.into_iter().for_each(Waker::wake);
     }

@@ -41,7 +41,7 @@ async fn repeat_visit_takes_four_packets() {
         [packet(true, "S", 4), packet(false, "SF.", 5), packet(true, "F.", 0), packet(false, ".", 0)]
             .to_vec();
     assert_eq!(pair.take_log(), expected);
-    assert_eq!(pair.server.counters().synack_data, 1);
+    assert_eq!(pair.server.stack().unwrap().counters().synack_data, 1);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn early_data_is_marked_until_the_peer_is_confirmed() {
             stream.write_all(b"reply").await.unwrap();
             stream.delivered().await.unwrap();
             assert!(early_len == 0 || stream.early_data().confirmed);
-            assert_eq!(client.await.unwrap().info().unwrap().syn_data_acked, early_len);
+            assert_eq!(client.await.unwrap().connection_info().unwrap().syn_data_acked, early_len);
         }
     })
     .await;
@@ -133,16 +133,20 @@ async fn outcomes_tell_why_it_did_not_work() {
         let pair = Pair::new();
         // Off at the client.
         serve(pair.listen().await);
-        pair.client.set("net.ipv4.tcp_fastopen", "0").unwrap();
+        pair.client.stack().unwrap().set("net.ipv4.tcp_fastopen", "0").unwrap();
         assert_eq!(visit(&pair).await, Outcome::Skipped(Skipped::Disabled));
-        pair.client.set("net.ipv4.tcp_fastopen", "1").unwrap();
+        pair.client.stack().unwrap().set("net.ipv4.tcp_fastopen", "1").unwrap();
         // Not asked for.
         let plain = TcpStream::connect(&pair.client, SERVER).await.unwrap();
         assert_eq!(plain.outcome(), Outcome::Skipped(Skipped::NotAsked));
         drop(plain);
         // The server changed its key in between.
         assert_eq!(visit(&pair).await, Outcome::CookieRequested { granted: true });
-        pair.server.set("net.ipv4.tcp_fastopen_key", "00112233-44556677-8899aabb-ccddeeff").unwrap();
+        pair.server
+            .stack()
+            .unwrap()
+            .set("net.ipv4.tcp_fastopen_key", "00112233-44556677-8899aabb-ccddeeff")
+            .unwrap();
         assert_eq!(visit(&pair).await, Outcome::NotAcknowledged(NotAcknowledged::StaleCookie));
         assert_eq!(visit(&pair).await, Outcome::Accepted);
     })

@@ -127,7 +127,7 @@ async fn a_listener_may_listen_once_more() {
         let pair = Pair::new();
         let listener = TcpListener::builder(&pair.server).backlog(4).bind(SERVER).await.unwrap();
         assert_eq!(listener.info().unwrap().backlog, 4);
-        pair.server.set("net.core.somaxconn", "100").unwrap();
+        pair.server.stack().unwrap().set("net.core.somaxconn", "100").unwrap();
         assert_eq!(listener.info().unwrap().backlog, 4, "not by itself");
         listener.set_backlog(500).unwrap();
         assert_eq!(listener.info().unwrap().backlog, 100);

@@ -15,19 +15,7 @@ async fn nobody_listening_is_connection_refused() {
         let pair = Pair::new();
         let error = TcpStream::connect(&pair.client, SERVER).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        assert_eq!(pair.client.table_sizes().connections, 0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_next_address_is_tried_when_one_refuses() {
-    bounded(async {
-        let pair = Pair::new();
-        let _listener = pair.listen().await;
-        let addrs: [std::net::SocketAddr; 2] = ["10.0.0.1:81".parse().unwrap(), SERVER.parse().unwrap()];
-        let stream = TcpStream::connect(&pair.client, &addrs[..]).await.unwrap();
-        assert_eq!(stream.peer_addr().unwrap(), addrs[1]);
+        assert_eq!(pair.client.stack().unwrap().table_sizes().connections, 0);
     })
     .await;
 }
@@ -37,26 +25,14 @@ async fn dropping_both_ends_frees_everything() {
     bounded(async {
         let pair = Pair::new();
         let (client, server) = pair.connected().await;
-        assert_eq!(pair.client.table_sizes().connections, 1);
+        assert_eq!(pair.client.stack().unwrap().table_sizes().connections, 1);
         drop(client);
         drop(server);
         pair.until_empty().await;
-        assert_eq!((pair.client.waiting_count(), pair.server.waiting_count()), (0, 0));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn what_was_written_before_the_drop_is_delivered() {
-    bounded(async {
-        let pair = Pair::new();
-        let (mut client, mut server) = pair.connected().await;
-        let data = pattern(60_000);
-        client.write_all(&data).await.unwrap();
-        drop(client);
-        let mut received = Vec::new();
-        server.read_to_end(&mut received).await.unwrap();
-        assert!(received == data);
+        assert_eq!(
+            (pair.client.stack().unwrap().waiting_count(), pair.server.stack().unwrap().waiting_count()),
+            (0, 0)
+        );
     })
     .await;
 }
@@ -75,19 +51,6 @@ async fn dropping_with_unread_data_resets() {
         client.shutdown().await.unwrap();
         drop(client);
         pair.until_empty().await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn linger_zero_resets() {
-    bounded(async {
-        let pair = Pair::new();
-        let (client, mut server) = pair.connected().await;
-        client.set_linger(Some(Duration::ZERO)).unwrap();
-        assert_eq!(client.linger().unwrap(), Some(Duration::ZERO));
-        drop(client);
-        assert_eq!(server.read(&mut [0; 8]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
     })
     .await;
 }
@@ -117,63 +80,9 @@ async fn a_dropped_connect_leaves_nothing() {
         for first_bytes in ["", "first bytes"] {
             let connect = TcpStream::connect_with(&pair.client, "10.0.0.9:80", first_bytes);
             assert!(tokio::time::timeout(Duration::from_millis(20), connect).await.is_err());
-            assert_eq!(pair.client.table_sizes().connections, 0);
+            assert_eq!(pair.client.stack().unwrap().table_sizes().connections, 0);
         }
-        assert_eq!(pair.client.waiting_count(), 0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn dropping_a_write_half_ends_the_stream_for_the_peer() {
-    bounded(async {
-        let pair = Pair::new();
-        let (client, mut server) = pair.connected().await;
-        let (mut read, mut write) = client.into_split();
-        let writer = tokio::spawn(async move { write.write_all(b"bye").await });
-        writer.await.unwrap().unwrap();
-        let mut text = String::new();
-        server.read_to_string(&mut text).await.unwrap();
-        assert_eq!(text, "bye");
-        server.write_all(b"and you").await.unwrap();
-        drop(server);
-        text.clear();
-        read.read_to_string(&mut text).await.unwrap();
-        assert_eq!(text, "and you");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn halves_are_reunited_only_with_their_own() {
-    bounded(async {
-        let pair = Pair::new();
-        let (client, server) = pair.connected().await;
-        let (client_read, client_write) = client.into_split();
-        let (server_read, server_write) = server.into_split();
-        let error = client_read.reunite(server_write).unwrap_err();
-        let mut client = error.0.reunite(client_write).unwrap();
-        let mut server = server_read.reunite(error.1).unwrap();
-        client.write_all(b"whole").await.unwrap();
-        client.shutdown().await.unwrap();
-        let mut text = String::new();
-        server.read_to_string(&mut text).await.unwrap();
-        assert_eq!(text, "whole");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_address_is_listened_on_once() {
-    bounded(async {
-        let pair = Pair::new();
-        let listener = pair.listen().await;
-        let again = TcpListener::bind(&pair.server, SERVER).await.unwrap_err();
-        assert_eq!(again.kind(), ErrorKind::AddrInUse);
-        let foreign = TcpListener::bind(&pair.server, "192.0.2.1:80").await.unwrap_err();
-        assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
-        drop(listener);
-        TcpListener::bind(&pair.server, SERVER).await.unwrap();
+        assert_eq!(pair.client.stack().unwrap().waiting_count(), 0);
     })
     .await;
 }
@@ -185,7 +94,7 @@ async fn port_0_is_a_port_that_is_free() {
         for (name, value) in
             [("firstbyte.ip_local_port_low", "40000"), ("firstbyte.ip_local_port_high", "40001")]
         {
-            pair.server.set(name, value).unwrap();
+            pair.server.stack().unwrap().set(name, value).unwrap();
         }
         let any = TcpListener::bind(&pair.server, "0.0.0.0:0").await.unwrap();
         let own = TcpListener::bind(&pair.server, "10.0.0.1:0").await.unwrap();
@@ -250,7 +159,7 @@ async fn shutdown_wakes_those_who_wait() {
         let (mut client, _server) = pair.connected().await;
         let acceptor = tokio::spawn(async move { listener.accept().await.map(|_| ()) });
         let reader = tokio::spawn(async move { client.read(&mut [0]).await.map(|_| ()) });
-        until(|| pair.client.waiting_count() == 2).await;
+        until(|| pair.client.stack().unwrap().waiting_count() == 2).await;
         let _ = pair.client.shutdown_timeout(Duration::from_millis(10)).await;
         for waiting in [acceptor, reader] {
             assert_eq!(waiting.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionAborted);
@@ -376,12 +285,14 @@ async fn a_shutdown_returns_when_the_device_is_closed() {
 async fn a_panic_while_looking_into_the_stack_is_of_no_concern_to_others() {
     let pair = Pair::new();
     let net = &pair.client;
-    let looks: [fn(&Net); 2] =
-        [|net| net.inspect(|_| panic!("of the test")), |net| net.inspect_at(|_, _| panic!("of the test"))];
+    let looks: [fn(&Net); 2] = [
+        |net| net.stack().unwrap().inspect(|_| panic!("of the test")),
+        |net| net.stack().unwrap().inspect_at(|_, _| panic!("of the test")),
+    ];
     for look in looks {
         std::panic::catch_unwind(AssertUnwindSafe(|| look(net))).unwrap_err();
     }
-    assert_eq!(net.table_sizes().connections, 0);
+    assert_eq!(net.stack().unwrap().table_sizes().connections, 0);
 }
 
 /// Counts how often a call fails within 450 ms.

@@ -3,6 +3,7 @@
 //! Time is real here, so nothing asserts how long something takes; every test ends by itself or after a limit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 mod basics;
+mod both;
 mod deferred;
 mod fast_open;
 mod flags;

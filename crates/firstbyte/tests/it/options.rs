@@ -58,8 +58,8 @@ async fn congestion_control_and_the_highest_rate_are_chosen() {
         let socket = pair.client.socket().congestion(CongestionControl::Bbr).max_pacing_rate(1_000_000);
         let (client, accepted) = tokio::join!(socket.connect(SERVER), listener.accept());
         let (mut client, (mut server, _)) = (client.unwrap(), accepted.unwrap());
-        assert_eq!(client.info().unwrap().congestion, CongestionControl::Bbr);
-        assert_eq!(server.info().unwrap().congestion, CongestionControl::Cubic);
+        assert_eq!(client.connection_info().unwrap().congestion, CongestionControl::Bbr);
+        assert_eq!(server.connection_info().unwrap().congestion, CongestionControl::Cubic);
         let data = pattern(200_000);
         let began = std::time::Instant::now();
         let writing = async {
@@ -72,7 +72,7 @@ async fn congestion_control_and_the_highest_rate_are_chosen() {
         assert!(received == data);
         // All but the initial window is paced.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
-        assert!(client.info().unwrap().pacing_rate.is_some_and(|rate| rate <= 1_000_000));
+        assert!(client.connection_info().unwrap().pacing_rate.is_some_and(|rate| rate <= 1_000_000));
     })
     .await;
 }

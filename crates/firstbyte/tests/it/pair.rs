@@ -5,7 +5,6 @@ use firstbyte::{Config, Net, TcpListener, TcpStream};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -135,7 +134,11 @@ impl Pair {
     /// Waits until neither side has a connection or a half-open request left.
     pub(crate) async fn until_empty(&self) {
         for net in [&self.server, &self.client] {
-            until(|| net.table_sizes().connections == 0 && net.table_sizes().requests == 0).await;
+            until(|| {
+                net.stack().unwrap().table_sizes().connections == 0
+                    && net.stack().unwrap().table_sizes().requests == 0
+            })
+            .await;
         }
     }
 }
@@ -207,10 +210,6 @@ impl Drop for SlowToClose {
         std::thread::sleep(Duration::from_millis(100));
         self.is_closed.store(true, Ordering::SeqCst);
     }
-}
-
-pub(crate) fn server_addr() -> SocketAddr {
-    SERVER.parse().unwrap()
 }
 
 /// `len` bytes that do not repeat in step with any packet size.

@@ -134,7 +134,12 @@ impl End {
             open(&tun("fb0", subnet(1)))
         });
         let stack = OurEnd::new(device, config.clone(), subnet(2), Addresses::nth(3 - n));
-        stack.net.set("net.ipv4.tcp_congestion_control", algorithm).expect("an algorithm of ours");
+        stack
+            .net
+            .stack()
+            .expect("a stack of ours")
+            .set("net.ipv4.tcp_congestion_control", algorithm)
+            .expect("an algorithm of ours");
         (End::Ours { _forwarding: host, stack, address: SocketAddr::new(subnet(2).v4.into(), PORT) }, wire)
     }
 
@@ -200,7 +205,7 @@ impl End {
         match self {
             End::Linux { host, .. } => host.counters().of("TcpRetransSegs") as u64,
             End::Ours { stack, .. } => {
-                let counters = stack.net.counters();
+                let counters = stack.net.stack().expect("a stack of ours").counters();
                 counters.all().find(|(name, _)| *name == "RetransSegs").expect("a counter").1
             }
         }

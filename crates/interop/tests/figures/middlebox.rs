@@ -85,5 +85,7 @@ fn only_the_first_costs(plain: f64, extra: f64, visits: &[f64; 4]) -> Result<(),
 /// What our client remembers of the path to the server over IPv4.
 fn with_path<T>(net: &firstbyte::Net, look: impl FnOnce(&mut PathEntry) -> T) -> T {
     let (here, there) = (Addresses::nth(1).v4.into(), Addresses::nth(2).v4.into());
-    net.with_path_cache(|cache| look(cache.entry(proto::Instant::ZERO, here, there)))
+    net.stack()
+        .expect("a stack of ours")
+        .with_path_cache(|cache| look(cache.entry(proto::Instant::ZERO, here, there)))
 }

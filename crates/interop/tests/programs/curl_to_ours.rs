@@ -64,7 +64,7 @@ fn four_packets() {
             assert!(repeat.payload_bytes(Direction::ToClient) == reply && reply > 0, "{repeat}");
             assert_eq!(visits.lock().unwrap().values().copied().collect::<Vec<_>>(), [1, 1, 1]);
         }
-        let counters = ours.net.counters();
+        let counters = ours.net.stack().expect("a stack of ours").counters();
         assert_eq!((counters.tcp_fastopen_passive, counters.synack_data), (2, 2));
     });
 }

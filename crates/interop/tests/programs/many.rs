@@ -40,7 +40,7 @@ fn kernel_clients_to_our_server() {
         assert_eq!(visits.len(), (clients * EACH) as usize, "each path was asked for");
         assert!(visits.values().all(|count| *count == 1), "each path was asked for once");
     }
-    let counters = ours.net.counters();
+    let counters = ours.net.stack().expect("a stack of ours").counters();
     // Each curl begins without a cookie only if it comes before the first one is granted.
     assert!(counters.tcp_fastopen_passive >= u64::from(CLIENTS * (EACH - 1)), "{counters:?}");
     assert_eq!(counters.replay_guard_hits, 0);
@@ -69,9 +69,10 @@ fn our_clients_to_a_kernel_server() {
         assert!(seen == expected, "{} of {count} messages arrived, each once", seen.len());
     }
     assert!(
-        ours.net.counters().tcp_fastopen_active >= u64::from(CLIENTS * EACH) - 64,
+        ours.net.stack().expect("a stack of ours").counters().tcp_fastopen_active
+            >= u64::from(CLIENTS * EACH) - 64,
         "{:?}",
-        ours.net.counters()
+        ours.net.stack().expect("a stack of ours").counters()
     );
 }
 

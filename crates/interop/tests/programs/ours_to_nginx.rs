@@ -36,7 +36,7 @@ fn cookie_then_request_on_the_syn() {
             assert!(repeat.syn_data_acked() > 0, "{repeat}");
             assert!(repeat.told() <= 8, "{repeat}");
         }
-        assert_eq!(ours.net.counters().tcp_fastopen_active, 2);
+        assert_eq!(ours.net.stack().expect("a stack of ours").counters().tcp_fastopen_active, 2);
         assert_eq!(host.counters().of("TCPFastOpenPassive"), 2);
     });
 }

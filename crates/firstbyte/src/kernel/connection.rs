@@ -1,0 +1,498 @@
+//! A connection of the kernel: open, on its way, or planned.
+use super::connect::{connect, shut};
+use super::info::{Reported, is_delivered, stream_info};
+use super::{options, unsupported};
+use crate::StreamInfo;
+use crate::stream::deferred::{Deferred, Readers};
+use bytes::{Bytes, BytesMut};
+use proto::{ConnectOptions, EarlyData, Outcome, SocketOption, SocketOptions, State, WriteFlags};
+use rustix::net::{SendFlags, send, sockopt};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// Bytes that one read of a chunk asks for at most.
+const CHUNK_MAX: usize = 64 * 1024;
+/// Pauses between two looks at what the peer has acknowledged: the first, and the longest.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// An open socket of the kernel.
+pub(crate) struct Open {
+    stream: TcpStream,
+    outcome: Outcome,
+    early_len: usize,
+    options: Mutex<SocketOptions>,
+}
+
+impl Open {
+    pub(super) fn new(stream: TcpStream, outcome: Outcome, options: SocketOptions) -> Open {
+        Open { stream, outcome, early_len: 0, options: Mutex::new(options) }
+    }
+
+    /// An accepted socket whose SYN carried `early_len` bytes.
+    pub(super) fn accepted(stream: TcpStream, early_len: usize, options: SocketOptions) -> Open {
+        let outcome = Outcome::Skipped(proto::Skipped::NotAsked);
+        Open { stream, outcome, early_len, options: Mutex::new(options) }
+    }
+}
+
+/// A connection of the kernel, or the plan for one. Closes its socket when it is dropped.
+pub(crate) struct KernelConnection {
+    peer: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// State that the task shares which opens a deferred connection.
+struct Shared {
+    open: OnceLock<Result<Open, Failed>>,
+    plan: Mutex<Plan>,
+    waiting: Readers,
+}
+
+enum Plan {
+    /// Nothing was sent. Boxed: most connections never are in this phase.
+    Deferred(Box<Deferred>, Handle),
+    /// The SYN is out; `fin` once the application has shut down its direction.
+    Opening { fin: bool },
+}
+
+/// The error that kept a deferred connection from opening.
+#[derive(Debug)]
+struct Failed {
+    kind: io::ErrorKind,
+    code: Option<i32>,
+    text: String,
+}
+
+impl Failed {
+    fn of(error: &io::Error) -> Failed {
+        Failed { kind: error.kind(), code: error.raw_os_error(), text: error.to_string() }
+    }
+
+    fn error(&self) -> io::Error {
+        match self.code {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(self.kind, self.text.clone()),
+        }
+    }
+}
+
+/// Where a connection stands.
+enum Phase<'a> {
+    Open(&'a Open),
+    Opening(MutexGuard<'a, Plan>),
+    Deferred(MutexGuard<'a, Plan>),
+}
+
+impl KernelConnection {
+    pub(crate) fn open(peer: SocketAddr, open: Open) -> KernelConnection {
+        let plan = Mutex::new(Plan::Opening { fin: false });
+        let open = OnceLock::from(Ok(open));
+        KernelConnection { peer, shared: Arc::new(Shared { open, plan, waiting: Readers::default() }) }
+    }
+
+    /// Must be called inside a tokio runtime, whose task will open the connection.
+    pub(crate) fn deferred(peer: SocketAddr, options: ConnectOptions, grace: Duration) -> KernelConnection {
+        let plan = Box::new(Deferred::new(peer, options, grace, FIRST_BYTES_MAX));
+        let plan = Mutex::new(Plan::Deferred(plan, Handle::current()));
+        let shared = Shared { open: OnceLock::new(), plan, waiting: Readers::default() };
+        KernelConnection { peer, shared: Arc::new(shared) }
+    }
+
+    fn phase(&self) -> io::Result<Phase<'_>> {
+        if let Some(open) = self.shared.open.get() {
+            return open.as_ref().map(Phase::Open).map_err(Failed::error);
+        }
+        let plan = self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.shared.open.get() {
+            Some(open) => open.as_ref().map(Phase::Open).map_err(Failed::error),
+            None if matches!(*plan, Plan::Opening { .. }) => Ok(Phase::Opening(plan)),
+            None => Ok(Phase::Deferred(plan)),
+        }
+    }
+
+    /// Starts the task that opens a deferred connection. It lives on when the stream is dropped,
+    /// until the first bytes are with the kernel.
+    fn launch(&self, mut plan: MutexGuard<'_, Plan>, fin: bool) -> io::Result<()> {
+        let Plan::Deferred(deferred, runtime) = &mut *plan else { return Ok(()) };
+        let (peer, options) = deferred.take(fin)?;
+        let (runtime, readers) = (runtime.clone(), deferred.readers());
+        *plan = Plan::Opening { fin: options.fin };
+        drop(plan);
+        let shared = Arc::clone(&self.shared);
+        runtime.spawn(async move {
+            let opened = connect(peer, &options).await;
+            shared.settle(opened, options.fin);
+        });
+        readers.wake_all();
+        Ok(())
+    }
+
+    /// The open socket. A call of a reader or writer that waits is repeated when there is one.
+    fn poll_open(&self, cx: &mut Context<'_>) -> Poll<io::Result<&Open>> {
+        match self.phase()? {
+            Phase::Open(open) => Poll::Ready(Ok(open)),
+            Phase::Opening(_plan) => {
+                self.shared.waiting.add(cx.waker());
+                Poll::Pending
+            }
+            Phase::Deferred(plan) => {
+                self.launch(plan, false)?;
+                self.poll_open(cx)
+            }
+        }
+    }
+
+    /// The socket to read from. Opens a deferred connection when waiting longer could mean waiting
+    /// forever.
+    fn poll_open_to_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<&Open>> {
+        if let Phase::Deferred(mut plan) = self.phase()?
+            && let Plan::Deferred(deferred, _) = &mut *plan
+        {
+            ready!(deferred.poll_read_grace(cx, || true, || Arc::new(Notify::new()).notified_owned()))?;
+        }
+        self.poll_open(cx)
+    }
+
+    fn opened(&self) -> io::Result<&Open> {
+        match self.phase()? {
+            Phase::Open(open) => Ok(open),
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+/// An Ethernet packet: more cannot ride on a SYN of most paths.
+const FIRST_BYTES_MAX: usize = 1500;
+
+impl Shared {
+    /// Hands the result to those who wait.
+    fn settle(&self, opened: io::Result<Open>, had_fin: bool) {
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(open) = &opened
+            && !had_fin
+            && matches!(*plan, Plan::Opening { fin: true })
+        {
+            // A connection that has ended needs no FIN.
+            let _ = shut(&open.stream);
+        }
+        let _ = self.open.set(opened.map_err(|error| Failed::of(&error)));
+        drop(plan);
+        self.waiting.wake_all();
+    }
+}
+
+/// Reading.
+impl KernelConnection {
+    pub(crate) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let open = ready!(self.poll_open_to_read(cx))?;
+        loop {
+            ready!(open.stream.poll_read_ready(cx))?;
+            match open.stream.try_read(buf.initialize_unfilled()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(len) => {
+                    buf.advance(len);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn poll_read_chunk(
+        &self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<io::Result<Option<Bytes>>> {
+        let open = ready!(self.poll_open_to_read(cx))?;
+        loop {
+            ready!(open.stream.poll_read_ready(cx))?;
+            let mut chunk = BytesMut::zeroed(max.min(CHUNK_MAX));
+            match open.stream.try_read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(0) if max > 0 => return Poll::Ready(Ok(None)),
+                Ok(len) => {
+                    chunk.truncate(len);
+                    return Poll::Ready(Ok(Some(chunk.freeze())));
+                }
+            }
+        }
+    }
+
+    /// Waits like [`peek`](Self::peek) in any number of tasks: the runtime keeps a waker for each.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_open_to_read(cx)).await?.stream.readable().await
+    }
+
+    pub(crate) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|cx| self.poll_open_to_read(cx)).await?.stream.peek(buf).await
+    }
+
+    pub(crate) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.flush()?;
+        match self.phase()? {
+            Phase::Open(open) => open.stream.try_read(buf),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+/// Writing.
+impl KernelConnection {
+    /// Writes with `write`, which gets the open socket when it may be writable, or into the plan.
+    fn poll_write_by(
+        &self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+        mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        if let Phase::Deferred(plan) = self.phase()? {
+            return Poll::Ready(self.write_deferred(plan, data, false));
+        }
+        let open = ready!(self.poll_open(cx))?;
+        loop {
+            ready!(open.stream.poll_write_ready(cx))?;
+            match write(&open.stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn write_deferred(&self, mut plan: MutexGuard<'_, Plan>, data: &[u8], ends: bool) -> io::Result<usize> {
+        let Plan::Deferred(deferred, _) = &mut *plan else { return Ok(0) };
+        let written = deferred.buffer(data)?;
+        if deferred.is_full() || ends && written == data.len() {
+            self.launch(plan, false)?;
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_by(cx, data, |stream| stream.try_write(data))
+    }
+
+    pub(crate) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        let first = first.map_or(&[][..], |slice| slice);
+        self.poll_write_by(cx, first, |stream| stream.try_write_vectored(slices))
+    }
+
+    pub(crate) fn poll_write_bytes(&self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<usize>> {
+        let written = ready!(self.poll_write(cx, data));
+        Poll::Ready(written.inspect(|&len| drop(data.split_to(len))))
+    }
+
+    pub(crate) fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Poll<io::Result<usize>> {
+        if let Phase::Deferred(plan) = self.phase()? {
+            return Poll::Ready(self.write_deferred_with(plan, data, flags));
+        }
+        self.poll_write_by(cx, data, |stream| send_with(stream, data, flags))
+    }
+
+    /// Keeps bytes that are only announced; a record's end opens the connection. Its mark is lost:
+    /// the kernel takes none with the SYN.
+    fn write_deferred_with(
+        &self,
+        plan: MutexGuard<'_, Plan>,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> io::Result<usize> {
+        if flags.contains(WriteFlags::URGENT) {
+            return Err(unsupported("an urgent byte on the SYN"));
+        }
+        self.write_deferred(plan, data, !(flags - WriteFlags::MORE).is_empty())
+    }
+
+    pub(crate) fn try_write(&self, data: &[u8]) -> io::Result<usize> {
+        match self.phase()? {
+            Phase::Open(open) => open.stream.try_write(data),
+            Phase::Opening(_) => Err(io::ErrorKind::WouldBlock.into()),
+            Phase::Deferred(plan) => self.write_deferred(plan, data, false),
+        }
+    }
+
+    pub(crate) fn try_write_with(&self, data: &[u8], flags: WriteFlags) -> io::Result<usize> {
+        match self.phase()? {
+            Phase::Open(open) => send_with(&open.stream, data, flags),
+            Phase::Opening(_) => Err(io::ErrorKind::WouldBlock.into()),
+            Phase::Deferred(plan) => self.write_deferred_with(plan, data, flags),
+        }
+    }
+
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        if let Phase::Deferred(_) = self.phase()? {
+            return Ok(());
+        }
+        poll_fn(|cx| self.poll_open(cx)).await?.stream.writable().await
+    }
+
+    /// Opens a deferred connection that has something to send. Does nothing to an open one.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        if let Phase::Deferred(plan) = self.phase()?
+            && matches!(&*plan, Plan::Deferred(deferred, _) if !deferred.is_empty())
+        {
+            self.launch(plan, false)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what Nagle holds back: Linux does when `TCP_NODELAY` is set.
+    pub(crate) fn push(&self) {
+        if self.flush().is_err() {
+            return;
+        }
+        if let Ok(Phase::Open(open)) = self.phase()
+            && !sockopt::tcp_nodelay(&open.stream).unwrap_or(true)
+        {
+            // What keeps this from working is reported to the next reader or writer.
+            let _ = sockopt::set_tcp_nodelay(&open.stream, true);
+            let _ = sockopt::set_tcp_nodelay(&open.stream, false);
+        }
+    }
+
+    /// Sends the FIN after what was written.
+    pub(crate) fn shutdown(&self) -> io::Result<()> {
+        match self.phase()? {
+            Phase::Open(open) => shut(&open.stream),
+            Phase::Opening(mut plan) => {
+                *plan = Plan::Opening { fin: true };
+                Ok(())
+            }
+            Phase::Deferred(plan) => self.launch(plan, true),
+        }
+    }
+
+    /// Marks the end of writing. The bytes of a deferred connection go with the next read, and the
+    /// FIN with them.
+    pub(crate) fn end_writing(&self) -> io::Result<()> {
+        match self.phase()? {
+            Phase::Deferred(mut plan) => {
+                if let Plan::Deferred(deferred, _) = &mut *plan {
+                    deferred.end_writing();
+                    deferred.readers().wake_all();
+                }
+                Ok(())
+            }
+            _ => self.shutdown(),
+        }
+    }
+
+    /// Waits until the peer has acknowledged everything. The kernel has no event for it.
+    pub(crate) async fn delivered(&self) -> io::Result<()> {
+        self.flush()?;
+        if let Phase::Deferred(_) = self.phase()? {
+            return Ok(());
+        }
+        let open = poll_fn(|cx| self.poll_open(cx)).await?;
+        let mut pause = LOOKS.0;
+        while !is_delivered(&open.stream)? {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOOKS.1);
+        }
+        open.stream.take_error()?.map_or(Ok(()), Err)
+    }
+}
+
+/// `MSG_MORE`, `MSG_EOR` and `MSG_OOB` stand for the flags.
+fn send_with(stream: &TcpStream, data: &[u8], flags: WriteFlags) -> io::Result<usize> {
+    let bits = [
+        (WriteFlags::MORE, SendFlags::MORE),
+        (WriteFlags::END_OF_RECORD, SendFlags::EOR),
+        (WriteFlags::URGENT, SendFlags::OOB),
+    ];
+    let set = bits.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, bit)| *bit);
+    let bits = set.fold(SendFlags::NOSIGNAL, SendFlags::union);
+    stream.try_io(Interest::WRITABLE, || Ok(send(stream, data, bits)?))
+}
+
+/// Looking, and options.
+impl KernelConnection {
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.opened().map_or(Outcome::Pending, |open| open.outcome)
+    }
+
+    pub(crate) fn early_data(&self) -> EarlyData {
+        let Ok(open) = self.opened() else { return EarlyData::default() };
+        let state = Reported::read(&open.stream).map(|reported| reported.state);
+        EarlyData { len: open.early_len, confirmed: state.is_ok_and(|state| state != State::SynReceived) }
+    }
+
+    pub(crate) fn info(&self) -> io::Result<StreamInfo> {
+        stream_info(&self.opened()?.stream)
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.opened()?.stream.local_addr()
+    }
+
+    pub(crate) fn options(&self) -> io::Result<SocketOptions> {
+        let lock =
+            |options: &Mutex<SocketOptions>| options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match self.phase()? {
+            Phase::Open(open) => Ok(lock(&open.options)),
+            Phase::Opening(_) => Err(io::ErrorKind::NotConnected.into()),
+            Phase::Deferred(mut plan) => match &mut *plan {
+                Plan::Deferred(deferred, _) => Ok(deferred.socket_options().clone()),
+                Plan::Opening { .. } => Err(io::ErrorKind::NotConnected.into()),
+            },
+        }
+    }
+
+    pub(crate) fn set_option(&self, option: SocketOption) -> io::Result<()> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        match self.phase()? {
+            Phase::Open(open) => {
+                let mut known = open.options.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut changed = known.clone();
+                changed.set(option).map_err(invalid)?;
+                options::set(open.stream.as_fd(), self.peer.is_ipv4(), option)?;
+                *known = changed;
+                Ok(())
+            }
+            Phase::Opening(_) => Err(io::ErrorKind::NotConnected.into()),
+            Phase::Deferred(mut plan) => match &mut *plan {
+                Plan::Deferred(deferred, _) => deferred.socket_options().set(option).map_err(invalid),
+                Plan::Opening { .. } => Err(io::ErrorKind::NotConnected.into()),
+            },
+        }
+    }
+
+    pub(crate) fn fmt_as(&self, name: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct(name);
+        if let Ok(local) = self.local_addr() {
+            shown.field("local", &local);
+        }
+        shown.field("peer", &self.peer);
+        match self.opened().and_then(|open| Reported::read(&open.stream)) {
+            Ok(reported) => shown.field("state", &reported.state),
+            Err(_) => shown.field("state", &format_args!("not opened")),
+        };
+        shown.finish()
+    }
+}
