@@ -1,5 +1,8 @@
 //! The Debian packages whose programs the tests use.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,6 +22,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nginx", "nginx-light"),
     ("ping", "iputils-ping"),
     ("pkg-config", "pkg-config"),
+    ("promtool", "prometheus"),
     ("python3", "python3"),
     ("systemd-analyze", "systemd"),
     ("tcpdump", "tcpdump"),
@@ -46,6 +50,7 @@ pub(crate) fn install_missing() -> Result<(), String> {
     apt(&["update", "--quiet"])?;
     let mut install = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
     install.extend(missing);
+    let _policy = NoServices::begin();
     apt(&install)
 }
 
@@ -64,6 +69,31 @@ fn has_virtual_environments() -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
+/// Keeps packages from starting their services while they are installed (etcd, nginx, Prometheus):
+/// the tests start programs of their own, in namespaces.
+struct NoServices;
+
+/// The script that Debian's packages ask before they start a service. Absent by default; container
+/// images have one that refuses.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+impl NoServices {
+    /// Returns `None` where the machine has a policy already, or it cannot be written.
+    fn begin() -> Option<NoServices> {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o755).open(POLICY).ok()?;
+        file.write_all(b"#!/bin/sh\nexit 101\n").ok()?;
+        Some(NoServices)
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(POLICY);
+    }
+}
+
+/// Returns whether a program is in the search path or a folder of system tools.
 pub(crate) fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(Into::into);
