@@ -14,6 +14,7 @@ mod idle;
 mod lab;
 mod link;
 mod manual;
+mod monitoring;
 mod outputs;
 mod pcap;
 mod pictures;
