@@ -61,9 +61,9 @@ wait $server
 [ -s page ] && [ -f paths ]
 $admin "$1" key new keys
 $admin sh -c 'cat keys > /proc/sys/net/ipv4/tcp_fastopen_key'
-$plain "$1" doctor --listen 127.0.0.1:9413 --interval 200ms > doctor.log &
+$plain "$1" doctor --listen 127.0.0.1:9477 --interval 200ms > doctor.log &
 doctor=$!
-until curl --silent --max-time 30 http://127.0.0.1:9413/metrics > metrics; do sleep 0.1; kill -0 $doctor; done
+until curl --silent --max-time 30 http://127.0.0.1:9477/metrics > metrics; do sleep 0.1; kill -0 $doctor; done
 kill -TERM $doctor
 [ -s metrics ]
 "#;
