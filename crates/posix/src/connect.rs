@@ -20,7 +20,7 @@ pub struct Connect {
     waiting: Option<Waiting>,
 }
 
-/// A call that waits for the handshake: until when, and what it fails with then.
+/// A call that waits for the handshake, with its deadline and its error after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) deadline: Option<Instant>,

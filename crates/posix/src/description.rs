@@ -39,7 +39,7 @@ pub struct Description {
     of_device: Vec<(String, String)>,
     routes: Vec<(Network, RouteMetrics)>,
     sysctl: Option<PathBuf>,
-    /// Where what is learnt of paths is kept.
+    /// File for remembered paths.
     pub cache: Option<PathBuf>,
     first_descriptor: i32,
     /// Time that the end of the process may wait for peers.
@@ -49,7 +49,7 @@ pub struct Description {
 #[derive(Debug)]
 enum DeviceName {
     Tun(String),
-    /// What the stack sends it receives itself: no rights are needed, and nobody else is there.
+    /// A loopback: the stack receives its own packets. Needs no rights and has no peers.
     Loopback,
 }
 

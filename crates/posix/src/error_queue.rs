@@ -19,7 +19,7 @@ pub mod origin {
     pub const ICMP: u8 = 2;
     /// ICMPv6.
     pub const ICMP6: u8 = 3;
-    /// A time stamp of what was sent.
+    /// A time stamp of sent data.
     pub const TIMESTAMPING: u8 = 4;
     /// The end of sends with `MSG_ZEROCOPY`.
     pub const ZEROCOPY: u8 = 5;
@@ -55,10 +55,10 @@ pub mod stamping {
     pub const ALL: u32 = (1 << 19) - 1;
 }
 
-/// One entry (`sock_extended_err`, and what goes with it).
+/// One entry (`sock_extended_err` and its data).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedError {
-    /// `ENOMSG` for a time stamp, 0 for the end of a send, else what the error means.
+    /// `ENOMSG` for a time stamp, 0 for the completion of a send, otherwise the error.
     pub errno: i32,
     /// One of [`origin`].
     pub origin: u8,
@@ -72,7 +72,7 @@ pub struct QueuedError {
     pub data: u32,
     /// The time of a time stamp.
     pub at: Option<Duration>,
-    /// The packet, or what an ICMP error quotes of TCP.
+    /// The packet, or the TCP part that an ICMP error quotes.
     pub payload: Bytes,
     /// The sender of the ICMP error.
     pub offender: Option<IpAddr>,
@@ -135,7 +135,7 @@ pub(crate) enum Clock {
     Nanos,
 }
 
-/// What a socket is told of times.
+/// The time stamps that a socket receives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamping {
     pub(crate) received: Clock,

@@ -25,10 +25,10 @@ impl Sockets {
         self.files.insert(File::Socket(Box::new(socket)), flags & libc::SOCK_CLOEXEC != 0)
     }
 
-    /// `socketpair`: TCP has none.
+    /// `socketpair`, which TCP does not support.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`, or what [`socket`](Self::socket) would say.
+    /// Returns `EOPNOTSUPP`, or the errors of [`socket`](Self::socket).
     pub fn socketpair(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<(i32, i32), Errno> {
         kind_of(domain, kind, protocol)?;
         Err(Errno::EOPNOTSUPP)
@@ -275,10 +275,10 @@ impl Accept {
         Accept { fd, flags, deadline: None }
     }
 
-    /// Goes on with it: the new descriptor, and its peer.
+    /// Makes an attempt. Returns the new descriptor and its peer.
     ///
     /// # Errors
-    /// As [`Sockets::accept`]; `EAGAIN` when the time is over.
+    /// See [`Sockets::accept`]; `EAGAIN` when the time is up.
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(i32, SocketAddr), Stop> {
         let timeout = sockets.files.socket(self.fd)?.options.rcvtimeo;
         let deadline = *self.deadline.get_or_insert(timeout.map(|timeout| now + timeout));

@@ -72,16 +72,16 @@ impl<'a> Given<'a> {
 pub struct Asked {
     /// Bytes of room in the caller's buffer.
     pub room: i32,
-    /// There is no place for them: nothing that can be told but once is lost then.
+    /// True if the addresses are invalid. Data that can be reported only once is then lost.
     pub faulty: bool,
 }
 
-/// Why `getsockopt` tells nothing.
+/// The reason why `getsockopt` failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untold {
     /// The error.
     pub errno: Errno,
-    /// So much room would be needed, which the caller is told.
+    /// Bytes that the value needs, to report to the caller.
     pub needed: Option<usize>,
 }
 
@@ -192,10 +192,11 @@ impl Sockets {
         Ok(told)
     }
 
-    /// Does `getsockopt` know this level?
+    /// Returns whether `getsockopt` supports this level.
     ///
     /// # Errors
-    /// `EBADF`, `ENOTSOCK`; `EOPNOTSUPP` if not, which of an IPv6 socket is `ENOPROTOOPT`.
+    /// Returns `EBADF`, `ENOTSOCK`, or `EOPNOTSUPP` for an unknown level (`ENOPROTOOPT` for an IPv6
+    /// socket).
     pub fn has_option_level(&self, fd: i32, level: i32) -> Result<(), Errno> {
         let v4 = self.files.socket(fd)?.domain == Domain::V4;
         match level {

@@ -69,7 +69,7 @@ impl Sockets {
         }
     }
 
-    /// Is this a pipe's end?
+    /// Returns whether this is an end of a pipe.
     pub fn is_pipe(&self, fd: i32) -> bool {
         matches!(self.files.get(fd), Ok(File::Pipe(_)))
     }

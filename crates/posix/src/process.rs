@@ -15,10 +15,10 @@ pub struct Watch<'a> {
 
 /// A check of descriptors. Some may belong to the kernel.
 pub trait Look {
-    /// At the library's: has one of them something?
+    /// Checks the library's descriptors. Returns whether one is ready.
     ///
     /// # Errors
-    /// The call's own.
+    /// Returns the call's own errors.
     fn ours(&mut self, sockets: &mut Sockets) -> Result<bool, Errno>;
 
     /// At the kernel's, without sleeping.
@@ -33,7 +33,7 @@ pub trait Look {
 pub struct Waits<'a> {
     /// The library's descriptors.
     pub ours: &'a [i32],
-    /// Those of them that are to be read: of an epoll instance nothing else can come.
+    /// The library's descriptors to be read. An epoll instance cannot have other events.
     pub read: &'a [i32],
     /// The kernel's.
     pub kernels: &'a [pollfd],
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Waits<'_> {
             .finish_non_exhaustive()
     }
 }
-/// Sockets, and a way to wait for them.
+/// Sockets with a way to wait for them.
 pub trait Process {
     /// Makes a call that does not wait.
     fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R;

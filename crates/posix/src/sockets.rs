@@ -87,12 +87,12 @@ impl Sockets {
         self.files.lowest()
     }
 
-    /// Is this descriptor open?
+    /// Returns whether this descriptor is open.
     pub fn is_open(&self, fd: i32) -> bool {
         self.files.get(fd).is_ok()
     }
 
-    /// Takes what the stack reports. True: calls that wait are worth another attempt.
+    /// Handles the reports of the stack. Returns true if waiting calls should make another attempt.
     pub fn notice(&mut self) -> bool {
         let mut any = false;
         while let Some((id, events)) = self.stack.poll_event() {
@@ -275,7 +275,7 @@ impl Sockets {
         Ok(mode | if nonblocking { libc::O_NONBLOCK } else { 0 })
     }
 
-    /// Do both stand for the same file?
+    /// Returns whether both refer to the same file.
     pub fn is_same_file(&self, one: i32, other: i32) -> bool {
         matches!((self.files.open(one), self.files.open(other)), (Ok(one), Ok(other)) if one == other)
     }
@@ -285,7 +285,8 @@ impl Sockets {
         self.files.socket(fd).is_ok_and(Socket::is_closed)
     }
 
-    /// A socket that may be bound to addresses that are nobody's (`IP_FREEBIND`, `IP_TRANSPARENT`).
+    /// Returns whether the socket may be bound to addresses that no interface has (`IP_FREEBIND`,
+    /// `IP_TRANSPARENT`).
     pub fn binds_anywhere(&self, fd: i32) -> bool {
         self.files.socket(fd).is_ok_and(|socket| socket.options.freebind || socket.options.transparent)
     }
@@ -339,10 +340,11 @@ impl Sockets {
         self.files.duplicate(fd, least, close_on_exec)
     }
 
-    /// `dup3` of two different descriptors; what `new` stood for is closed.
+    /// `dup3` of two different descriptors. Closes the previous file of `new`.
     ///
     /// # Errors
-    /// `EBADF`, also if `new` can be none of the library's; `EINVAL` if they are the same.
+    /// Returns `EBADF`, also if `new` cannot be one of the library's, and `EINVAL` if they are
+    /// equal.
     pub fn duplicate_as(
         &mut self,
         now: Instant,
@@ -490,10 +492,10 @@ impl Close {
         Close { fd, lingering: None }
     }
 
-    /// Goes on with it. The descriptor is gone with the first attempt.
+    /// Makes an attempt. The first attempt already removes the descriptor.
     ///
     /// # Errors
-    /// `EBADF`; [`Stop::Wait`].
+    /// Returns `EBADF` or [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
         if self.lingering.is_none() {
             let Some(socket) = sockets.remove(self.fd)? else { return Ok(()) };

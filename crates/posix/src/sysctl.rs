@@ -42,12 +42,12 @@ impl SysctlTree {
         SysctlTree { files: files.collect() }
     }
 
-    /// Reads what has changed, and sets it.
+    /// Reads changed files, and applies their settings.
     pub fn refresh(&mut self, now: Instant, sockets: &mut Sockets) {
         self.changes().apply(now, sockets);
     }
 
-    /// Reads what has changed.
+    /// Reads changed files.
     pub fn changes(&mut self) -> Changes {
         let mut changes = Vec::new();
         for (path, known) in &mut self.files {
@@ -70,7 +70,7 @@ impl SysctlTree {
     }
 }
 
-/// Settings that have changed: names and what the files say.
+/// Changed settings: names and contents of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes(Vec<(String, String)>);
 
@@ -80,7 +80,7 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// Sets them. A value the engine refuses changes nothing, as a file of /proc refuses it.
+    /// Applies the settings. A value that the engine rejects changes nothing, as in /proc.
     pub fn apply(&self, now: Instant, sockets: &mut Sockets) {
         for (name, text) in &self.0 {
             // Refused values leave the setting as it is.

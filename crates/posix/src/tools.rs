@@ -21,7 +21,7 @@ pub enum NetworkCommand {
     ForgetPath(IpAddr),
     /// A route comes, goes or changes.
     Route(RouteVerb, Network, RouteMetrics),
-    /// From now on the queue before the device admits packets, or refuses all.
+    /// Makes the queue before the device accept packets, or reject all of them.
     Queue {
         /// It does.
         admits: bool,
@@ -33,7 +33,7 @@ pub enum NetworkCommand {
 pub enum RouteVerb {
     /// It is new.
     Add,
-    /// It is new, or takes the place of what was there.
+    /// Creates the route, or replaces it.
     Replace,
     /// It was there.
     Change,
@@ -42,10 +42,11 @@ pub enum RouteVerb {
 }
 
 impl NetworkCommand {
-    /// Reads the words of a command, the tool's name first. `None`: it is none of the table's.
+    /// Parses the words of a command, starting with the tool's name. Returns `None` for a command
+    /// that is not in the table.
     ///
     /// # Errors
-    /// It is one, but says something wrong: a sentence about what.
+    /// Returns a message if a supported command is invalid.
     pub fn parse(words: &[&str]) -> Result<Option<NetworkCommand>, String> {
         let options = words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
         match (words.first(), words.get(1 + options..).unwrap_or_default()) {

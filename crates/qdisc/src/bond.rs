@@ -21,14 +21,14 @@ pub enum BondMode {
     /// 4: like `BalanceXor`, over the links that the peer's LACP has agreed to. Here all links that
     /// are up.
     Ieee8023ad,
-    /// 5: a new flow on the link with the least load; what comes back uses one link.
+    /// 5: a new flow uses the link with the least load. Replies use one link.
     BalanceTlb,
-    /// 6: the same, and what comes back is spread too, by what the peers are told in ARP.
+    /// 6: like 5, and replies are also spread, with different ARP answers to peers.
     BalanceAlb,
 }
 
 impl BondMode {
-    /// All, by number, with their names.
+    /// All modes, by number, with their names.
     pub const ALL: [(&'static str, BondMode); 7] = [
         ("balance-rr", BondMode::BalanceRr),
         ("active-backup", BondMode::ActiveBackup),

@@ -91,12 +91,12 @@ impl<P: Packet> Cake<P> {
         cake
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> CakeConfig {
         self.config
     }
 
-    /// Changes it; what waits in a tin that is no more is dropped.
+    /// Changes the configuration. Packets of tins that no longer exist are dropped.
     pub fn set_config(&mut self, config: CakeConfig, dropped: &mut Vec<Dropped<P>>) {
         if config.framing != self.config.framing {
             self.lengths.forget();

@@ -16,7 +16,7 @@ pub struct CodelParams {
     pub interval: Nanos,
     /// Above this delay ECN-capable packets are marked at once.
     pub ce_threshold: Option<Nanos>,
-    /// Are ECN-capable packets marked instead of dropped?
+    /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -46,7 +46,7 @@ impl Default for CodelConfig {
 pub struct CodelXstats {
     /// The longest packet that went through.
     pub maxpacket: u32,
-    /// Packets dropped in the present stay in the dropping state, with what was carried over.
+    /// Packets dropped in the present dropping state, including the count carried over.
     pub count: u32,
     /// `count` as that stay began.
     pub lastcount: u32,
@@ -54,7 +54,7 @@ pub struct CodelXstats {
     pub ldelay: Nanos,
     /// When the next one is to be dropped.
     pub drop_next: Nanos,
-    /// In the dropping state?
+    /// True in the dropping state.
     pub dropping: bool,
     /// Packets that found no room.
     pub drop_overlimit: u32,
@@ -88,12 +88,12 @@ impl<P> Codel<P> {
         Codel { config, mtu, control: Control::default(), held, drop_overlimit: 0 }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> CodelConfig {
         self.config
     }
 
-    /// Changes it; what no longer fits is dropped, oldest first.
+    /// Changes the configuration. Packets that no longer fit are dropped, oldest first.
     pub fn set_config(&mut self, config: CodelConfig, dropped: &mut Vec<Dropped<P>>) {
         self.config = config;
         while self.held.queue.len() > config.limit {

@@ -19,7 +19,7 @@ pub struct LinkConfig {
     /// Jitter: each delay is uniformly distributed in `delay − jitter ..= delay + jitter` (at least
     /// 0).
     pub jitter: Nanos,
-    /// With jitter, may a packet overtake an earlier one? (netem: yes.)
+    /// True if jitter lets a packet overtake an earlier one, as in netem.
     pub jitter_reorders: bool,
     /// Packets lost at the entrance.
     pub loss: Loss,

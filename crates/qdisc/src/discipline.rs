@@ -16,7 +16,7 @@ pub trait Qdisc<P> {
     /// Drops everything that waits (Linux's `qdisc_reset`).
     fn reset(&mut self, dropped: &mut Vec<Dropped<P>>);
 
-    /// Counters, and what waits now.
+    /// Returns the counters and the present backlog.
     fn stats(&self) -> Stats;
 
     /// Packets that wait now.
@@ -59,17 +59,17 @@ pub enum DropReason {
     Horizon,
     /// It is longer than the token bucket is deep, so it could never leave.
     TooBig,
-    /// No class would take it.
+    /// No class accepts it.
     NoClass,
     /// A model of loss said so ([`Loss`](crate::Loss), netem).
     Loss,
-    /// A link was told to lose it by number.
+    /// The link was configured to lose it by number.
     Nth,
     /// The link was down.
     Down,
     /// A later acknowledgment says all that it said (cake's `ack-filter`).
     NeedlessAck,
-    /// Its queue was taken away.
+    /// Its queue was removed.
     Purged,
 }
 

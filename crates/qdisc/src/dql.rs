@@ -70,7 +70,8 @@ impl Dql {
         self.num_queued.wrapping_sub(self.num_completed)
     }
 
-    /// May more be queued? The last packet may exceed the limit (`dql_avail() >= 0`).
+    /// Returns whether more may be queued. The last packet may exceed the limit (`dql_avail() >=
+    /// 0`).
     pub fn has_room(&self) -> bool {
         self.adj_limit.wrapping_sub(self.num_queued) as i32 >= 0
     }
@@ -81,7 +82,7 @@ impl Dql {
         self.num_queued = self.num_queued.wrapping_add(bytes);
     }
 
-    /// The driver has sent so many of the bytes queued (more than there are count as all).
+    /// Reports that the driver has sent this many of the queued bytes. Larger numbers count as all.
     pub fn completed(&mut self, now: Nanos, bytes: u32) {
         let bytes = bytes.min(self.in_flight());
         let completed = self.num_completed.wrapping_add(bytes);

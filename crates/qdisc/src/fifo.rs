@@ -50,7 +50,7 @@ pub struct Fifo<P> {
 }
 
 impl<P> Fifo<P> {
-    /// An empty queue that refuses what does not fit.
+    /// Creates an empty queue that rejects packets that do not fit.
     pub fn new(limit: Limit) -> Fifo<P> {
         Fifo {
             limit,

@@ -32,13 +32,13 @@ pub struct FqConfig {
     pub low_rate_threshold: u64,
     /// After a pause of so long a flow's credit is filled up.
     pub refill_delay: Nanos,
-    /// Are packets held back at all?
+    /// True if pacing is on.
     pub pacing: bool,
     /// Allowed lateness of timers.
     pub timer_slack: Nanos,
     /// Packets that may leave only later than this are dropped, or made earlier.
     pub horizon: Nanos,
-    /// Dropped?
+    /// True if packets beyond the horizon are dropped.
     pub horizon_drop: bool,
     /// Packets that leave later than they might by this are marked.
     pub ce_threshold: Option<Nanos>,
@@ -77,7 +77,7 @@ pub struct FqXstats {
     pub highprio_packets: u64,
     /// Number of times that a flow had to wait for its time.
     pub throttled: u64,
-    /// Packets refused because their flow had too many.
+    /// Packets rejected because their flow had too many.
     pub flows_plimit: u64,
     /// Gaps between packets that were cut to a second.
     pub pkts_too_long: u64,
@@ -89,9 +89,9 @@ pub struct FqXstats {
     pub horizon_caps: u64,
     /// Flows known.
     pub flows: u32,
-    /// Those of them without packets.
+    /// Flows without packets.
     pub inactive_flows: u32,
-    /// Those of them that wait for their time.
+    /// Flows that wait for their time.
     pub throttled_flows: u32,
     /// When the first of those may go.
     pub time_next_delayed_flow: Option<Nanos>,
@@ -131,12 +131,12 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> FqConfig {
         self.config
     }
 
-    /// Changes it; what no longer fits is dropped as it would have been sent.
+    /// Changes the configuration. Packets that no longer fit are dropped in sending order.
     pub fn set_config(&mut self, now: Nanos, config: FqConfig, dropped: &mut Vec<Dropped<P>>) {
         self.config = config;
         while self.stats.qlen > self.config.limit {

@@ -15,7 +15,7 @@ pub struct FqCodelConfig {
     pub flows: u32,
     /// Bytes that a flow sends in one turn.
     pub quantum: u32,
-    /// Memory that waiting packets may take, bytes.
+    /// Memory limit of waiting packets, in bytes.
     pub memory_limit: u32,
     /// The most packets that are dropped at once when there is no room.
     pub drop_batch: u32,
@@ -44,7 +44,7 @@ pub struct FqCodelXstats {
     pub maxpacket: u32,
     /// Packets dropped for want of room.
     pub drop_overlimit: u32,
-    /// Those of them that were dropped for want of memory.
+    /// Dropped packets that exceeded the memory limit.
     pub drop_overmemory: u32,
     /// Number of new flows.
     pub new_flow_count: u32,
@@ -56,7 +56,7 @@ pub struct FqCodelXstats {
     pub new_flows_len: u32,
     /// Flows that have had a turn.
     pub old_flows_len: u32,
-    /// Memory that waiting packets take, bytes.
+    /// Memory of waiting packets, in bytes.
     pub memory_usage: u64,
 }
 
@@ -103,7 +103,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> FqCodelConfig {
         self.config
     }

@@ -7,7 +7,7 @@ use core::fmt;
 pub struct Handle(u32);
 
 impl Handle {
-    /// No handle: what a default discipline has.
+    /// No handle, as for a default discipline.
     pub const NONE: Handle = Handle(0);
     /// The place at the top of a device (`root`).
     pub const ROOT: Handle = Handle(u32::MAX);

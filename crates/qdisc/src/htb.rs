@@ -46,7 +46,7 @@ pub struct HtbConfig {
 /// Why a class could not be added, changed or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HtbError {
-    /// The number does not belong to this htb, is missing, or is taken; or a rate is 0.
+    /// The number does not belong to this htb, is missing, or is in use; or a rate is 0.
     Invalid,
     /// Below the lowest level.
     TooDeep,
@@ -104,7 +104,7 @@ impl<P: Packet> Htb<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> HtbConfig {
         self.config
     }
@@ -150,7 +150,7 @@ impl<P: Packet> Htb<P> {
         Ok(())
     }
 
-    /// Gives a class other rates, bursts, priority and quantum. Its tokens stay.
+    /// Changes rates, bursts, priority and quantum of a class. Its tokens stay.
     pub fn change_class(&mut self, id: Handle, config: HtbClassConfig) -> Result<(), HtbError> {
         let number = self.by_id.get(&id.into()).copied().ok_or(HtbError::NoClass)?;
         if !config.is_valid() {

@@ -38,7 +38,7 @@ impl Default for InputConfig {
 /// Counters of the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct InputStats {
-    /// Packets taken.
+    /// Packets received.
     pub packets: u64,
     /// Packets that found no descriptor (`rx_missed_errors`).
     pub missed: u64,
@@ -71,7 +71,7 @@ pub const NETDEV_BUDGET: u32 = 300;
 pub enum InputEvent<P> {
     /// A packet is TCP's.
     Taken(P),
-    /// A poll is over: what was being merged goes on (GRO's flush).
+    /// The end of a poll, which flushes packets being merged (GRO).
     Flush,
 }
 

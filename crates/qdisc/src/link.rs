@@ -16,7 +16,7 @@ use flight::Flight;
 pub struct Delivery<P> {
     /// The packet.
     pub packet: P,
-    /// Its length as given to `enqueue`, bytes.
+    /// Length as passed to `enqueue`, in bytes.
     pub len: usize,
     /// Time at which it was offered.
     pub enqueued_at: Nanos,
@@ -175,7 +175,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         earlier(arrival, self.acts_at)
     }
 
-    /// Counters, and what the link holds as of the last call.
+    /// Returns the counters, and the contents of the link at the last call.
     pub fn stats(&self) -> LinkStats {
         let queue = self.queue.stats();
         LinkStats {
@@ -188,7 +188,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         }
     }
 
-    /// Is there anything that [`drain_dropped`](Link::drain_dropped) would give?
+    /// Returns whether [`drain_dropped`](Link::drain_dropped) would return anything.
     pub fn has_dropped(&self) -> bool {
         !self.dropped.is_empty()
     }

@@ -75,7 +75,7 @@ impl<P: Packet> Netem<P> {
         netem
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &NetemConfig {
         &self.config
     }

@@ -186,7 +186,7 @@ impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
         self.rings.iter().map(Ring::next_event).fold(None, earlier)
     }
 
-    /// Have disciplines dropped anything that was not given yet?
+    /// Returns whether disciplines have dropped packets that were not drained yet.
     pub fn has_dropped(&self) -> bool {
         !self.dropped.is_empty()
     }

@@ -85,7 +85,7 @@ pub trait Packet: Clone {
 /// The ECN field (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion is told by loss.
+    /// Not ECN-capable: congestion is signalled by loss.
     #[default]
     NotEct,
     /// ECN-capable, ECT(0).
@@ -122,7 +122,7 @@ pub struct TcpFields {
     /// Blocks of the SACK option: first sequence number, and the one after the last (RFC 2018
     /// section 3).
     pub sack: [Option<(u32, u32)>; 4],
-    /// Is there an option other than timestamps, SACK and MD5, or a malformed one?
+    /// True if there is an option other than timestamps, SACK and MD5, or a malformed one.
     pub other_options: bool,
 }
 
@@ -145,7 +145,7 @@ impl<P> Skb<P> {
         Skb { packet, wire_len: len, len, time: 0 }
     }
 
-    /// Its length on the device, bytes.
+    /// Returns its length on the device in bytes.
     pub fn wire_len(&self) -> usize {
         self.wire_len as usize
     }

@@ -20,9 +20,10 @@ pub struct PieConfig {
     pub alpha: u32,
     /// Weight of the change of the delay, in sixteenths.
     pub beta: u32,
-    /// Are ECN-capable packets marked instead of dropped, while the probability is at most a tenth?
+    /// True if ECN-capable packets are marked instead of dropped while the probability is at most
+    /// 10 %.
     pub ecn: bool,
-    /// Do short packets have a lower probability?
+    /// True if short packets have a lower probability.
     pub bytemode: bool,
 }
 
@@ -48,7 +49,7 @@ pub struct PieXstats {
     pub prob: f64,
     /// Waiting time of the last packet.
     pub delay: Nanos,
-    /// Packets taken.
+    /// Packets accepted.
     pub packets_in: u32,
     /// Packets that found no room.
     pub overlimit: u32,
@@ -167,12 +168,12 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> PieConfig {
         self.config
     }
 
-    /// Changes it; what no longer fits is dropped, oldest first.
+    /// Changes the configuration. Packets that no longer fit are dropped, oldest first.
     pub fn set_config(&mut self, config: PieConfig, dropped: &mut Vec<Dropped<P>>) {
         self.config = config;
         while self.queue.len() > config.limit {

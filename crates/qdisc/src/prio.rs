@@ -24,7 +24,7 @@ impl Default for PrioConfig {
 }
 
 impl PrioConfig {
-    /// Are the number of bands and every entry of the map in range?
+    /// Returns whether the number of bands and all entries of the map are in range.
     pub fn is_valid(&self) -> bool {
         PRIO_BANDS.contains(&self.bands) && self.priomap.iter().all(|band| *band < self.bands)
     }
@@ -50,12 +50,12 @@ impl<P: Packet> Prio<P> {
         prio
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> PrioConfig {
         self.config
     }
 
-    /// Changes bands and map: what waits in a band that goes away is dropped.
+    /// Changes bands and map. Packets of removed bands are dropped.
     pub fn set_config(&mut self, config: PrioConfig, limit: usize, dropped: &mut Vec<Dropped<P>>) {
         self.config = config;
         let bands = usize::from(config.bands.max(1));

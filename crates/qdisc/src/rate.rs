@@ -17,7 +17,7 @@ const ATM_CELL: u64 = 53;
 const ATM_CELL_PAYLOAD: u64 = 48;
 
 impl LinkLayer {
-    /// The bytes that `len` bytes take on this link.
+    /// Returns the bytes that `len` bytes take on this link.
     pub fn wire_bytes(self, len: u64) -> u64 {
         match self {
             LinkLayer::Ethernet => len,
@@ -34,7 +34,7 @@ impl LinkLayer {
     }
 }
 
-/// A rate with what the link adds to each packet, as tc gives them to a discipline.
+/// A rate with the encapsulation of the link, as tc passes them to a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RateSpec {
     /// Bytes per second.

@@ -22,11 +22,11 @@ pub struct RedConfig {
     pub idle_damping: [u8; 256],
     /// The probability of marking at `max`, as a multiple of 2^-32.
     pub max_p: u32,
-    /// Are ECN-capable packets marked instead of dropped?
+    /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Are they dropped even so while the average is above `max`?
+    /// True if they are dropped nevertheless while the average is above `max`.
     pub harddrop: bool,
-    /// Are packets that cannot be marked let through?
+    /// True if packets that cannot be marked are not dropped.
     pub nodrop: bool,
     /// True if the probability adapts to keep the average in the middle (Floyd, Gummadi, Shenker
     /// 2001).
@@ -93,7 +93,7 @@ impl<P: Packet> Red<P> {
         }
     }
 
-    /// Its configuration, with the probability as it has adapted.
+    /// Returns the configuration with the adapted probability.
     pub fn config(&self) -> RedConfig {
         RedConfig { max_p: self.max_p, ..self.config }
     }

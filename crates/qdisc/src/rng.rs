@@ -83,7 +83,7 @@ impl Probability {
         self.0 as f64 / Probability::SCALE as f64
     }
 
-    /// Is this [`Probability::ZERO`]?
+    /// Returns whether this is [`Probability::ZERO`].
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -23,7 +23,7 @@ pub struct SfqConfig {
     pub divisor: u32,
     /// Seconds between changes of the hash. 0: never.
     pub perturb: u32,
-    /// Is the oldest packet of a flow dropped instead of the newest?
+    /// True if the oldest packet of a flow is dropped instead of the newest.
     pub headdrop: bool,
 }
 
@@ -87,7 +87,7 @@ impl<P: Packet> Sfq<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> SfqConfig {
         self.config
     }

@@ -55,7 +55,7 @@ impl SizeTable {
         table
     }
 
-    /// Its options.
+    /// Returns the options.
     pub fn spec(&self) -> SizeSpec {
         self.spec
     }

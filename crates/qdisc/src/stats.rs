@@ -34,12 +34,12 @@ pub struct LinkStats {
     pub backlog_bytes: u64,
     /// Packets being serialised now: 0 or 1.
     pub transmitting: usize,
-    /// Packets on their way now (serialised, not yet delivered).
+    /// Packets in flight now (serialized, not delivered yet).
     pub in_flight: usize,
 }
 
 impl LinkStats {
-    /// All packets lost.
+    /// Returns the number of lost packets.
     pub fn dropped(&self) -> u64 {
         self.drops_queue + self.drops_loss + self.drops_nth + self.drops_down
     }

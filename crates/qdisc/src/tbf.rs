@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 pub struct TbfConfig {
     /// The rate of the bucket.
     pub rate: RateSpec,
-    /// Its depth in bytes: what may leave at once after a pause.
+    /// Depth in bytes: burst after a pause.
     pub burst: u32,
     /// Bytes that may wait, in the bfifo that it is made with.
     pub limit: u32,
@@ -78,7 +78,7 @@ impl<P: Packet> Tbf<P> {
         }
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> TbfConfig {
         self.config
     }

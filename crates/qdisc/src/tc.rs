@@ -91,12 +91,12 @@ impl<P: Packet> Device<P> {
         device
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Seeds what draws at random in the disciplines that are made from now on.
+    /// Seeds the random decisions of disciplines created later.
     pub fn set_seed(&mut self, seed: u64) {
         self.facts.seed = seed;
     }

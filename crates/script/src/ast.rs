@@ -91,7 +91,7 @@ pub struct Packet {
     pub body: Body,
 }
 
-/// Which way a packet goes.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// `<`: to the stack.

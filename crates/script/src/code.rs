@@ -85,10 +85,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// Is there nothing in a snippet that could never be understood?
+/// Checks that all code of a snippet is supported.
 ///
 /// # Errors
-/// A sentence that says what.
+/// Returns a message that names the unsupported code.
 pub fn check(code: &str) -> Result<(), String> {
     statements(code).map(drop)
 }
@@ -104,7 +104,7 @@ pub struct Variables {
     values: BTreeMap<String, Value>,
 }
 
-/// Gives the value of a name that was not assigned.
+/// Returns the value of a name that was not assigned.
 pub type Known<'a> = &'a dyn Fn(&str) -> Option<i128>;
 
 impl Variables {

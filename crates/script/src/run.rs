@@ -72,10 +72,10 @@ pub fn run_captured(script: &Script, setup: Setup) -> (Result<(), Failure>, Vec<
     (outcome, runner.world.passed.take().unwrap_or_default())
 }
 
-/// Is everything in a script understood: calls, names, commands, snippets? Nothing is run.
+/// Checks that all of a script is supported: calls, names, commands, snippets. Nothing is run.
 ///
 /// # Errors
-/// The first event that is not.
+/// Returns the first event that is not supported.
 pub fn check(script: &Script, setup: Setup) -> Result<(), Failure> {
     check_in(script, setup.with_options_of(script)?)
 }

@@ -316,7 +316,10 @@ fn small_mtu(window: &Window<'_>) -> Vec<Found> {
                 ];
                 let steps = vec![change(route, &RouteMetrics { advmss: mss, ..route.metrics })];
                 let told = route.metrics.advmss > 0 && route.metrics.advmss <= mss;
-                let formula = format!("{mtu} < {usual}, or below the device's {}", device.mtu);
+                let formula = match below {
+                    true => format!("the route's {mtu} < the device's {}", device.mtu),
+                    false => format!("{mtu} < {usual}"),
+                };
                 let holds = (below || f64::from(device.mtu) < usual) && !told;
                 holds.then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
             },

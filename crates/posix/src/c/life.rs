@@ -29,7 +29,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Of a child of `fork`: the process whose stack was in use.
 static FORKED_FROM: AtomicU32 = AtomicU32::new(0);
 
-/// Where [`start`] looks when it is told nothing.
+/// The environment variable that [`start`] reads if it gets no text.
 pub const ENVIRONMENT: &str = "FIRSTBYTE";
 
 /// The sockets of the stack in use.

@@ -63,7 +63,7 @@ pub unsafe fn sendto(
     }
 }
 
-/// `sendmsg`; of ancillary data `SO_TIMESTAMPING` means something.
+/// `sendmsg`. Of ancillary data, only `SO_TIMESTAMPING` has an effect.
 ///
 /// # Safety
 /// `message` is null, or it and what it names can be read.
@@ -165,7 +165,7 @@ pub unsafe fn readv(
     unsafe { read_into(process, fd, memory::iovecs(iov, memory::count(count)?)?) }
 }
 
-/// `recv` and `recvfrom`; a TCP socket tells no address.
+/// `recv` and `recvfrom`. A TCP socket returns no address.
 ///
 /// # Safety
 /// `buf` is null, or `len` bytes there can be written; `from_len` is null or can be written.

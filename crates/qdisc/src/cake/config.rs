@@ -10,13 +10,13 @@ pub struct CakeConfig {
     pub tins: CakeTins,
     /// Definition of flows, and fairness between them.
     pub isolation: CakeIsolation,
-    /// Is the DSCP cleared once the tin is chosen?
+    /// True if the DSCP is cleared after the tin is chosen.
     pub wash: bool,
-    /// Do dropped packets count as sent, as they do where they have passed the bottleneck already?
+    /// True if dropped packets count as sent, because they already passed the bottleneck.
     pub ingress: bool,
     /// Which acknowledgments are dropped because a later one waits.
     pub ack_filter: CakeAckFilter,
-    /// Are large segments taken apart into frames?
+    /// True if large segments are split into frames.
     pub split_gso: bool,
     /// Time in which a congestion signal should take effect: CoDel's interval.
     pub interval: Nanos,
@@ -24,7 +24,7 @@ pub struct CakeConfig {
     pub target: Nanos,
     /// Size of a packet on the wire.
     pub framing: CakeFraming,
-    /// Memory that waiting packets may take, bytes; 0: as much as bandwidth and interval ask for.
+    /// Memory limit of waiting packets in bytes. 0: derived from bandwidth and interval.
     pub memory_limit: u32,
     /// The bits of a packet's mark that name its tin, counted from 1; 0: none do.
     pub fwmark: u32,
@@ -123,9 +123,9 @@ pub enum CakeAckFilter {
     /// None.
     #[default]
     Off,
-    /// All that can be spared but one.
+    /// Drops all redundant ACKs except one.
     Conservative,
-    /// All that can be spared.
+    /// Drops all redundant ACKs.
     Aggressive,
 }
 

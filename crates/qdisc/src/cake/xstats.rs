@@ -9,7 +9,7 @@ pub struct CakeXstats {
     pub memory_used: u64,
     /// Memory limit of the queues.
     pub memory_limit: u32,
-    /// The rate that the link is taken to have, bytes per second.
+    /// Assumed rate of the link, in bytes per second.
     pub capacity_estimate: u64,
     /// The shortest packet as the network layer knows it; 65,535 before the first.
     pub min_netlen: u16,

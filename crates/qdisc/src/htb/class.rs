@@ -21,12 +21,12 @@ pub struct HtbClassConfig {
     pub cbuffer: Nanos,
     /// Bytes that it sends in one turn.
     pub quantum: u32,
-    /// 0 to 7: the lower is served first with what is to be borrowed.
+    /// Priority, 0 to 7. A lower number is served first with borrowed tokens.
     pub prio: u32,
 }
 
 impl HtbClassConfig {
-    /// Does the kernel take it?
+    /// Returns whether the kernel accepts it.
     pub fn is_valid(&self) -> bool {
         self.rate.bytes_per_second > 0 && self.ceil.bytes_per_second > 0
     }

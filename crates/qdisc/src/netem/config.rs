@@ -5,7 +5,7 @@ use crate::{Nanos, Probability};
 /// A network. [`NetemConfig::default`] is a perfect one, which holds 1000 packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetemConfig {
-    /// Packets that may be on their way.
+    /// Limit of packets in flight.
     pub limit: usize,
     /// Delay of a packet, nanoseconds.
     pub latency: Nanos,
@@ -18,7 +18,7 @@ pub struct NetemConfig {
     pub distribution: Distribution,
     /// Which packets are lost.
     pub loss: NetemLoss,
-    /// Are ECN-capable packets marked instead of lost?
+    /// True if ECN-capable packets are marked instead of lost.
     pub ecn: bool,
     /// A copy is made of the packet.
     pub duplicate: Correlated,
@@ -30,7 +30,7 @@ pub struct NetemConfig {
     pub gap: u64,
     /// A rate after the delay.
     pub rate: Option<NetemRate>,
-    /// Packets are held back and let go in bunches.
+    /// Releases packets in bursts.
     pub slot: Option<NetemSlot>,
 }
 
@@ -54,7 +54,7 @@ impl Default for NetemConfig {
     }
 }
 
-/// A rate, and what the link makes of a packet.
+/// A rate, and the size of a packet on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetemRate {
     /// Bytes per second; not 0.
@@ -80,7 +80,7 @@ impl NetemRate {
     }
 }
 
-/// When bunches of packets are let go, and how large they are.
+/// Timing and size of bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetemSlot {
     /// From one slot to the next.

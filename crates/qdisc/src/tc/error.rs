@@ -2,7 +2,7 @@
 use alloc::string::String;
 use core::fmt;
 
-/// A command that was refused, in the words of tc or of the kernel.
+/// A rejected command, with the error message of tc or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TcError {

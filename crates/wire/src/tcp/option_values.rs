@@ -25,7 +25,7 @@ impl SackBlocks {
         }
     }
 
-    /// Takes the last one away.
+    /// Removes the last block.
     pub fn pop(&mut self) -> Option<(SeqNum, SeqNum)> {
         let last = *self.last()?;
         self.len -= 1;
@@ -79,7 +79,7 @@ impl UnknownOptions {
         self.0.get_or_insert_default().push(option);
     }
 
-    /// Takes the last one away.
+    /// Removes the last option.
     pub fn pop(&mut self) -> Option<UnknownOption> {
         self.0.as_mut()?.pop()
     }
