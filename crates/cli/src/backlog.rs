@@ -34,8 +34,8 @@ struct Waiting<T> {
 }
 
 impl<T: Send + 'static> Backlog<T> {
-    /// Starts the thread. It gives `work` the items in order, and the number of items dropped
-    /// behind them.
+    /// Starts the thread. It passes the items to `work` in order, with the number of items dropped
+    /// after each batch.
     pub(crate) fn start(
         name: &str,
         len_max: usize,

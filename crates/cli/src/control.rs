@@ -1,15 +1,17 @@
-//! The socket by which a running stack is asked and steered.
+//! The control socket of a running stack, for queries and changes.
 //!
 //! ```text
-//!  firstbyte ss ──► one line ──► Unix socket of the process that runs the stack ──► `ok` or `error`, then the answer, to its end
+//!  firstbyte ss ──► request line ──► socket of the stack ──► `ok` or `error`, answer, end
 //! ```
 //!
-//! - `control/place.rs`: where the socket lies, and which stacks there are;
-//! - `control/server.rs`: the running side; `control/client.rs`: the asking one;
-//! - `control/listing.rs`: sockets as `firstbyte ss` prints them; `control/sample.rs`: all that the doctor judges.
+//! - `control/place.rs`: paths of the sockets, and the running stacks;
+//! - `control/server.rs`: the server in the running process; `control/client.rs`: the client;
+//! - `control/listing.rs`: sockets as `firstbyte ss` prints them; `control/sample.rs`: a sample for
+//!   `firstbyte doctor`.
 //!
-//! Requests are words ([`control::Request`]); answers are what the asking verb prints, so that it decides nothing. Only the user who runs the stack
-//! can ask: the socket has mode 0600.
+//! A request is a line of words ([`control::Request`]). The answer is the text that the client
+//! prints, so the client needs no logic. The socket has mode 0600: only the user who runs the stack
+//! can send requests.
 mod client;
 mod listing;
 mod place;
@@ -26,10 +28,11 @@ use firstbyte::{Instant, RouteMetrics, SettingError, Stack, StackHandle, TraceMa
 use listing::list;
 use serde_json::{Map, Value};
 
-/// The longest request, bytes.
+/// Longest request, bytes.
 const REQUEST_MAX: u64 = 4096;
 
-/// Every setting, and Linux's one name for the lowest and the highest local port; of the cookie key, whether there is a backup.
+/// Returns every setting, plus Linux's single name for the lowest and highest local port. Shows of
+/// the cookie keys only whether there is a backup.
 fn settings(stack: &Stack) -> Vec<(String, String)> {
     let config = stack.config();
     let range =
@@ -40,18 +43,20 @@ fn settings(stack: &Stack) -> Vec<(String, String)> {
     all.chain(more.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-/// What a stack answers that began at `begun`.
+/// Answers a request to the stack, which was started at `begun`.
 fn answer(request: &Request, net: &StackHandle, begun: Instant) -> Result<String, String> {
     match request {
         Request::Ss(listing) => Ok(list(listing, net)),
         Request::RouteShow { json } => Ok(routes(net, *json)),
         Request::RouteSet(network, metrics) => match net.set_route(*network, *metrics) {
             true => Ok(String::new()),
-            false => Err("the stack has no room for one more route (65536)".to_owned()),
+            false => Err("cannot add a route: the table is full (65536 routes)".to_owned()),
         },
         Request::RouteDelete(network) => match net.remove_route(*network) {
             Some(_) => Ok(String::new()),
-            None => Err(format!("there is no route to {network}; `firstbyte route show --stack` lists them")),
+            None => Err(format!(
+                "cannot find a route to {network}; `firstbyte route show --stack` lists the routes"
+            )),
         },
         Request::Sample => serde_json::to_string(&sample::of(net, begun)).map_err(|error| error.to_string()),
         Request::Counters => Ok(counters(net, begun)),
@@ -59,7 +64,7 @@ fn answer(request: &Request, net: &StackHandle, begun: Instant) -> Result<String
             let settings = net.inspect(settings);
             Ok(settings.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect())
         }
-        // Its value must not be shown in an error.
+        // Errors must not show the value.
         Request::Set { name, value } if key::is_setting(name) => {
             net.set_fast_open_key(key::parse(value).map_err(|why| format!("{name}: {why}"))?);
             Ok(String::new())
@@ -77,7 +82,7 @@ fn answer(request: &Request, net: &StackHandle, begun: Instant) -> Result<String
         Request::Paths => Ok(net.paths().to_string()),
         Request::PathsForget(Some(peer)) => match net.forget_paths_to(*peer) {
             true => Ok(String::new()),
-            false => Err(format!("nothing is remembered of {peer}")),
+            false => Err(format!("nothing is cached for {peer}")),
         },
         Request::PathsForget(None) => {
             for path in net.paths().paths {
@@ -92,7 +97,7 @@ fn answer(request: &Request, net: &StackHandle, begun: Instant) -> Result<String
     }
 }
 
-/// What was traced since the last request. Times are since the stack began.
+/// Returns the events traced since the last request. Times are relative to the start of the stack.
 fn trace(net: &StackHandle, on: bool, begun: Instant) -> String {
     net.set_trace(if on { TraceMask::all() } else { TraceMask::empty() });
     let (events, lost) = net.take_trace();
@@ -102,12 +107,12 @@ fn trace(net: &StackHandle, on: bool, begun: Instant) -> String {
         text += &format!("{event}\n");
     }
     if lost > 0 {
-        text += &format!("{lost} events found no room\n");
+        text += &format!("{lost} events were dropped: the trace buffer was full\n");
     }
     text
 }
 
-/// With the group in front, as nstat(8) shows them.
+/// Returns the counters with their group in front, as nstat(8) prints them.
 fn counters(net: &StackHandle, begun: Instant) -> String {
     let (counters, now) = net.inspect_at(|stack, now| (stack.counters().clone(), now));
     let lines = counters.all().map(|(name, value)| format!("{} {value}\n", grouped(name)));
@@ -115,7 +120,7 @@ fn counters(net: &StackHandle, begun: Instant) -> String {
     std::iter::once(format!("seconds {seconds}\n")).chain(lines).collect()
 }
 
-/// With the group in front, as nstat(8) shows it.
+/// Returns a counter's name with its group in front, as nstat(8) prints it.
 fn grouped(name: &str) -> String {
     let group = match name {
         _ if name.starts_with("Icmp") => "",
@@ -144,7 +149,7 @@ fn routes(net: &StackHandle, json: bool) -> String {
     format!("{}\n", Value::from(all))
 }
 
-/// The words of a route as fields; what is locked is named beside.
+/// Returns the metrics of a route as JSON fields, and the names of the locked ones.
 fn values(metrics: &RouteMetrics) -> Map<String, Value> {
     let text = metrics.to_string();
     let mut words = text.split(' ').filter(|word| !word.is_empty()).peekable();

@@ -1,7 +1,8 @@
-//! `firstbyte doctor`: what this host's own TCP does, why, and the command that mends it.
+//! `firstbyte doctor`: findings about this host's TCP, the evidence, and the command that fixes
+//! each.
 //!
-//! - `doctor/reading.rs`: where samples come from;
-//! - `doctor/watch.rs`: window after window, on a terminal, as lines or as JSON;
+//! - `doctor/reading.rs`: sources of samples;
+//! - `doctor/watch.rs`: repeated checks, on a terminal, as lines or as JSON;
 //! - `doctor/endpoint.rs`: metrics over HTTP.
 mod endpoint;
 mod reading;
@@ -21,80 +22,90 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Read the kernel's TCP of this host and say what is wrong, by which numbers, and what mends it. Nothing is changed.
+/// Check this host's TCP: what is wrong, the evidence, and the command that fixes it
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor --watch --interval 10s\n  firstbyte doctor --stack                        a running firstbyte serve\n  firstbyte doctor explain ACC-01\n\n\
-                  An ordinary user sees almost everything; what only root could read is named, and the rules that need it are \
-                  listed as not judged. Thresholds can be set, and rules silenced, in a file (--policy): a table for each rule, with \
-                  names of `firstbyte doctor explain` and silent = \"the reason\".\n\n\
-                  Exit codes: 0 nothing above info, 1 a warning, 2 something critical; 3 it could not be done, or the arguments are wrong."
+    after_help = "Example:\n  \
+        firstbyte doctor\n  \
+        firstbyte doctor --interval 1s --json\n  \
+        firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor \
+        host.json\n  \
+        firstbyte doctor --watch --interval 10s\n  \
+        firstbyte doctor --stack                        a running firstbyte serve\n  \
+        firstbyte doctor explain ACC-01\n\n\
+        Doctor changes nothing. It needs no root for most rules; it names what only root can \
+        read and lists the rules that need it as not judged. A policy file (--policy) sets \
+        thresholds and silences rules: one table per rule, with the names that `firstbyte \
+        doctor explain` shows and silent = \"the reason\".\n\n\
+        Exit codes: 0 nothing above info, 1 a warning, 2 something critical, 3 the check failed or \
+        the arguments are wrong."
 )]
 pub(crate) struct DoctorArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// A record (--record) to judge instead of this host.
+    /// Judge this record (see --record) instead of this host
     #[arg(value_name = "FILE", conflicts_with_all = ["root", "netns", "stack", "control", "interval", "since_boot", "record"])]
     file: Option<PathBuf>,
-    /// The time between the two samples.
+    /// Time between the two samples
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     interval: Duration,
-    /// One sample: counters are judged since boot.
+    /// Take one sample and judge counters since boot
     #[arg(long, conflicts_with = "interval")]
     since_boot: bool,
-    /// Read a copy of /proc below this folder, once, instead of the running kernel.
+    /// Read a copy of /proc below this folder, once, instead of the running kernel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["netns", "interval", "stack", "control"])]
     root: Option<PathBuf>,
-    /// Read this network namespace of `ip netns` (needs root).
+    /// Read this network namespace of `ip netns` (needs root)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["stack", "control"])]
     netns: Option<String>,
-    /// Judge a running stack of ours (--stack, --control) by those rules that mean something there.
+    /// Judge a running stack (--stack, --control) by the rules that apply to it
     #[command(flatten)]
     stack: StackOnly,
-    /// Save all that was read, to be judged elsewhere.
+    /// Save everything that was read to FILE, to judge it elsewhere
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Put other addresses in place of real ones.
+    /// Replace real addresses with placeholders
     #[arg(long)]
     mask: bool,
-    /// Print a shell script of the fixes, for a person to read and run.
+    /// Print the fixes as a shell script, to review and run
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     fix: bool,
-    /// Write a page for a browser: findings, their evidence over ten looks within --interval, the path of a packet. A FILE to judge may be
-    /// a series of `firstbyte watch --record`.
+    /// Write an HTML page to FILE: findings, their evidence over ten samples within --interval, and
+    /// the path of a packet. The input may also be a series from `firstbyte watch --record`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "listen", "record", "fix", "json", "prometheus"])]
     html: Option<PathBuf>,
-    /// JSON; its layout is described in docs/doctor.md.
+    /// Print JSON (format: docs/doctor.md)
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// Metrics, as Prometheus and OpenMetrics read them.
+    /// Print metrics for Prometheus and OpenMetrics
     #[arg(long)]
     prometheus: bool,
-    /// Thresholds and silenced rules, in TOML.
+    /// Read thresholds and silenced rules from this TOML file
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Judge window after window, until Ctrl-C: on a terminal the whole report, else a line for what comes and goes.
+    /// Repeat every --interval until Ctrl-C: the whole report on a terminal, otherwise a line per
+    /// change
     #[arg(long, conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "prometheus"])]
     watch: bool,
-    /// End --watch after so many windows.
+    /// End --watch after N checks
     #[arg(long, value_name = "N", requires = "watch", allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     times: Option<u32>,
-    /// Of --watch and --listen: look less often than --interval where looking would take more than this share of a core.
+    /// Lower the frequency of --watch and --listen if sampling takes more than this share of a core
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
     budget: f64,
-    /// Serve metrics at http://ADDRESS/metrics, of windows of --interval, until Ctrl-C.
+    /// Serve metrics at http://ADDRESS/metrics, updated every --interval, until Ctrl-C
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::listening_address, conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "json", "prometheus", "watch"])]
     listen: Option<SocketAddr>,
 }
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// List the rules.
+    /// List the rules
     Rules,
-    /// Explain a rule: when it fires, why it matters, what mends it.
+    /// Explain a rule: when it fires, why it matters, how to fix it
     Explain {
-        /// Its id, as `firstbyte doctor rules` lists it.
+        /// Id of the rule, as in `firstbyte doctor rules`
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -153,7 +164,7 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// The report of a window. Commands that change a stack of ours name the one that was read.
+/// Judges a window. Fixes for a running stack name the stack that was read.
 fn judged(args: &DoctorArgs, policy: &Policy, window: &Window<'_>) -> Report {
     let mut report = Report::by(&window.clone().by(policy.limits()), policy);
     let Some(option) = args.stack.named().map(ControlArgs::option) else { return report };
@@ -173,7 +184,7 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
         samples.iter_mut().for_each(|sample| mask.apply(sample));
     }
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return Err(not_done(Failure::failed("the file has no sample")));
+        return Err(not_done(Failure::failed("the file contains no sample")));
     };
     let window = if samples.len() == 1 { Window::since_boot(last) } else { Window::between(first, last) };
     let report = judged(args, policy, &window);
@@ -186,12 +197,12 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// A failure's exit code must not read as a verdict.
+/// Replaces the exit code of a failure, so that it is not read as a verdict.
 fn not_done(failure: Failure) -> Failure {
     failure.with_exit_code(NOT_DONE)
 }
 
-/// The exit code of whatever is no verdict.
+/// Exit code if there is no verdict.
 pub(crate) const NOT_DONE: u8 = 3;
 
 fn listed() -> String {
@@ -200,7 +211,7 @@ fn listed() -> String {
 
 fn explained(id: &str) -> Result<String, Failure> {
     let rule = Rule::by_id(id).ok_or_else(|| {
-        not_done(Failure::failed(format!("no rule is called {id}; `firstbyte doctor rules` lists them")))
+        not_done(Failure::failed(format!("there is no rule {id}; `firstbyte doctor rules` lists them")))
     })?;
     let mut text = format!(
         "{}  {}\n\nfires when  {}\nwhy         {}\nfix         {}\n",

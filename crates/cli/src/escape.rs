@@ -1,15 +1,15 @@
-//! Text that others wrote, made safe to print: a terminal acts on control characters, C1 (U+0080 to U+009F) included, and
-//! bidirectional controls let a line show other than it is.
+//! Makes foreign text safe to print. A terminal acts on control characters, including C1 (U+0080 to
+//! U+009F), and bidirectional controls can make a line look different from what it is.
 pub(crate) use doctor::escape::line;
 use doctor::escape::{escaped, is_unsafe};
 use serde_json::Value;
 
-/// A message of our own that may quote what others wrote; it keeps its lines.
+/// Escapes a message that may quote foreign text. Keeps its line breaks.
 pub(crate) fn message(text: &str) -> String {
     escaped(text, |c| c != '\n' && is_unsafe(c))
 }
 
-/// JSON as text, on one line or indented. It means the same, as such characters stand in strings only.
+/// Formats JSON on one line or indented. Escapes control characters, which occur only in strings.
 pub(crate) fn json(value: &Value, indent: bool) -> String {
     let text = if indent { format!("{value:#}") } else { value.to_string() };
     let mut safe = String::with_capacity(text.len());

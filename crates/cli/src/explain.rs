@@ -1,7 +1,9 @@
-//! `firstbyte explain`: does Fast Open work between here and a server, and if not, who broke it.
+//! `firstbyte explain`: whether Fast Open works between this host and a server, and what breaks it.
 //!
-//! - `explain/kernel.rs`: visits by the kernel's sockets; with `--tun`, `probe` sends SYNs of its own instead;
-//! - `explain/report.rs`: what was seen and what it means, as text and as JSON; `explain/page.rs`: as a page for a browser.
+//! - `explain/kernel.rs`: visits with the kernel's sockets; with `--tun`, the crate `probe` sends
+//!   its own SYNs instead;
+//! - `explain/report.rs`: observations and verdict as text and JSON; `explain/page.rs`: as an HTML
+//!   page.
 mod kernel;
 mod page;
 mod report;
@@ -23,49 +25,53 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Say whether TCP Fast Open works between here and a server, and if not, who broke it, from a few SYNs of different forms.
+/// Test whether TCP Fast Open works to a server, and if not, find out why
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte explain example.org\n  firstbyte explain --dry-run 192.0.2.1:443\n  sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1 --html page.html\n\n\
-                  Without --tun the kernel's sockets are used: no rights are needed, but the kernel decides what its SYNs are like.\n\
-                  With --tun they are our own, from an address of our own: the kernel must forward (net.ipv4.ip_forward = 1), and\n\
-                  masquerade the address where the server does not know the way back.\n\n\
-                  Exit codes: 0 Fast Open works, 1 it does not, or it could not be tried, 2 wrong arguments."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte explain example.org\n  \
+    firstbyte explain --dry-run 192.0.2.1:443\n  \
+    sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1 --html page.html\n\n\
+    Explain sends a few SYNs of different forms and compares the answers.\n\
+    Without --tun it uses the kernel's sockets: it needs no root, but the kernel decides the \
+    form of its SYNs.\n\
+    With --tun it sends its own SYNs from its own address: the kernel must forward them \
+    (net.ipv4.ip_forward = 1),\n\
+    and masquerade the address if the server has no route back.\n\n\
+    Exit codes: 0 Fast Open works, 1 it does not work or could not be tested, 2 wrong arguments.")]
 pub(crate) struct ExplainArgs {
-    /// The server; the port is 80 unless it is said.
+    /// Server to test: HOST, HOST:PORT or [IPV6]:PORT; the default port is 80
     #[arg(value_name = "HOST[:PORT]", value_parser = target)]
     target: Target,
-    /// Only over IPv4.
+    /// Use only IPv4
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
-    /// Only over IPv6.
+    /// Use only IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// What an application would say first; \r, \n and \\ are understood.
+    /// First bytes that an application would send; understands \r, \n and \\
     #[arg(long, value_name = "TEXT", default_value = r"GET / HTTP/1.0\r\n\r\n", value_parser = unescaped)]
     request: Bytes,
-    /// Wait this long for the answer to a SYN before it is retransmitted. With --tun only.
+    /// Wait this long for an answer to a SYN before it is retransmitted (only with --tun)
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, requires = "tun")]
     timeout: Option<Duration>,
-    /// Send SYNs of our own through this TUN device, created if it is not there.
+    /// Send own SYNs through this TUN device; it is created if it does not exist
     #[arg(long, value_name = "NAME", requires = "address")]
     tun: Option<String>,
-    /// Our own address on it, with its prefix length; once for each version of IP.
+    /// Own address on the TUN device, with its prefix length; one for each IP version
     #[arg(long, value_name = "ADDR/LEN", requires = "tun")]
     address: Vec<Cidr>,
-    /// Say what would be sent, and send nothing.
+    /// Show what would be sent, and send nothing
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// Beside the text, one page for a browser: the verdict, the visits as ladders of packets.
+    /// Write an HTML page to FILE as well: the verdict, and each visit as a ladder diagram
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     html: Option<PathBuf>,
 }
 
-/// A name or an address, and a port.
+/// A host name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) host: String,
@@ -99,7 +105,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 }
 
 impl ExplainArgs {
-    /// The first address of each version.
+    /// Returns the first address of each IP version.
     fn servers(&self) -> Result<Vec<SocketAddr>, Failure> {
         let Target { host, port } = &self.target;
         let found = (host.as_str(), *port).to_socket_addrs();
@@ -125,7 +131,9 @@ impl ExplainArgs {
         );
         let servers: Vec<SocketAddr> = v4.into_iter().chain(v6).copied().collect();
         match servers.is_empty() {
-            true => Err(Failure::failed(format!("{host} has no address that can be tried like this"))),
+            true => {
+                Err(Failure::failed(format!("cannot test {host}: it has no address of a usable IP version")))
+            }
             false => Ok(servers),
         }
     }
@@ -134,7 +142,9 @@ impl ExplainArgs {
 fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Failure> {
     let same = |own: &&Cidr| own.addr.is_ipv4() == server.is_ipv4();
     let local = args.address.iter().find(same).map(|own| own.addr);
-    let Some(local) = local else { return Err(Failure::usage("--address has none of that version of IP")) };
+    let Some(local) = local else {
+        return Err(Failure::usage("--address has no address of that IP version"));
+    };
     let device = open(args, name)?;
     let seed = RandomState::new().hash_one(server);
     let mut prober = Prober::new(device, Ends { local, server }, &args.request.0, seed);
@@ -143,8 +153,8 @@ fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Fai
     }
     let failed = |error: std::io::Error| Failure::failed(format!("{name}: {error}"));
     let visits = prober.all(|_| {}).map_err(failed)?;
-    let mut report = Report::new(server, format!("SYNs of our own, from {local} through {name}"), visits);
-    // Where on the way they are lost.
+    let mut report = Report::new(server, format!("own SYNs, from {local} through {name}"), visits);
+    // Finds the hop that drops them.
     if report.verdict.cause == Cause::DataDropped {
         report.hops = prober.hops(HOPS_MAX).map_err(failed)?;
     }
@@ -158,12 +168,15 @@ fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Fai
 
 fn open(args: &ExplainArgs, name: &str) -> Result<Tun, Failure> {
     let mut builder = Tun::builder().name(name).offload(false);
-    // The other end of the wire is the kernel.
+    // The kernel is the other end of the TUN device.
     if firstbyte::device::interface::find(name).is_err() {
         for own in &args.address {
-            let neighbour = own
-                .neighbour()
-                .ok_or_else(|| Failure::usage(format!("{own} leaves no address for the kernel's side")))?;
+            let neighbour = own.neighbour().ok_or_else(|| {
+                Failure::usage(format!(
+                    "cannot use {own}: it leaves no address for \
+                    the kernel's side; use a shorter prefix, such as /24"
+                ))
+            })?;
             builder = builder.address(neighbour.addr, neighbour.prefix_len);
         }
     }
@@ -176,7 +189,7 @@ fn plan(args: &ExplainArgs) -> String {
         Some(_) => Probe::ALL.to_vec(),
         None => kernel::probes().to_vec(),
     };
-    let mut text = format!("To {host}, port {port}, over each version of IP that both have:\n");
+    let mut text = format!("To {host}, port {port}, over each IP version that both ends have:\n");
     for (at, probe) in probes.iter().enumerate() {
         text += &format!("  {}. {}\n", at + 1, probe.words());
     }
@@ -184,26 +197,26 @@ fn plan(args: &ExplainArgs) -> String {
     match args.tun {
         Some(_) => {
             text += &format!(
-                "Each ends by a reset. At most {most} packets; where SYNs with data are lost, {HOPS_MAX} more with a small hop limit.\n"
+                "Each ends with a reset. At most {most} packets; if SYNs with data are dropped, \
+                {HOPS_MAX} more with a small hop limit.\n"
             );
         }
-        None => {
-            text +=
-                "Each is a connection of the kernel's, which is closed after the first bytes of the reply.\n"
-        }
+        None => text += "Each is a connection of the kernel, closed after the first bytes of the reply.\n",
     }
-    text + "One after another, 100 ms apart. Those that need a cookie are left out where there is none.\n"
+    text + "One after another, 100 ms apart. Probes that need a cookie are skipped if there is \
+        none.\n"
 }
 
-/// `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`; a V6 may have a zone, as in `fe80::1%eth0`.
+/// Parses `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`; an IPv6 address may have a zone,
+/// such as `fe80::1%eth0`.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("`{text}` is no port")),
+        _ => Err(format!("`{text}` is not a port; write a number from 1 to 65535")),
     };
     let whole = |host: &str| Target { host: host.to_owned(), port: 80 };
     if text.contains('/') {
-        return Err("a host and a port, as in example.org:443, not a URL".to_owned());
+        return Err("expected a host and a port, such as example.org:443, not a URL".to_owned());
     }
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         check_zone(host)?;
@@ -219,20 +232,20 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
         return Ok(whole(text));
     }
     match text.split_once(':') {
-        _ if text.is_empty() => Err("say which host".to_owned()),
-        Some(("", _)) => Err("say which host".to_owned()),
+        _ if text.is_empty() => Err("the host is missing; write HOST:PORT".to_owned()),
+        Some(("", _)) => Err("the host is missing; write HOST:PORT".to_owned()),
         Some((host, number)) => Ok(Target { port: port(number)?, ..whole(host) }),
         None => Ok(whole(text)),
     }
 }
 
-/// The address and the zone of `ADDRESS%ZONE`.
+/// Splits `ADDRESS%ZONE` into its address and zone.
 fn zoned(text: &str) -> Option<(Ipv6Addr, &str)> {
     let (address, zone) = text.split_once('%')?;
     Some((address.parse().ok()?, zone))
 }
 
-/// A link-local address names a host only together with an interface (RFC 4007 §6).
+/// Checks the zone: a link-local address is only complete with an interface (RFC 4007 §6).
 fn check_zone(host: &str) -> Result<(), String> {
     if let Some((address, zone)) = zoned(host)
         && (zone.is_empty() || zone.contains(':'))
@@ -260,15 +273,15 @@ fn unescaped(text: &str) -> Result<Bytes, String> {
                 Some(b'r') => b'\r',
                 Some(b'n') => b'\n',
                 Some(b'\\') => b'\\',
-                _ => return Err(r"after a \ comes r, n or \".to_owned()),
+                _ => return Err(r"expected r, n or \ after a \".to_owned()),
             },
             byte => byte,
         });
     }
     match bytes.len() {
-        0 => Err("nothing would be sent".to_owned()),
+        0 => Err("nothing would be sent; give at least one byte".to_owned()),
         1..=1000 => Ok(Bytes(bytes)),
-        _ => Err("at most 1000 bytes: it must fit a SYN".to_owned()),
+        _ => Err("at most 1000 bytes: the request must fit on a SYN".to_owned()),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Why a command failed: a sentence that says what to do, and an exit code.
+//! Errors of commands: a message that says what to do, and an exit code.
 use crate::{color, escape};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// A failed command.
+/// An error that ends the command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     exit_code: u8,
@@ -12,12 +12,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The job failed: exit code 1.
+    /// Creates an error for a failed job: exit code 1.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
         Failure { exit_code: 1, message: message.into() }
     }
 
-    /// The arguments make no sense: exit code 2, as clap's own errors.
+    /// Creates an error for wrong arguments: exit code 2, like clap's own errors.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { exit_code: 2, message: message.into() }
     }
@@ -27,9 +27,10 @@ impl Failure {
         Failure { exit_code, ..self }
     }
 
-    /// A job on a file failed.
+    /// Creates an error for a failed operation on a file.
     pub(crate) fn file(action: &str, path: &std::path::Path, error: &io::Error) -> Failure {
-        // The standard library's own words for bytes that are no UTF-8 speak of a stream; errors with a cause inside are others' words.
+        // The standard library's message for invalid UTF-8 mentions a stream. An error with an
+        // inner cause has its own message.
         if error.kind() == io::ErrorKind::InvalidData && error.get_ref().is_none() {
             return Failure::failed(format!(
                 "cannot {action} {}: it is not a text file in UTF-8",
@@ -39,24 +40,24 @@ impl Failure {
         Failure::failed(format!("cannot {action} {}: {error}", path.display()))
     }
 
-    /// Signals cannot be watched for.
+    /// Creates the error for signal handlers that cannot be installed.
     pub(crate) fn no_signals(error: io::Error) -> Failure {
         Failure::failed(format!("cannot wait for signals: {error}"))
     }
 
-    /// What happened, and what to do.
+    /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Says it on stderr.
+    /// Prints the message to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         say(&labelled("error:", "31", &self.message));
         ExitCode::from(self.exit_code)
     }
 }
 
-/// Says on stderr what is odd but no reason to stop.
+/// Prints a warning to stderr.
 pub(crate) fn warn(message: impl Display) {
     say(&warning(&message.to_string()));
 }
@@ -70,7 +71,7 @@ fn labelled(label: &str, colour: &str, message: &str) -> String {
     format!("{} {}", color::stderr_label(label, colour), escape::message(message))
 }
 
-/// Where stderr cannot be written, the exit code must do.
+/// Writes a line to stderr. Ignores errors: the exit code still reports the failure.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

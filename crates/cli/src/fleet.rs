@@ -1,12 +1,13 @@
-//! `firstbyte fleet`: servers that share a name, and so cookie keys.
+//! `firstbyte fleet`: servers that share a name, and so must share cookie keys.
 //!
-//! - `fleet/check.rs`: visits all, and says where Fast Open works and whose key is another;
-//! - `fleet/plan.rs`: a fleet's keys in a store: made, shown, a host taken out;
-//! - `fleet/rotate.rs`: an operator's rotation; `fleet/agent.rs`: a host's part in it, `fleet/keys.rs`: the keys that are in use there;
-//! - `fleet/instance.rs`: tells machines with the same name apart;
-//! - `fleet/store.rs`: etcd, over HTTP; `fleet/tls.rs`: TLS to it.
+//! - `fleet/check.rs`: tests Fast Open on every server, and compares keys;
+//! - `fleet/plan.rs`: the keys of a fleet in a store: create, show, remove a host;
+//! - `fleet/rotate.rs`: key rotation; `fleet/agent.rs`: the agent on each host; `fleet/keys.rs`:
+//!   the keys in use on a host;
+//! - `fleet/instance.rs`: distinguishes machines with the same name;
+//! - `fleet/store.rs`: etcd over HTTP; `fleet/tls.rs`: TLS to etcd.
 //!
-//! What may be done when is decided by the crate `fleet`.
+//! The crate `fleet` decides the order of the steps.
 #[cfg(feature = "fleet")]
 mod agent;
 mod check;
@@ -29,22 +30,27 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Visit every address behind a name, or of a list, and say where Fast Open works, where backends differ, and whose key is another; keep and
-/// rotate the keys of all.
+/// Test Fast Open on every server behind a name, and manage the cookie keys of all
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Example:\n  firstbyte fleet example.org:443\n  firstbyte fleet servers.txt --key-file keys\n\n\
-                  A cookie depends on the server's address, so that only --key-file tells whether two addresses have the same key: the\n\
-                  cookies of all are held beside it. That needs a client that servers see by its own address, without a NAT.\n\
-                  Three visits by the kernel's sockets for each address.\n\n\
-                  Keys of a whole fleet, with etcd as their store:\n  \
-                  firstbyte fleet create web --store https://etcd1:2379,https://etcd2:2379 --cacert ca.pem\n  \
-                  firstbyte fleet agent web --store …        on every server, as root\n  \
-                  firstbyte fleet rotate web --store …       anywhere\n  \
-                  firstbyte fleet status web --store …\n\n\
-                  Exit codes: 0 it works everywhere, and with the key where one was given; 1 it does not, or it could not be tried."
+    after_help = "Example:\n  \
+        firstbyte fleet example.org:443\n  \
+        firstbyte fleet servers.txt --key-file keys\n\n\
+        Cookies depend on the server's address, so only --key-file can tell whether two servers \
+        have the same key: it checks\n\
+        the cookie of each server. This needs a client whose own address the servers see, \
+        without NAT.\n\
+        The kernel's sockets make three visits to each address.\n\n\
+        Keys of a whole fleet, stored in etcd:\n  \
+        firstbyte fleet create web --store https://etcd1:2379,https://etcd2:2379 --cacert \
+        ca.pem\n  \
+        firstbyte fleet agent web --store …        on every server, as root\n  \
+        firstbyte fleet rotate web --store …       anywhere\n  \
+        firstbyte fleet status web --store …\n\n\
+        Exit codes: 0 Fast Open works on every server, with the given key if there is one; 1 it \
+        does not, or the test failed."
 )]
 pub(crate) struct FleetArgs {
     #[command(subcommand)]

@@ -1,10 +1,10 @@
-//! `firstbyte get`: HTTP requests over a stack of our own, timed and explained.
+//! `firstbyte get`: HTTP requests over our own stack, timed and explained.
 //!
-//! - `get/target.rs`: from a URL to a peer and a request;
+//! - `get/target.rs`: turns a URL into a peer and a request;
 //! - `get/visit.rs`: one connection with one request;
-//! - `get/body.rs`: where the reply goes;
-//! - `get/words.rs`: what became of Fast Open, and errors, in plain words;
-//! - `get/report.rs`: what is printed.
+//! - `get/body.rs`: destinations of the reply;
+//! - `get/words.rs`: Fast Open outcomes and errors as sentences;
+//! - `get/report.rs`: the output.
 mod body;
 mod report;
 mod target;
@@ -31,66 +31,73 @@ use std::time::Duration;
 use target::Target;
 use visit::{How, Visit};
 
-/// Get a URL over HTTP with TCP Fast Open, and say how long each phase took and what became of Fast Open.
+/// Get a URL over HTTP with TCP Fast Open, and time each phase
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example (as root, with a web server on this machine: sysctl net.ipv4.tcp_fastopen=3 and nginx with `listen 80 fastopen=16`):\n  \
-                  firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
-                  The page goes to stdout and the report to stderr; with -c, -o, --explain or --json the report goes to stdout.\n\
-                  The stack is a host of its own, 10.78.0.2 behind the TUN device. Its peers are this machine (10.78.0.1) and, if the kernel\n\
-                  forwards and masquerades, everybody else:\n  \
-                  sysctl net.ipv4.ip_forward=1; iptables -t nat -A POSTROUTING -s 10.78.0.0/24 -j MASQUERADE"
+    after_help = "Example (as root, with a web server on this machine: sysctl net.ipv4.tcp_fastopen=3 and \
+    nginx with `listen 80 fastopen=16`):\n  \
+    firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
+    The page goes to stdout and the report to stderr; with -c, -o, --explain or --json the \
+    report goes to stdout.\n\
+    The stack is a host of its own, 10.78.0.2 behind the TUN device. It reaches this machine as \
+    10.78.0.1, and other hosts\n\
+    if the kernel forwards and masquerades:\n  \
+    sysctl net.ipv4.ip_forward=1; iptables -t nat -A POSTROUTING -s 10.78.0.0/24 -j MASQUERADE"
 )]
 pub(crate) struct GetArgs {
-    /// What to get.
-    #[arg(help = "What to get: http://HOST[:PORT]/PATH", value_name = "URL")]
+    /// The URL.
+    #[arg(help = "URL to get: http://HOST[:PORT]/PATH", value_name = "URL")]
     url: Target,
-    /// Requests, one after the other, each on a connection of its own; the first asks for a cookie, the others have it.
+    /// Send N requests, one after another, each on a new connection; the first requests a cookie,
+    /// the others use it
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     count: u32,
-    /// Draw the packets of the first connection and of the last.
+    /// Draw the packets of the first and the last connection
     #[arg(long)]
     explain: bool,
-    /// Tell on stderr what happens inside the stack: states, windows, round trips, retransmissions, drops and why.
+    /// Print the stack's events to stderr: states, windows, round trips, retransmissions, drops and
+    /// their reasons
     #[arg(long)]
     trace: bool,
-    /// A plain handshake, and no request for a cookie.
+    /// Make a plain handshake, without a cookie or a cookie request
     #[arg(long)]
     no_fast_open: bool,
-    /// Show the cookie on a SYN without data; the request follows the handshake.
+    /// Send the cookie on a SYN without data; the request follows the handshake
     #[arg(long, conflicts_with_all = ["no_fast_open", "syn_fin"])]
     data_less: bool,
-    /// Let the FIN ride on the SYN behind the request: three packets, between two ends of ours. Linux drops such a SYN.
+    /// Send a FIN on the SYN behind the request: three packets if both ends are Firstbyte; Linux
+    /// drops such a SYN
     #[arg(long, conflicts_with = "no_fast_open")]
     syn_fin: bool,
-    /// Use Fast Open even with a method that is not idempotent, though a SYN, and so the request, may be delivered twice.
+    /// Use Fast Open even if the method is not idempotent; the network may duplicate the SYN, and
+    /// so the request
     #[arg(long)]
     force_early: bool,
-    /// Method of the request [default: GET, or POST with --data].
+    /// Use this request method [default: GET, or POST with --data]
     #[arg(short = 'X', long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Body of the request; @FILE reads it from a file.
+    /// Send TEXT as the request body; @FILE reads it from a file
     #[arg(short = 'd', long, value_name = "TEXT")]
     data: Option<String>,
-    /// Header of the request, `Name: value`; repeatable.
+    /// Add a request header, such as `Name: value`; repeatable
     #[arg(short = 'H', long, value_name = "HEADER", value_parser = target::header)]
     header: Vec<(HeaderName, HeaderValue)>,
-    /// Take ADDRESS for NAME:PORT instead of asking the system's resolver; repeatable.
+    /// Use ADDRESS for NAME:PORT instead of asking the system's resolver; repeatable
     #[arg(long, value_name = "NAME:PORT:ADDRESS")]
     resolve: Vec<Resolved>,
-    /// Write the page to FILE; `-` is stdout.
+    /// Write the page to FILE; `-` is stdout
     #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "count")]
     output: Option<PathBuf>,
-    /// Write the reply's status line and headers before the page.
+    /// Write the status line and headers of the reply before the page
     #[arg(short = 'i', long, conflicts_with = "count")]
     include: bool,
-    /// The longest time one request may take in all.
+    /// Limit the duration of each request
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::positive_duration)]
     timeout: Duration,
-    /// Exit code 1 when a reply's status is 400 or above.
+    /// Exit with code 1 if the status of a reply is 400 or above
     #[arg(short = 'f', long)]
     fail: bool,
-    /// The report as JSON.
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -121,22 +128,24 @@ impl GetArgs {
         self.method.clone().unwrap_or(default)
     }
 
-    /// How to connect and what to ask.
+    /// Collects the request and the way to connect.
     fn how(&self) -> Result<How, Failure> {
         let method = self.method();
         let is_risky = !method.is_idempotent() && !self.no_fast_open;
         if is_risky && !self.force_early {
             if self.syn_fin || self.data_less {
                 return Err(Failure::usage(format!(
-                    "{method} is not idempotent, so Fast Open is off for it (see --force-early)"
+                    "{method} is not idempotent, so it does not use Fast Open; allow it with \
+                    --force-early"
                 )));
             }
             warn(format!(
-                "no Fast Open for {method}: a SYN and its data may be delivered twice (RFC 7413 §6.1); --force-early uses it all the same"
+                "no Fast Open for {method}: a SYN and its data may be delivered twice (RFC 7413 \
+                §6.1); --force-early uses it anyway"
             ));
         } else if is_risky {
             warn(format!(
-                "this {method} may be delivered twice, and acted upon twice: the network may duplicate a SYN"
+                "this {method} may be delivered and executed twice: the network may duplicate a SYN"
             ));
         }
         let fast_open =
@@ -153,13 +162,14 @@ impl GetArgs {
         })
     }
 
-    /// Where the page goes, and so where the report does.
+    /// Chooses the destination of the page, which decides where the report goes.
     fn sink(&self) -> Result<Sink, Failure> {
         match &self.output {
             Some(path) if path.as_os_str() == "-" => Ok(Sink::Stdout { head: self.include }),
             Some(path) => Sink::file(path, self.include),
             None if self.include && (self.json || self.explain) => Err(Failure::usage(
-                "--include goes with the page, which --json and --explain leave out: give it a place with -o FILE",
+                "--include needs the page, which --json and --explain omit; choose a file for it \
+                with -o FILE",
             )),
             None if self.count > 1 || self.json || self.explain => Ok(Sink::Nowhere),
             None => Ok(Sink::Stdout { head: self.include }),
@@ -171,8 +181,9 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     let peer = how.target.resolve(&args.resolve).await?;
     if peer.ip().is_loopback() || peer.ip().is_unspecified() {
         return Err(Failure::failed(format!(
-            "{} means the host that asks, and this stack is a host of its own behind a TUN device: for it, this machine is the \
-             device's other address, http://10.78.0.1:{}/ unless --address or --host-address says otherwise",
+            "cannot reach {}: it is this stack's own loopback, because the stack is a host of its \
+            own behind a TUN device; to reach this machine, use the device's other address, \
+            http://10.78.0.1:{}/ (unless changed with --address or --host-address)",
             peer.ip(),
             peer.port()
         )));
@@ -181,7 +192,8 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
     if running.addresses.iter().any(|own| own.addr == peer.ip()) {
         return Err(Failure::failed(format!(
-            "{} is this stack's own address, where nobody listens: ask the other end of its TUN device, or another host",
+            "cannot get from {}: it is this stack's own address, and nothing listens there; use the \
+            other end of its TUN device, or another host",
             peer.ip()
         )));
     }
@@ -191,9 +203,10 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     let begun = Begun::default();
     let mut report = Report::new(args.json, sink.uses_stdout(), args.count > 1, &how, peer, &running);
     report.begin();
-    // Not before: until here there is nothing to write, and a signal ends the process at once.
+    // Installed late: until here there is nothing to write, and a signal may end the process at
+    // once.
     let mut signals = Signals::install().map_err(Failure::no_signals)?;
-    // Interrupted before anything came back is no success.
+    // A run that is interrupted before the first reply fails.
     let mut is_well = true;
     let mut is_empty = true;
     for number in 1..=args.count {
@@ -209,37 +222,38 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
         }
     }
     report.end();
-    // What did not get through by now does not matter any more.
+    // Packets that are still pending do not matter any more.
     let _ = running.net.shutdown_timeout(LAST_PACKETS).await;
     begun.tell_trace(&running.stack);
     running.finish()?;
     Ok(if is_well && !is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The moment of the first event of the trace, from which the others count.
+/// Time of the first trace event; other events are relative to it.
 #[derive(Default)]
 struct Begun(OnceCell<Instant>);
 
 impl Begun {
-    /// Prints what the trace has told since the last time; nothing without one.
+    /// Prints the trace events since the last call, if tracing is on.
     fn tell_trace(&self, net: &StackHandle) {
         let (events, lost) = net.take_trace();
         for mut event in events {
             let begun = *self.0.get_or_init(|| event.at);
             event.at = Instant::ZERO + event.at.since(begun);
-            // A trace that nobody can read is no reason to stop.
+            // Failing to write the trace does not stop the run.
             let _ = writeln!(io::stderr(), "{event}");
         }
         if lost > 0 {
-            warn(format!("{lost} events of the trace found no room"));
+            warn(format!("{lost} trace events were dropped: the buffer was full"));
         }
     }
 }
 
-/// After the last connection has ended.
+/// Time for the last packets after the last connection has ended.
 const LAST_PACKETS: Duration = Duration::from_millis(200);
 
-/// One request; twice where the server would not take it as early data (RFC 8470 §5.2). Fails only for the sink.
+/// Sends one request, or two if the server rejects the first as early data (RFC 8470 §5.2). Fails
+/// only if the sink fails.
 async fn visit_once(
     how: &How,
     peer: std::net::SocketAddr,
@@ -256,7 +270,7 @@ async fn visit_once(
     let mut second = visit::visit(&running.net, peer, &plain, sink).await?;
     second.keep_packets(recorder);
     second.is_retry = true;
-    // That the first was too early is no failure: the second is the answer.
+    // The second visit has the answer.
     first.is_superseded = true;
     Ok(vec![first, second])
 }

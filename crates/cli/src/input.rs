@@ -1,20 +1,21 @@
-//! Files that are read whole, each with a bound: a device without an end must not fill the memory.
+//! Reads whole files, each with a size limit: an endless device must not fill the memory.
 use crate::failure::Failure;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-/// Bytes of a file that people write: settings, scenarios, scripts, lists.
+/// Size limit of files written by people, bytes: settings, scenarios, scripts, lists.
 pub(crate) const WRITTEN_MAX: u64 = 16 << 20;
 
-/// Bytes of a file that programs write: records of a host with hundreds of thousands of sockets.
+/// Size limit of files written by programs, bytes: records of a host with hundreds of thousands of
+/// sockets.
 pub(crate) const RECORDED_MAX: u64 = 1 << 30;
 
 /// Reads all of a file of at most `max` bytes.
 pub(crate) fn bytes(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let failure = |error: io::Error| Failure::file("read", path, &error);
-    // One byte more shows that there is more.
+    // One byte more reveals that there is more.
     File::open(path).map_err(failure)?.take(max + 1).read_to_end(&mut bytes).map_err(failure)?;
     if bytes.len() as u64 > max {
         return Err(too_long(path, max));
@@ -44,7 +45,7 @@ pub(crate) fn line(path: &Path, file: &mut impl BufRead, max: u64) -> Result<Opt
 }
 
 fn too_long(path: &Path, max: u64) -> Failure {
-    Failure::failed(format!("cannot use {}: it has more than {} MiB", path.display(), max >> 20))
+    Failure::failed(format!("cannot use {}: it is larger than {} MiB", path.display(), max >> 20))
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn a_file_without_an_end_is_refused() {
         let zero = Path::new("/dev/zero");
-        let said = "cannot use /dev/zero: it has more than 16 MiB";
+        let said = "cannot use /dev/zero: it is larger than 16 MiB";
         assert_eq!(bytes(zero, WRITTEN_MAX).unwrap_err().message(), said);
         assert_eq!(text(zero, WRITTEN_MAX).unwrap_err().message(), said);
         let mut file = BufReader::new(File::open(zero).unwrap());

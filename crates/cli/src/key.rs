@@ -1,4 +1,5 @@
-//! `firstbyte key`: makes, shows and checks cookie keys, in files that nobody else can read. A key is never printed.
+//! `firstbyte key`: makes, shows and checks cookie keys, in files with mode 0600. Never prints a
+//! key.
 use crate::failure::Failure;
 use crate::output::write_secret;
 use crate::serve::key::read;
@@ -13,14 +14,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wire::{Addr, Cookie};
 
-/// Make, show and check the keys of Fast Open cookies, in files of mode 0600 and of Linux's form. A key itself is never printed.
+/// Make, show and check Fast Open cookie keys
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte key new keys && firstbyte serve --key-file keys\n  firstbyte key rotate keys      then, as root: cat keys > /proc/sys/net/ipv4/tcp_fastopen_key\n  firstbyte key check keys --client 192.0.2.7 --server 192.0.2.1 --cookie 9a8f0e6b1c2d3e4f\n\n\
-                  A fingerprint tells whether two files hold the same key; the key cannot be found from it.\n\
-                  Every server behind one name must have the same keys. Rotate on all of them before clients come to the first:\n\
-                  the former key stays valid as the backup."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte key new keys && firstbyte serve --key-file keys\n  \
+    firstbyte key rotate keys      then, as root: cat keys > \
+    /proc/sys/net/ipv4/tcp_fastopen_key\n  \
+    firstbyte key check keys --client 192.0.2.7 --server 192.0.2.1 --cookie 9a8f0e6b1c2d3e4f\n\n\
+    Files have mode 0600 and Linux's format. Keys are never printed: a fingerprint tells whether \
+    two files have the same key,\n\
+    and does not reveal the key.\n\
+    Every server behind one name must have the same keys. Rotate the keys on all servers before \
+    clients connect:\n\
+    the old key stays valid as the backup.")]
 pub(crate) struct KeyArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -28,32 +34,32 @@ pub(crate) struct KeyArgs {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Make a new key, at random, in a file that is not there yet.
+    /// Make a random key in a new file
     New {
-        /// The file.
+        /// File to create
         file: PathBuf,
     },
-    /// Put a new key before the one that is there, which becomes the backup.
+    /// Make a new primary key; the old one becomes the backup
     Rotate {
-        /// The file.
+        /// Key file
         file: PathBuf,
     },
-    /// Show the fingerprints.
+    /// Show the fingerprints of the keys
     Show {
-        /// The file.
+        /// Key file
         file: PathBuf,
     },
-    /// Say whether a cookie was made with a key of the file.
+    /// Tell whether a cookie was made with a key of the file
     Check {
-        /// The file.
+        /// Key file
         file: PathBuf,
-        /// The client, as the server sees it.
+        /// Address of the client, as the server sees it
         #[arg(long, value_name = "ADDRESS")]
         client: IpAddr,
-        /// The server.
+        /// Address of the server
         #[arg(long, value_name = "ADDRESS")]
         server: IpAddr,
-        /// The cookie: 16 hexadecimal digits.
+        /// Cookie, as 16 hexadecimal digits
         #[arg(long, value_name = "HEX", value_parser = cookie)]
         cookie: Cookie,
     },
@@ -66,7 +72,7 @@ pub(crate) fn run(args: &KeyArgs) -> Result<ExitCode, Failure> {
             let ring = KeyRing::new(random()?);
             if file.symlink_metadata().is_ok() {
                 return Err(Failure::failed(format!(
-                    "{} is there already; key rotate changes it",
+                    "{} already exists; change it with `firstbyte key rotate`",
                     file.display()
                 )));
             }
@@ -82,7 +88,7 @@ pub(crate) fn run(args: &KeyArgs) -> Result<ExitCode, Failure> {
         Verb::Show { file } => print(&shown(&read(file)?)),
         Verb::Check { file, client, server, cookie } => {
             if client.is_ipv4() != server.is_ipv4() {
-                return Err(Failure::usage("client and server are of different versions of IP"));
+                return Err(Failure::usage("expected a client and a server of the same IP version"));
             }
             let which = which(&read(file)?, *client, *server, cookie);
             print(&format!("{which}\n"))?;
@@ -93,7 +99,7 @@ pub(crate) fn run(args: &KeyArgs) -> Result<ExitCode, Failure> {
 
 const OTHER: &str = "neither key";
 
-/// With which key it was made.
+/// Names the key that made a cookie.
 pub(crate) fn which(ring: &KeyRing, client: IpAddr, server: IpAddr, cookie: &Cookie) -> &'static str {
     match ring.check(Addr::from(client), Addr::from(server), cookie) {
         CookieCheck::Primary => "the primary key",
@@ -110,13 +116,14 @@ fn shown(ring: &KeyRing) -> String {
     text
 }
 
-/// The cookie of a pair of addresses that no connection has: a keyed hash, from which the key cannot be found.
+/// Returns a fingerprint: the cookie for a pair of addresses that no connection has. The key cannot
+/// be derived from it.
 pub(crate) fn fingerprint(key: Key) -> String {
     let nobody = Addr::from(Ipv4Addr::UNSPECIFIED);
     KeyRing::new(key).cookie(nobody, nobody).to_string()
 }
 
-/// A new key.
+/// Makes a random key.
 pub(crate) fn random() -> Result<Key, Failure> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -128,9 +135,9 @@ fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
     write_secret(path, &format!("{ring}\n"))
 }
 
-/// Hexadecimal digits of a cookie.
+/// Parses the hexadecimal digits of a cookie.
 pub(crate) fn cookie(text: &str) -> Result<Cookie, String> {
-    let wrong = || "a cookie is 8 to 32 hexadecimal digits, two for each byte".to_owned();
+    let wrong = || "expected a cookie of 8 to 32 hexadecimal digits, two for each byte".to_owned();
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err(wrong());
     }
@@ -151,7 +158,7 @@ mod tests {
         let _ = fs::remove_file(&path);
         let verb = |verb| run(&KeyArgs { verb });
         verb(Verb::New { file: path.clone() }).unwrap();
-        assert!(verb(Verb::New { file: path.clone() }).unwrap_err().message().contains("is there already"));
+        assert!(verb(Verb::New { file: path.clone() }).unwrap_err().message().contains("already exists"));
         let first = read(&path).unwrap();
         verb(Verb::Rotate { file: path.clone() }).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,4 +1,5 @@
-//! `firstbyte lab`: experiments in virtual time. Parses arguments, runs a scenario of the `lab` crate, prints its report.
+//! `firstbyte lab`: scenarios in virtual time. Parses arguments, runs a scenario of the `lab`
+//! crate, prints its report.
 
 mod all;
 mod args;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 /// Runs the verb.
 ///
 /// # Errors
-/// A sentence that says what to do: an unknown scenario, a file that cannot be written.
+/// An unknown scenario, or a file that cannot be written.
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.scenario {
         None => print(&list()),
@@ -138,7 +139,7 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
         | Scenario::Check { .. }
         | Scenario::Run { .. }
         | Scenario::Sweep(_)
-        | Scenario::Unknown(_) => unreachable!("`run` answers them"),
+        | Scenario::Unknown(_) => unreachable!("`run` handles these verbs"),
     }
 }
 
@@ -147,7 +148,7 @@ fn draw(name: &str, report: &dyn Report, output: &OutputArgs) -> Result<(), Fail
     draw_document(|| document(name, question, report), output.html.as_deref(), output.svg.as_deref())
 }
 
-/// Writes the pictures that are asked for.
+/// Writes the requested pictures.
 fn draw_document(
     document: impl Fn() -> picture::Document,
     html: Option<&Path>,
@@ -184,17 +185,17 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.pcap {
         page.gap();
         page.line(&format!(
-            "Packets are in {}; remarks on them are packet comments (frame.comment).",
+            "Packets are in {}; notes on them are packet comments (frame.comment).",
             path.display()
         ));
     }
     if let Some(path) = &output.pcap_server {
         page.gap();
-        page.line(&format!("Packets as the server saw them are in {}.", path.display()));
+        page.line(&format!("Packets as seen by the server are in {}.", path.display()));
     }
     if let Some(path) = &output.csv {
         page.gap();
-        page.line(&format!("Windows and round trips are in {}, a row for each change.", path.display()));
+        page.line(&format!("Windows and round trips are in {}, one row per change.", path.display()));
     }
     for path in [&output.html, &output.svg].into_iter().flatten() {
         page.gap();
@@ -215,8 +216,8 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
 fn list() -> String {
     let mut text = shelf::list(&[]);
     text.push_str("\nStart with: firstbyte lab fast-open --rtt 170ms --count 10\n");
-    text.push_str("All of them: firstbyte lab all --html DIR     By word: firstbyte lab find WORD\n");
-    text.push_str("Options of one: firstbyte lab SCENARIO --help\n");
+    text.push_str("Run all of them: firstbyte lab all --html DIR     Search: firstbyte lab find WORD\n");
+    text.push_str("Options of a scenario: firstbyte lab SCENARIO --help\n");
     text
 }
 
@@ -248,7 +249,7 @@ mod tests {
         for (line, told) in [
             ("run bufferbloat", "`firstbyte lab bufferbloat`"),
             ("check bufferbloat", "`firstbyte lab bufferbloat`"),
-            ("sweep fast-open", "`fast-open` is a tour"),
+            ("sweep fast-open", "cannot sweep `fast-open`"),
         ] {
             let failure = run(parse(line).unwrap()).unwrap_err();
             assert!(failure.message().contains(told), "{failure:?}");

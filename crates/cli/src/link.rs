@@ -1,5 +1,5 @@
-//! `firstbyte link`: a path of the lab between two network namespaces, in real time. Programs of the kernel's TCP meet the same delay, queue,
-//! losses and middleboxes as stacks in virtual time do.
+//! `firstbyte link`: a path of the lab between two network namespaces, in real time. Programs on
+//! the kernel's TCP see the same delay, queue, losses and middleboxes as stacks in virtual time.
 pub(crate) mod end;
 mod ending;
 
@@ -21,33 +21,34 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Join two network namespaces by a path with a delay, a queue, losses, a middlebox: in real time, for any program.
-///
-/// Both namespaces must be there (`ip netns add NAME`). Each gets a TUN device `link0`: the client's has 10.79.0.1, the server's 10.79.0.2. They
-/// are gone when the command ends.
+/// Join two network namespaces by an emulated path, in real time, for any program
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  ip netns add here; ip netns add there\n  \
-                  firstbyte link here there rtt=20ms rate=5mbit queue=128 &\n  \
-                  ip netns exec here ping 10.79.0.2\n\n\
-                  Keys are those of [path] in an experiment's file: rtt, rate, queue, qdisc, loss, lose, towards, mtu, box, bond, links, skew, \
-                  miimon (docs/experiments.md). Rate, queue and loss are on the way towards the client unless towards=server. Needs root.")]
+#[command(after_help = "Examples:\n  \
+    ip netns add here; ip netns add there\n  \
+    firstbyte link here there rtt=20ms rate=5mbit queue=128 &\n  \
+    ip netns exec here ping 10.79.0.2\n\n\
+    Both namespaces must exist. Each gets a TUN device `link0`, with 10.79.0.1 for the client \
+    and 10.79.0.2 for the server. The devices are removed when the command ends. Needs root.\n\n\
+    Keys are those of [path] in a scenario file: rtt, rate, queue, qdisc, loss, lose, towards, \
+    mtu, box, bond, links, skew, miimon (docs/experiments.md). Rate, queue and loss apply towards \
+    the client unless towards=server.")]
 pub(crate) struct LinkArgs {
-    /// The client's namespace.
+    /// Network namespace of the client
     client: String,
-    /// The server's namespace.
+    /// Network namespace of the server
     server: String,
-    /// What the path is like, e.g. rtt=20ms.
+    /// Properties of the path, such as rtt=20ms
     #[arg(value_name = "KEY=VALUE")]
     path: Vec<String>,
-    /// Seed of what is random.
+    /// Seed for random events
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// End after so many seconds; otherwise at SIGINT, SIGTERM or SIGHUP.
+    /// End after this many seconds [default: at SIGINT, SIGTERM or SIGHUP]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
 }
 
-/// The two ends, the client's first.
+/// Addresses of the two ends, the client's first.
 const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
 
@@ -55,7 +56,7 @@ const ADDRESSES: [IpAddr; 2] =
 pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
     let (route, mtu) = route_of_words(&args.path).map_err(Failure::usage)?;
     if args.client == args.server {
-        return Err(Failure::usage("the client's namespace and the server's must be two"));
+        return Err(Failure::usage("cannot join a namespace with itself; give two different ones"));
     }
     let open = |name: &str, address| {
         whom::in_namespace(Some(name), || end::open(mtu, |builder| builder.address(address, 24)))?
@@ -65,25 +66,25 @@ pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
     let ending =
         Ending::install().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     print(&format!("{} at 10.79.0.1 and {} at 10.79.0.2 are joined\n", args.client, args.server))?;
-    // Whoever started this in the background waits for the line.
+    // A script that started this in the background waits for the line.
     io::stdout()
         .flush()
         .map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
     let mut link = Link { passage: Passage::new(route, args.seed), ends: devices.map(End::new), refused: 0 };
     link.carry(&ending, args.seconds.map(Duration::from_secs))
-        .map_err(|error| Failure::failed(format!("the link broke: {error}")))?;
+        .map_err(|error| Failure::failed(format!("the link failed: {error}")))?;
     print(&link.told())
 }
 
 struct Link {
     passage: Passage,
-    /// The client's and the server's.
+    /// The ends of client and server.
     ends: [End; 2],
     refused: u64,
 }
 
 impl Link {
-    /// Carries packets until it is told to end.
+    /// Carries packets until a signal or the limit.
     fn carry(&mut self, ending: &Ending, limit: Option<Duration>) -> io::Result<()> {
         let begun = std::time::Instant::now();
         let now = || Instant::ZERO + begun.elapsed();
@@ -114,14 +115,14 @@ impl Link {
         Ok(())
     }
 
-    /// Until a packet comes, there is room again, the next one has passed, or it is to end.
+    /// Waits for a packet, for room in a device, for the next departure, or for the end.
     fn wait(&self, ending: &Ending, most: Option<Duration>) -> io::Result<()> {
         let mut descriptors = vec![PollFd::from_borrowed_fd(ending.as_fd(), PollFlags::IN)];
         descriptors.extend(self.ends.iter().filter_map(End::poll_fd));
         end::wait(&mut descriptors, most)
     }
 
-    /// What it carried and what was lost.
+    /// Describes the packets delivered and lost.
     fn told(&self) -> String {
         let mut text = String::new();
         for (way, name) in
@@ -134,7 +135,7 @@ impl Link {
             text.push_str(&format!("lost, {by}: {count}\n"));
         }
         if self.refused > 0 {
-            text.push_str(&format!("lost, an end that does not take them: {}\n", self.refused));
+            text.push_str(&format!("lost, the end does not accept them: {}\n", self.refused));
         }
         text
     }

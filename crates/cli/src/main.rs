@@ -1,24 +1,27 @@
 //! The `firstbyte` command: one module per verb.
 //!
-//! - [`lab`]: experiments in virtual time;
-//! - [`serve`]: an HTTP and echo server on a stack of our own;
+//! - [`lab`]: scenarios in virtual time;
+//! - [`serve`]: an HTTP and echo server on our own stack;
 //! - [`get`]: one HTTP request, or a series, timed and explained;
-//! - [`metrics`]: what the two remember of paths, shown and forgotten;
-//! - [`bdp`]: what a path needs of windows and buffers;
-//! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
-//! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
-//! - [`explain`]: does Fast Open work to a server, and if not, who broke it;
-//! - [`watch`]: connections, counters and findings on a terminal, as they change;
-//! - [`key`] and [`fleet`]: cookie keys in files, and whether servers have them;
-//! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
+//! - [`metrics`]: cached paths of these two and of the kernel;
+//! - [`bdp`]: windows and buffers for a path;
+//! - [`pcap`]: Fast Open and limits of the connections in a capture;
+//! - [`doctor`]: findings about this host's TCP, and fixes;
+//! - [`explain`]: whether Fast Open works to a server, and what breaks it;
+//! - [`watch`]: connections, counters and findings on a terminal, live;
+//! - [`key`] and [`fleet`]: cookie keys in files and on servers;
+//! - [`script`](mod@script): packetdrill scripts in virtual time;
 //! - [`link`]: a path of the lab between two network namespaces, in real time;
-//! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
+//! - [`ss`] and [`route`]: sockets and routes of the kernel or of a running stack;
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues;
-//! - [`completions`] and [`man`]: completions of a shell, and manual pages.
+//! - [`completions`] and [`man`]: shell completions and manual pages.
 //!
-//! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`backlog`] (work for a thread that may block), [`input`] (files that are read whole), [`output`] (files that are replaced whole), [`secret`] (files with keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
-//! Nothing of TCP or of Fast Open is decided here: that is the library's.
+//! Shared by the verbs: [`stack`] (arguments to a running stack on a TUN device), [`recorder`]
+//! (recorded packets), [`control`] (the control socket of a running stack), [`whom`] (the kernel or
+//! a running stack), [`values`] (values of arguments), [`backlog`] (work for a thread that may
+//! block), [`input`] (reads whole files), [`output`] (replaces whole files), [`secret`] (files with
+//! keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes). TCP
+//! and Fast Open are decided in the library, not here.
 #![forbid(unsafe_code)]
 #[cfg(any(test, not(all(feature = "fleet", feature = "parquet", feature = "watch"))))]
 mod absent;
@@ -69,16 +72,19 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// TCP Fast Open from the command line: the first byte of an answer in one round trip.
+/// TCP Fast Open on the command line: get the first byte of a reply in one round trip
 #[derive(Parser, Debug)]
 #[command(
     name = "firstbyte",
     version,
     disable_help_subcommand = true,
-    after_help = "Start with:\n  firstbyte lab fast-open --rtt 170ms --count 10      no root, no network\n  \
-                  sudo firstbyte serve                                then: curl --tcp-fastopen http://10.77.0.2/\n  \
-                  sudo firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
-                  Exit codes: 0 done, 1 the job failed, 2 wrong arguments (doctor's say more: firstbyte doctor --help)."
+    after_help = "Start with:\n  \
+        firstbyte lab fast-open --rtt 170ms --count 10      no root, no network\n  \
+        sudo firstbyte serve                                then: curl --tcp-fastopen \
+        http://10.77.0.2/\n  \
+        sudo firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
+        Exit codes: 0 done, 1 the job failed, 2 wrong arguments (doctor's say more: firstbyte \
+        doctor --help)."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -122,7 +128,7 @@ fn main() -> ExitCode {
                 return Failure::failed(format!("cannot write to standard output: {why}")).report();
             }
             return ExitCode::from(match std::env::args_os().nth(1) {
-                // Its 2 is a verdict.
+                // The doctor's exit code 2 is a verdict.
                 Some(verb) if wrong && verb == "doctor" => doctor::NOT_DONE,
                 _ if wrong => 2,
                 _ => 0,

@@ -1,4 +1,4 @@
-//! `firstbyte metrics`: what is remembered of paths, by the kernel or in a file of ours, where some can be forgotten.
+//! `firstbyte metrics`: cached path metrics of the kernel or in a file.
 use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what the kernel remembers of paths, and show or forget what `serve` and `get` do with `--cache FILE`: Fast Open cookies and
-/// failures, round trips, windows.
+/// Show or forget cached paths: Fast Open cookies and failures, round trips, windows
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte metrics show --explain                                              the kernel's\n  firstbyte get http://10.78.0.1/ --cache paths && firstbyte metrics show paths\n\n\
-                  Do not change the file of a server that runs: it writes its own at the end."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte metrics show --explain                                              the kernel's\n  \
+    firstbyte get http://10.78.0.1/ --cache paths && firstbyte metrics show paths\n\n\
+    Without FILE: the kernel's paths. With FILE: those that serve or get saved.\n\
+    Do not change the file of a running server: it overwrites the file when it ends.")]
 pub(crate) struct MetricsArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -27,31 +27,34 @@ pub(crate) struct MetricsArgs {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// One line per path, in the words of `ip tcp_metrics`, and one per place where Fast Open failed.
+    /// List a line per path, as `ip tcp_metrics` does, and a line per Fast Open failure
     Show {
-        /// File of `--cache`; without, the kernel's, or those of a running stack (--stack, --control).
+        /// File of `--cache` [default: the kernel's paths, or those of a running stack with --stack
+        /// or --control]
         #[arg(conflicts_with_all = ["kernel", "netns", "stack", "control"])]
         file: Option<PathBuf>,
-        /// Below the list, what each of the kernel's figures is, and which rules of `firstbyte doctor` look at it.
+        /// Explain each of the kernel's values below the list, and name the rules of `firstbyte
+        /// doctor` that use it
         #[arg(long, conflicts_with_all = ["file", "json"])]
         explain: bool,
-        /// The kernel's as JSON.
+        /// Print the kernel's paths as JSON
         #[arg(long, conflicts_with = "file")]
         json: bool,
         #[command(flatten)]
         whom: WhomArgs,
     },
-    /// Forget everything about one peer.
+    /// Forget everything about a peer
     Delete {
-        /// File of `--cache`, unless it is a running stack (--stack, --control); and the peer's address.
+        /// File of `--cache`, unless --stack or --control selects a running stack; then the peer's
+        /// address
         #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "PEER"])]
         of: Vec<String>,
         #[command(flatten)]
         stack: StackOnly,
     },
-    /// Forget everything.
+    /// Forget everything
     Flush {
-        /// File of `--cache`, unless it is a running stack.
+        /// File of `--cache`, unless --stack or --control selects a running stack
         #[arg(conflicts_with_all = ["stack", "control"])]
         file: Option<PathBuf>,
         #[command(flatten)]
@@ -69,7 +72,7 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
         Verb::Show { file: None, explain, json, whom } => {
             let Some(control) = whom.stack() else { return print(&kernel(explain, json, &whom)?) };
             if explain || json {
-                return Err(Failure::usage("--explain and --json are for the kernel's paths"));
+                return Err(Failure::usage("--explain and --json only work for the kernel's paths"));
             }
             let paths: Paths = ask(control, &Request::Paths)?
                 .parse()
@@ -79,7 +82,7 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
         Verb::Delete { of, stack } => {
             let address = |text: &String| {
                 text.parse::<IpAddr>()
-                    .map_err(|_| Failure::usage(format!("`{text}` is no address of a peer")))
+                    .map_err(|_| Failure::usage(format!("`{text}` is not an address of a peer")))
             };
             let (file, peer) = match (&of[..], stack.named()) {
                 ([peer], Some(control)) => {
@@ -88,20 +91,18 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
                 ([file, peer], None) => (PathBuf::from(file), address(peer)?),
                 ([_], None) => {
                     return Err(Failure::usage(
-                        "say whose: a FILE of --cache before it, or --stack, or --control PATH; of the kernel: ip tcp_metrics delete PEER",
+                        "choose what to change: a FILE of --cache before the peer, --stack or \
+                        --control PATH; for the kernel use `ip tcp_metrics delete PEER`",
                     ));
                 }
-                _ => return Err(Failure::usage("a file, or a running stack: not both")),
+                _ => return Err(Failure::usage("expected a file or a running stack, not both")),
             };
             let (mut paths, elapsed) = read(&file)?;
             let before = paths.paths.len() + paths.verdicts.len();
             paths.paths.retain(|path| path.peer != peer);
             paths.verdicts.retain(|verdict| verdict.peer != peer);
             if paths.paths.len() + paths.verdicts.len() == before {
-                return Err(Failure::failed(format!(
-                    "nothing is remembered of {peer} in {}",
-                    file.display()
-                )));
+                return Err(Failure::failed(format!("nothing is cached for {peer} in {}", file.display())));
             }
             write(&file, &older(paths, elapsed))?;
         }
@@ -110,7 +111,8 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
                 return print(&ask(control, &Request::PathsForget(None))?);
             }
             let file = file.ok_or(Failure::usage(
-                "say whose: a FILE of --cache, or --stack, or --control PATH; of the kernel: ip tcp_metrics flush all",
+                "choose what to change: a FILE of --cache, --stack or --control PATH; for the \
+                kernel use `ip tcp_metrics flush all`",
             ))?;
             read(&file)?;
             write(&file, &Paths::default())?;
@@ -121,7 +123,7 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
 
 fn kernel(explain: bool, json: bool, whom: &WhomArgs) -> Result<String, Failure> {
     let paths = whom.read(sources::paths)?;
-    let paths = paths.map_err(|error| Failure::failed(format!("tcp_metrics could not be read: {error}")))?;
+    let paths = paths.map_err(|error| Failure::failed(format!("cannot read tcp_metrics: {error}")))?;
     if json {
         return Ok(format!("{}\n", doctor::show::paths::json(&paths)));
     }
@@ -142,18 +144,19 @@ fn write(file: &Path, paths: &Paths) -> Result<(), Failure> {
     paths::save(file, paths).map_err(|error| Failure::file("write", file, &error))
 }
 
-/// What to say about a file that cannot be read.
+/// Explains an unreadable file.
 pub(crate) fn bad_file(file: &Path, error: &LoadError) -> Failure {
     match error {
         LoadError::Io(error) => Failure::file("read", file, error),
         LoadError::Content(error) => Failure::failed(format!(
-            "{}, {error}\n(nothing was changed; fix the line, or delete the file to start again)",
+            "cannot read {}, {error}\n(nothing was changed; fix the line, or delete the file to \
+            start again)",
             file.display()
         )),
     }
 }
 
-/// What was remembered, `elapsed` later.
+/// Ages the cached paths by `elapsed`.
 fn older(mut paths: Paths, elapsed: Duration) -> Paths {
     for path in &mut paths.paths {
         path.used += elapsed;
@@ -197,7 +200,10 @@ fn verdict_line(verdict: &VerdictRecord) -> String {
     let until = if left > 0 { format!("off for {left} s more") } else { "to be tried again".to_owned() };
     let VerdictRecord { peer, port, network, reason, count, .. } = verdict;
     if *count == 0 {
-        return format!("{peer} port {port} from {network}: one Fast Open SYN was lost, another is tried");
+        return format!(
+            "{peer} port {port} from {network}: one Fast Open SYN was lost, the next one \
+            is sent as usual"
+        );
     }
     format!("{peer} port {port} from {network}: Fast Open failed ({reason:?}, {count} in a row), {until}")
 }
@@ -219,7 +225,7 @@ mod tests {
             "10.0.0.2 age 4.500sec ssthresh 7 cwnd 10 rtt 40000us rttvar 20000us fo_mss 1460 fo_cookie 0102030405060708 source 10.0.0.1\n\
              10.0.0.3 age 1.500sec source 10.0.0.1\n\
              10.0.0.9 port 80 from 10.0.0.0/24: Fast Open failed (Dropped, 2 in a row), off for 498 s more\n\
-             10.0.0.9 port 443 from 10.0.0.0/24: one Fast Open SYN was lost, another is tried\n"
+             10.0.0.9 port 443 from 10.0.0.0/24: one Fast Open SYN was lost, the next one is sent as usual\n"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `firstbyte nic`: the kernel's network devices, healthy or not: what `ip link`, `ethtool` and /proc show of them.
+//! `firstbyte nic`: the kernel's network devices, as `ip link`, `ethtool` and /proc show them.
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::whom::KernelArgs;
@@ -7,15 +7,18 @@ use doctor::show::nics;
 use doctor::sources;
 use std::process::ExitCode;
 
-/// Show network devices with their rings, queues, offloads and drops, and what lies between them and TCP: queueing disciplines, the CPUs'
-/// backlogs (softnet), bonds, connection tracking.
+/// Show network devices: rings, queues, offloads, drops, and the path from them to TCP
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  firstbyte nic\n  firstbyte nic eth0 --json")]
+#[command(after_help = "Example:\n  \
+    firstbyte nic\n  \
+    firstbyte nic eth0 --json\n\n\
+    The path from a device to TCP has queueing disciplines, the backlogs of the CPUs (softnet), \
+    bonds and connection tracking.")]
 pub(crate) struct NicArgs {
-    /// Only this device.
+    /// Show only this device
     #[arg(value_name = "DEVICE")]
     device: Option<String>,
-    /// JSON instead of lines.
+    /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -31,7 +34,7 @@ pub(crate) fn run(args: &NicArgs) -> Result<ExitCode, Failure> {
     if let Some(name) = device.filter(|name| now.device(name).is_none()) {
         let names: Vec<&str> = now.devices.iter().map(|device| device.name.as_str()).collect();
         let message =
-            format!("cannot show device `{name}`: there is none of that name, only {}", names.join(", "));
+            format!("cannot show device `{name}`: it does not exist; the devices are {}", names.join(", "));
         return Err(Failure::failed(message));
     }
     match args.json {

@@ -1,14 +1,14 @@
-//! Files that verbs write: a file is replaced whole or not at all.
+//! Writes files: a file is replaced whole or not at all.
 //!
 //! - [`write_whole`] and [`write_with`] write a finished document;
 //! - [`write_secret`] writes one that only its owner can read;
 //! - [`check_writable`] checks a path before the work begins;
 //! - [`OutputFile`] is a file that grows while the command runs.
 //!
-//! Everything is first written to a temporary file in the same folder, then renamed. A command
-//! that is killed, or a full disk, leaves the old file as it was. A symbolic link is replaced and
-//! never followed. A device, a pipe or a file below /dev or /proc cannot be renamed to, and is
-//! written in place.
+//! Everything is first written to a temporary file in the same folder, then renamed. If the command
+//! is killed or the disk is full, the old file is unchanged. A symbolic link is replaced and never
+//! followed. A device, a pipe or a file below /dev or /proc cannot be replaced, and is written in
+//! place.
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -16,10 +16,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Access for everybody that the umask of the process allows, as open(2) grants by default.
+/// Access for everybody that the umask of the process allows, the default of open(2).
 const USUAL_MODE: u32 = 0o666;
 
-/// Access for the owner alone.
+/// Access for the owner only.
 const SECRET_MODE: u32 = 0o600;
 
 /// A file that appears under its name when [`place`](OutputFile::place) is called.
@@ -37,7 +37,7 @@ enum State {
 }
 
 impl OutputFile {
-    /// Creates the temporary file for `path`. Keeps the access rights of a file that is there.
+    /// Creates the temporary file for `path`. Keeps the access rights of an existing file.
     pub(crate) fn create(path: &Path) -> io::Result<OutputFile> {
         let there = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
         let mode = there.map_or(USUAL_MODE, |there| there.permissions().mode() & 0o777);
@@ -47,7 +47,7 @@ impl OutputFile {
     fn with_mode(path: &Path, mode: u32) -> io::Result<OutputFile> {
         let path = path.to_owned();
         if is_written_in_place(&path) {
-            // No O_CREAT: a device that is not there must not become a file.
+            // Without O_CREAT: a missing device must not become a file.
             let file = OpenOptions::new().write(true).custom_flags(no_ctty()).open(&path)?;
             return Ok(OutputFile { path, state: State::Placed(file) });
         }
@@ -57,7 +57,7 @@ impl OutputFile {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(name);
-        // Its own error names the temporary file, which says nothing to a user.
+        // The original error names the temporary file, which means nothing to a user.
         let mut code = None;
         let create = |path: &Path| {
             let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
@@ -69,7 +69,8 @@ impl OutputFile {
         Ok(OutputFile { path, state: State::Beside(beside) })
     }
 
-    /// Returns another handle to the same file, for a writer that goes on after the file is placed.
+    /// Returns another handle to the same file, for a writer that continues after the file is
+    /// placed.
     pub(crate) fn handle(&self) -> io::Result<File> {
         match &self.state {
             State::Beside(beside) => beside.as_file().try_clone(),
@@ -77,12 +78,12 @@ impl OutputFile {
         }
     }
 
-    /// Returns whether the file has its name already, like a file that is written in place.
+    /// True if the file already has its name, like a file that is written in place.
     pub(crate) fn is_placed(&self) -> bool {
         matches!(self.state, State::Placed(_))
     }
 
-    /// Gives the file its name, once everything written so far is on disk. Later calls do nothing.
+    /// Renames the file once everything written so far is on disk. Later calls do nothing.
     pub(crate) fn place(&mut self) -> io::Result<()> {
         let State::Beside(beside) = &self.state else { return Ok(()) };
         beside.as_file().sync_all()?;
@@ -124,14 +125,14 @@ pub(crate) fn write_with(
     written.map_err(|error| Failure::file("write", path, &error))
 }
 
-/// Writes `text` to `path`, readable by its owner alone from the first moment on.
+/// Writes `text` to `path`, readable only by its owner from the start.
 pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OutputFile::with_mode(path, SECRET_MODE)
         .and_then(|file| finish(file, |out| out.write_all(text.as_bytes())));
     written.map_err(|error| Failure::file("write", path, &error))
 }
 
-/// Checks that `path` could be written now, without changing what is there.
+/// Checks that `path` can be written, without changing it.
 #[cfg(feature = "fleet")]
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     OutputFile::create(path).map(drop).map_err(|error| Failure::file("write", path, &error))
@@ -147,20 +148,20 @@ fn finish(
     out.get_mut().place()
 }
 
-/// Returns whether a file cannot be renamed to `path`. This is so for a device, a pipe, or an entry
-/// of /dev or /proc such as /dev/stdout, which leads to whatever file the standard output is.
+/// True if a file cannot be renamed to `path`: a device, a pipe, or an entry of /dev or /proc.
+/// /dev/stdout, for example, leads to the file that standard output is.
 fn is_written_in_place(path: &Path) -> bool {
     let is_special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
     let folder = fs::canonicalize(folder_of(path)).unwrap_or_default();
     is_special || folder.starts_with("/dev") && !folder.starts_with("/dev/shm") || folder.starts_with("/proc")
 }
 
-/// Returns the folder that `path` lies in.
+/// Returns the folder of `path`.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Keeps a terminal that is opened from becoming this process's own.
+/// Prevents a terminal that is opened from becoming the controlling terminal.
 fn no_ctty() -> i32 {
     i32::try_from(rustix::fs::OFlags::NOCTTY.bits()).unwrap_or(0)
 }

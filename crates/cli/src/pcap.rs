@@ -1,7 +1,8 @@
-//! `firstbyte pcap`: what Fast Open did in each handshake of a capture, and what limited each connection.
+//! `firstbyte pcap`: Fast Open and the limit of each connection in a capture.
 //!
-//! `account` sums up while the file is read, `text` and `json` show it (`reading`: how it was read), `detail` is about one connection, `picture` draws some. What a packet
-//! means is decided in the `capture` crate.
+//! `account` sums up while the file is read; `text` and `json` show the sums (`reading`: notes on
+//! how it was read); `detail` shows one connection; `picture` draws some. The crate `capture`
+//! interprets packets.
 mod account;
 mod detail;
 mod json;
@@ -23,37 +24,41 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Say of each connection in a capture what Fast Open did, and what limited it.
+/// Analyze each connection in a capture: Fast Open, and what limited its speed
 ///
-/// Reads pcap and pcapng, plain or compressed by gzip or zstd, of Ethernet, raw IP, Linux cooked, NFLOG, Wi-Fi, PPP and others. Finds TCP
-/// inside VLAN tags and tunnels: MPLS, GRE, IP in IP, VXLAN, Geneve, GTP-U, and others.
+/// Reads pcap and pcapng, plain or compressed with gzip or zstd, from Ethernet, raw IP, Linux
+/// cooked, NFLOG, Wi-Fi, PPP and others. Finds TCP inside VLAN tags and tunnels: MPLS, GRE, IP in
+/// IP, VXLAN, Geneve, GTP-U and others.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  tcpdump -i eth0 -s 128 -w web.pcap tcp port 443\n  firstbyte pcap web.pcap\n  \
-                        firstbyte pcap web.pcap --connection 3\n  zcat web.pcap.gz | firstbyte pcap - --json | jq .fast_open\n\n\
-                        The place of capture decides what can be known: at the sender's end the order of its packets and of the \
-                        acknowledgements is certain, elsewhere it is inferred, and said to be likely."
-)]
+#[command(after_help = "Examples:\n  \
+    tcpdump -i eth0 -s 128 -w web.pcap tcp port 443\n  \
+    firstbyte pcap web.pcap\n  \
+    firstbyte pcap web.pcap --connection 3\n  \
+    zcat web.pcap.gz | firstbyte pcap - --json | jq .fast_open\n\n\
+    Capture at the sender if possible: only there is the order of packets and acknowledgements \
+    certain. Elsewhere it is inferred, and marked as likely.")]
 pub(crate) struct PcapArgs {
-    /// The capture; `-`: standard input.
+    /// Capture file; `-` is standard input
     file: PathBuf,
-    /// Everything about one connection, by its number in the list of the same --host and --port: its packets as a ladder, both directions, what each waited for.
+    /// Show one connection in full, by its number in the list with the same --host and --port: its
+    /// packets as a ladder, and the waits of both sides
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "top"], allow_negative_numbers = true, value_parser = values::ordinal)]
     connection: Option<u64>,
-    /// So many connections are listed: those that the network slowed down most.
+    /// List N connections: those that the network slowed down most
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "json", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     top: u16,
-    /// Only connections of this address.
+    /// Show only connections of this address
     #[arg(long, value_parser = values::address)]
     host: Option<IpAddr>,
-    /// Only connections of this port.
+    /// Show only connections of this port
     #[arg(long, value_parser = values::port)]
     port: Option<u16>,
-    /// Write all of it to FILE as one HTML page, with pictures of the connections that are listed (the first eight), or of the one that is
-    /// chosen: time-sequence graph, bytes in flight, ladder.
+    /// Write an HTML page to FILE, with pictures of the first eight listed connections or of the
+    /// selected one: time-sequence graph, bytes in flight, ladder
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// A line of JSON for each connection, as soon as it is over, and a last one for the capture.
+    /// Print a JSON object per connection when it ends, and a last one for the capture, one per
+    /// line
     #[arg(long)]
     json: bool,
 }
@@ -65,7 +70,7 @@ impl PcapArgs {
         self.host.is_none_or(has_host) && self.port.is_none_or(has_port)
     }
 
-    /// Which connections are wanted, in words; `None`: all.
+    /// Describes the filter; `None` without one.
     fn filter(&self) -> Option<String> {
         let host = self.host.map(|host| format!("of address {host}"));
         let port = self.port.map(|port| format!("of port {port}"));
@@ -73,7 +78,8 @@ impl PcapArgs {
         (!words.is_empty()).then(|| words.join(" and "))
     }
 
-    /// The command that lists the same connections under the same numbers: those that are not wanted have none.
+    /// Returns the command that lists the same connections with the same numbers: filtered
+    /// connections have no number.
     fn command(&self) -> String {
         let host = self.host.map_or(String::new(), |host| format!(" --host {host}"));
         let port = self.port.map_or(String::new(), |port| format!(" --port {port}"));
@@ -93,7 +99,8 @@ impl PcapArgs {
 pub(crate) fn run(args: &PcapArgs) -> Result<ExitCode, Failure> {
     if args.html.is_some() && args.is_stdin() && args.connection.is_none() {
         return Err(Failure::usage(
-            "--html reads the capture twice, which standard input cannot be: name a file, or choose one connection with --connection N",
+            "--html reads the capture twice, but standard input can only be read once; name a file, \
+            or choose one connection with --connection N",
         ));
     }
     let mut file = open(args)?;
@@ -159,7 +166,7 @@ fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<
     Ok(ended(args, file))
 }
 
-/// Shows the whole file to those who draw some of its connections; gives how many connections it has.
+/// Reads the whole file to draw some of its connections. Returns the number of connections.
 fn watch(args: &PcapArgs, file: &mut CaptureFile<'_>, pictures: &mut Pictures) -> u64 {
     let mut table = Table::default();
     read(args, file, |frame, packet| match packet {
@@ -174,7 +181,7 @@ fn watch(args: &PcapArgs, file: &mut CaptureFile<'_>, pictures: &mut Pictures) -
     begun
 }
 
-/// Writes the page with pictures, and says so.
+/// Writes the page with pictures, and prints its path.
 fn draw(args: &PcapArgs, path: &Path, pictures: &Pictures, page: &mut Page) -> Result<(), Failure> {
     let question = match args.connection {
         Some(number) => format!("What happened in connection {number}, and what limited it?"),
@@ -225,7 +232,7 @@ fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, 
     }
 }
 
-/// Every frame that is asked for: its segment, or why it is none.
+/// Reads every selected frame: its segment, or the reason why it has none.
 fn read(
     args: &PcapArgs,
     file: &mut CaptureFile<'_>,
@@ -239,15 +246,16 @@ fn read(
     }
 }
 
-/// A damaged file is a failure, after what could be read of it; one that only ends early is not.
+/// Reports how the file ends. A damaged file is an error, after its readable part is shown; a
+/// truncated one is not.
 fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
     let (name, frames) = (args.name(), file.frames());
     match file.end() {
         End::Whole => ExitCode::SUCCESS,
         End::Truncated => {
             let before = match frames {
-                0 => "there is none before it".to_owned(),
-                1 => "the one before it was read".to_owned(),
+                0 => "there is no packet before it".to_owned(),
+                1 => "the packet before it was read".to_owned(),
                 _ => format!("the {frames} before it were read"),
             };
             warn(format!("{name} ends in the middle of a packet; {before}"));
@@ -256,8 +264,8 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
         End::Damaged(what) => {
             let packets = values::counted(frames, "packet", "packets");
             let unread = match unread(args, file) {
-                Some(bytes) => format!("the {bytes} bytes from there on were not read"),
-                None => "what follows was not read".to_owned(),
+                Some(bytes) => format!("the {bytes} bytes after that were not read"),
+                None => "the rest was not read".to_owned(),
             };
             warn(format!("{name} is damaged after {packets}: {what}; {unread}"));
             ExitCode::FAILURE
@@ -265,7 +273,7 @@ fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
     }
 }
 
-/// Returns how many bytes of a file were not read. `None` where that is unknown, as in a compressed
+/// Returns how many bytes of a file were not read. Returns `None` if unknown, as in a compressed
 /// file.
 fn unread(args: &PcapArgs, file: &CaptureFile<'_>) -> Option<u64> {
     if file.is_compressed() || args.is_stdin() {

@@ -1,4 +1,4 @@
-//! Packets seen on the way between a stack and its device, kept in memory for the ladder of an exchange.
+//! Records the packets between a stack and its device, for the ladder of an exchange.
 use bytes::Bytes;
 use firstbyte::Instant;
 use firstbyte::device::{Capabilities, Device, RxBatch, TxPacket};
@@ -7,16 +7,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A packet that passed.
+/// A recorded packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// When, since the recorder was made.
+    /// Time of the packet, since the recorder was created.
     pub(crate) at: Instant,
-    /// From the IP header on.
+    /// Bytes from the IP header on.
     pub(crate) bytes: Bytes,
 }
 
-/// The packets that have passed. Clones share them.
+/// The recorded packets. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     start: std::time::Instant,
@@ -32,12 +32,13 @@ impl Recorder {
         Instant::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Begins to record what passes through `device`, which must have no offloads: then every packet is one on the wire.
+    /// Records the packets that pass through `device`. The device must have no offloads, so that
+    /// each packet is one on the wire.
     pub(crate) fn watch<D: Device>(&self, device: D) -> Watched<D> {
         Watched { device, recorder: self.clone() }
     }
 
-    /// What has passed since the last call.
+    /// Returns the packets since the last call.
     pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.lock())
     }
@@ -47,7 +48,7 @@ impl Recorder {
     }
 }
 
-/// A device that is recorded.
+/// A recorded device.
 pub(crate) struct Watched<D> {
     device: D,
     recorder: Recorder,

@@ -1,4 +1,5 @@
-//! `firstbyte route`: what connections begin with, per destination: of the kernel, or of a running stack, where it can be changed.
+//! `firstbyte route`: metrics per destination, of the kernel, or of a running stack, where they can
+//! be changed.
 use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -11,12 +12,15 @@ use doctor::{Report, Window, sources};
 use firstbyte::fast_open::Network;
 use std::process::ExitCode;
 
-/// Show the kernel's routes, and show and change those of a running stack, in the words of `ip route`.
+/// Show routes like `ip route`, and change those of a running stack
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte route set default initcwnd 20\n  firstbyte route set unreachable 192.0.2.0/24\n  firstbyte route show --stack\n  firstbyte route show --explain\n\n\
-                  The kernel's routes are only shown; set and del are for a stack of ours. Connections that are open keep what they began with."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte route set default initcwnd 20\n  \
+    firstbyte route set unreachable 192.0.2.0/24\n  \
+    firstbyte route show --stack\n  \
+    firstbyte route show --explain\n\n\
+    The kernel's routes are only shown; set and del change a running Firstbyte stack. Open \
+    connections keep their metrics.")]
 pub(crate) struct RouteArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -24,20 +28,20 @@ pub(crate) struct RouteArgs {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// One line per destination.
+    /// List one line per destination
     Show(ShowArgs),
-    /// Say what holds for a destination, in place of what held before.
+    /// Set the route of a destination, and replace the old one
     Set {
-        /// [blackhole|unreachable|prohibit] PREFIX, then mtu, advmss, initcwnd, initrwnd, cwnd, ssthresh, rto_min, quickack, congctl or
-        /// fastopen_no_cookie, each with its value.
+        /// [blackhole|unreachable|prohibit] PREFIX, then mtu, advmss, initcwnd, initrwnd, cwnd,
+        /// ssthresh, rto_min, quickack, congctl or fastopen_no_cookie, each with its value
         #[arg(required = true, value_name = "PREFIX METRIC VALUE")]
         route: Vec<String>,
         #[command(flatten)]
         stack: StackOnly,
     },
-    /// Take it back, for exactly this prefix.
+    /// Remove the route of exactly this prefix
     Del {
-        /// The destination.
+        /// Prefix of the route
         #[arg(value_name = "PREFIX")]
         prefix: String,
         #[command(flatten)]
@@ -47,16 +51,16 @@ enum Verb {
 
 #[derive(Args, Debug)]
 struct ShowArgs {
-    /// The kernel's routes for IPv6.
+    /// Show the kernel's IPv6 routes
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// The kernel's routes of this table, by number; `all` for every table [default: main].
+    /// Show the kernel's routes of this table, by number; `all` for every table [default: main]
     #[arg(long, value_parser = table)]
     table: Option<Table>,
-    /// Below the list, what each metric of the kernel's routes does, and which rules of `firstbyte doctor` look at it.
+    /// Explain each metric below the list, and name the rules of `firstbyte doctor` that use it
     #[arg(long, conflicts_with = "json")]
     explain: bool,
-    /// JSON instead of lines.
+    /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -74,7 +78,9 @@ fn table(text: &str) -> Result<Table, String> {
         "main" => Ok(Table::One(routes::MAIN)),
         "local" => Ok(Table::One(routes::MAIN + 1)),
         "all" => Ok(Table::All),
-        number => number.parse().map(Table::One).map_err(|_| "main, local, all or a number".to_owned()),
+        number => {
+            number.parse().map(Table::One).map_err(|_| "expected main, local, all or a number".to_owned())
+        }
     }
 }
 
@@ -87,7 +93,8 @@ pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
             }
             Some(_) => {
                 return Err(Failure::usage(
-                    "-6, --table and --explain are for the kernel's routes; leave them out, or --stack",
+                    "-6, --table and --explain only work for the kernel's routes; leave them out, \
+                    or leave out --stack",
                 ));
             }
             None => return print(&kernel(args)?),
@@ -107,7 +114,7 @@ pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
 
 fn kernel(args: &ShowArgs) -> Result<String, Failure> {
     let all = args.whom.read(sources::routes)?;
-    let all = all.map_err(|error| Failure::failed(format!("routes could not be read: {error}")))?;
+    let all = all.map_err(|error| Failure::failed(format!("cannot read routes: {error}")))?;
     let table = match args.table {
         None => Some(routes::MAIN),
         Some(Table::One(number)) => Some(number),

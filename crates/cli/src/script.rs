@@ -1,4 +1,4 @@
-//! `firstbyte script`: runs packetdrill's scripts in virtual time.
+//! `firstbyte script`: runs packetdrill scripts in virtual time.
 use crate::failure::Failure;
 use crate::input;
 use crate::output::write_with;
@@ -10,59 +10,63 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Run scripts in packetdrill's language on the stack with Linux's profile: virtual time, no root, no network.
+/// Run packetdrill scripts on the stack with Linux's profile, in virtual time
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  firstbyte script crates/script/scripts/fast-open/*.pkt\n\n\
-                  A script that fails is shown with the packet it expects beside the one it saw.")]
+#[command(after_help = "Example:\n  \
+    firstbyte script crates/script/scripts/fast-open/*.pkt\n\n\
+    Needs no root and no network. A failed script is shown with the expected packet beside the \
+    actual one.")]
 pub(crate) struct ScriptArgs {
-    /// Scripts.
+    /// Script files
     #[arg(required = true)]
     file: Vec<PathBuf>,
-    /// Let a name in scripts mean a value; may be given several times.
+    /// Replace NAME in scripts by VALUE; repeatable
     #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
-    /// Addresses and sockets: ipv4, ipv6 or ipv4-mapped-ipv6. What scripts say of themselves comes before this and what follows.
+    /// Use these addresses and sockets: ipv4, ipv6 or ipv4-mapped-ipv6; options inside a script
+    /// override this one and the following
     #[arg(long, alias = "ip_version", value_name = "VERSION")]
     ip_version: Option<String>,
-    /// The stack's address.
+    /// Use this address for the stack
     #[arg(long, alias = "local_ip", value_name = "ADDRESS")]
     local_ip: Option<String>,
-    /// The other end's.
+    /// Use this address for the other end
     #[arg(long, alias = "remote_ip", value_name = "ADDRESS")]
     remote_ip: Option<String>,
-    /// Largest IP packet, bytes.
+    /// Set the MTU, bytes
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
-    /// How far events may be off, microseconds.
+    /// Accept events that are off by at most this time, microseconds
     #[arg(long, alias = "tolerance_usecs", value_name = "MICROSECONDS")]
     tolerance_usecs: Option<String>,
-    /// Seed of the stack's random numbers: ports, initial sequence numbers.
+    /// Seed for the stack's random numbers: ports, initial sequence numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only read the scripts, and say what cannot be understood.
+    /// Only parse the scripts, and report errors
     #[arg(long)]
     check: bool,
-    /// Write every packet of the script to FILE (pcapng), with the script's times; only one script then.
+    /// Write every packet of the script to FILE (pcapng), with the script's times; for a single
+    /// script
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pcap: Option<PathBuf>,
-    /// Say nothing of scripts that hold.
+    /// Print nothing about scripts that pass
     #[arg(short, long)]
     quiet: bool,
 }
 
 fn definition(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     if name.is_empty() || value.is_empty() {
-        return Err("neither NAME nor VALUE may be empty".into());
+        return Err("expected NAME=VALUE, both not empty".into());
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Runs the verb: exit code 1 if a script does not hold.
+/// Runs the verb. The exit code is 1 if a script fails.
 pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     let setup = setup(args).map_err(Failure::usage)?;
     if args.pcap.is_some() && args.file.len() > 1 {
-        return Err(Failure::usage("--pcap is the capture of one script: run them one by one"));
+        return Err(Failure::usage("--pcap captures one script; run the scripts one by one"));
     }
     let mut failed = 0;
     for file in &args.file {
@@ -86,7 +90,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Where scripts run, before they say anything of it.
+/// Returns the setup of scripts, which they may override.
 fn setup(args: &ScriptArgs) -> Result<Setup, String> {
     let mut setup = Setup { seed: args.seed, ..Setup::default() };
     for (name, value) in [
@@ -103,7 +107,7 @@ fn setup(args: &ScriptArgs) -> Result<Setup, String> {
     Ok(setup)
 }
 
-/// The outer error is ours, the inner the script's.
+/// Runs a script. The outer error is ours, the inner one the script's.
 fn outcome(
     args: &ScriptArgs,
     setup: &Setup,

@@ -5,19 +5,19 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Access of the group and of others.
+/// Access rights of the group and of others.
 const OTHERS: u32 = 0o077;
 
 /// Reads a secret of at most `len_max` bytes; `what` names it, as in "the key".
 pub(crate) fn read(path: &Path, len_max: u64, what: &str) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", path, &error);
     let mut text = String::new();
-    // One byte more shows that there is more.
+    // One byte more reveals that there is more.
     let mut file = File::open(path).map_err(failure)?.take(len_max + 1);
     let read = file.read_to_string(&mut text).map_err(failure)?;
     if read as u64 > len_max {
         return Err(Failure::failed(format!(
-            "cannot use {}: it is longer than {len_max} bytes, and no file with {what} is",
+            "cannot use {}: it is longer than {len_max} bytes, too long for {what}",
             path.display()
         )));
     }
@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path, len_max: u64, what: &str) -> Result<String, Fail
 /// Warns if others can read the file with a secret.
 pub(crate) fn warn_if_shared(path: &Path, what: &str) {
     if fs::metadata(path).is_ok_and(|there| there.permissions().mode() & OTHERS != 0) {
-        warn(format!("others can read {what} in {0}: chmod 600 {0}", path.display()));
+        warn(format!("other users can read {what} in {0}; run `chmod 600 {0}`", path.display()));
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
         let failure = read(Path::new("/dev/zero"), 100, "the key").unwrap_err();
         assert_eq!(
             failure.message(),
-            "cannot use /dev/zero: it is longer than 100 bytes, and no file with the key is"
+            "cannot use /dev/zero: it is longer than 100 bytes, too long for the key"
         );
         assert!(read(Path::new("/nonexistent"), 100, "the key").is_err());
     }

@@ -1,15 +1,15 @@
-//! `firstbyte serve`: HTTP and echo, on a stack of our own behind a TUN device.
+//! `firstbyte serve`: HTTP and echo, on our own stack behind a TUN device.
 //!
 //! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
-//! - `serve/reply.rs`: which answer a request gets; `serve/files.rs`: answers from a folder; `serve/body.rs`: their bytes;
-//!   `serve/disk.rs`: the threads that wait for a disk;
+//! - `serve/reply.rs`: chooses replies; `serve/files.rs`: replies from a folder; `serve/body.rs`:
+//!   their bytes; `serve/disk.rs`: the threads that wait for a disk;
 //! - `serve/echo.rs`: the echo server;
 //! - `serve/pace.rs`: the least rate of clients; `serve/crowd.rs`: the connections of one address;
-//! - `serve/key.rs`: the cookie key; `serve/ending.rs`: from the first signal to the end;
-//! - `serve/log.rs`: what is printed; `serve/outlet.rs`: the thread that writes it.
+//! - `serve/key.rs`: the cookie key; `serve/ending.rs`: shutdown after the first signal;
+//! - `serve/log.rs`: the output; `serve/outlet.rs`: the thread that writes it.
 //!
-//! Everything runs on one thread, the stack's driver included: an answer that is ready in the poll in which its request came
-//! is written before the driver sends anything, which is what lets it ride on the SYN-ACK.
+//! Everything runs on one thread, including the stack's driver. A reply that is ready in the poll
+//! of its request is written before the driver sends anything, so it can be on the SYN-ACK.
 mod body;
 mod connection;
 mod crowd;
@@ -48,73 +48,77 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-/// Serve HTTP (a folder, or a greeting) and echo with TCP Fast Open, on a stack of our own behind a TUN device.
+/// Serve HTTP and echo with TCP Fast Open, on our own stack behind a TUN device
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example (as root; the second terminal shows four packets from the second visit on):\n  \
-                  firstbyte serve\n  \
-                  curl --tcp-fastopen http://10.77.0.2/\n\n\
-                  Files are served from a folder, whose index.html is the answer to /:\n  \
-                  firstbyte serve --root site\n\n\
-                  With a fixed key, cookies survive a restart and are those of a Linux server with the same key:\n  \
-                  firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
+    firstbyte serve\n  \
+    curl --tcp-fastopen http://10.77.0.2/\n\n\
+    Serve a folder; its index.html is the reply to /:\n  \
+    firstbyte serve --root site\n\n\
+    With a fixed key, cookies stay valid after a restart, and on Linux servers with the same \
+    key:\n  \
+    firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
 )]
 pub(crate) struct ServeArgs {
-    /// Serve the files of this folder, as it is at the start; without it, every path is answered with a greeting. Links are followed if
-    /// they are relative and lead to a file beneath the folder.
+    /// Serve the files of this folder [default: reply to every path with a greeting]. Links are
+    /// followed if they are relative and lead to a file beneath the folder
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Port of the HTTP server.
+    /// Port of the HTTP server
     #[arg(long, default_value_t = 80, value_parser = values::port)]
     port: u16,
-    /// Serve echo (RFC 862) on this port too.
+    /// Serve echo (RFC 862) on this port as well
     #[arg(long, value_name = "PORT", value_parser = values::port)]
     echo: Option<u16>,
-    /// The most connections with Fast Open whose handshake is not complete, per listener; 0 switches Fast Open off.
+    /// Limit Fast Open connections whose handshake is not complete, per listener; 0 disables Fast
+    /// Open
     #[arg(long, value_name = "QLEN", default_value_t = 256)]
     fast_open: u32,
-    /// File with the cookie key as Linux writes it, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, with an optional backup after a comma
-    /// [default: a random key].
+    /// Read the cookie key from this file: aaaaaaaa-bbbbbbbb-cccccccc-dddddddd as on Linux, with an
+    /// optional backup after a comma [default: a random key]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// What `--key-file` replaced, for the error that says so.
+    /// Rejected, with an error that names `--key-file`.
     #[arg(long, hide = true, value_name = "KEY")]
     key: Option<String>,
-    /// The longest time a SYN-ACK waits for the reply that could ride on it; 0 sends it at once, as Linux does
-    /// [default: the profile's, 1ms].
+    /// Hold a SYN-ACK at most this long for a reply; 0 sends it at once, like Linux [default: the
+    /// profile's, 1ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     synack_hold: Option<Duration>,
-    /// Keep HTTP connections open for more requests. Without it replies say `Connection: close`, so that reply and FIN ride on
-    /// the SYN-ACK.
+    /// Keep HTTP connections open for more requests; otherwise replies have `Connection: close`,
+    /// and reply and FIN are on the SYN-ACK
     #[arg(long)]
     keep_alive: bool,
-    /// Act on requests with unsafe methods (POST, PUT, …) even while they may be a replay, instead of 425 Too Early.
+    /// Execute requests with unsafe methods (POST, PUT, …) even if they may be a replay, instead of
+    /// answering 425 Too Early
     #[arg(long)]
     allow_early_unsafe: bool,
-    /// The most connections that wait to be accepted, per listener.
+    /// Limit connections that wait to be accepted, per listener
     #[arg(long, value_name = "N", default_value_t = 4096, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     backlog: u32,
-    /// The most connections that are served at once, per listener; more wait to be accepted.
+    /// Limit connections served at once, per listener; more wait to be accepted
     #[arg(long, value_name = "N", default_value_t = 4096, allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     max_connections: u32,
-    /// The most connections of one IPv4 address or IPv6 /64 network, HTTP and echo together; more are reset [default: a quarter of
-    /// --max-connections, at least 256].
+    /// Limit connections of one IPv4 address or IPv6 /64 network, HTTP and echo together; more are
+    /// reset [default: a quarter of --max-connections, at least 256]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::whole(1..=u32::MAX))]
     max_per_address: Option<u32>,
-    /// Disconnect a client that keeps the server waiting for so long: to begin a request, for its head, for more of its body, or to take
-    /// more of a reply; answer 503 if a file cannot be read in this time.
+    /// Disconnect a client after this time without progress: until its request, its head, more of
+    /// its body, or until it accepts more of a reply; answer 503 if reading a file takes longer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::positive_duration)]
     timeout: Duration,
-    /// Disconnect a client that takes fewer bytes a second of a reply, measured over --timeout; 0 allows any rate.
+    /// Disconnect a client that accepts a reply more slowly than this many bytes per second,
+    /// measured over --timeout; 0 allows any rate
     #[arg(long, value_name = "BYTES", default_value_t = 500, allow_negative_numbers = true, value_parser = values::whole(0..=u32::MAX))]
     min_rate: u32,
-    /// Answer 408 if the body of a request is not complete in this time.
+    /// Answer 408 if the body of a request takes longer than this
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = values::positive_duration)]
     body_timeout: Duration,
-    /// One JSON object per line instead of text.
+    /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
-    /// No line per request.
+    /// Print no line per request
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -124,11 +128,12 @@ pub(crate) struct ServeArgs {
 const DEFAULTS: Defaults =
     Defaults { tun: "firstbyte0", address: "10.77.0.2/24", control: true, queue_len: Some(QUEUE_LEN) };
 
-/// Packets that may wait on the device while the stack does something else: a SYN, an ACK, a request and a FIN of 5,000 clients. A TUN
-/// device has room for 500 at first and loses what is more, and a lost SYN costs its client a second.
+/// Length of the device's queue, packets: room for a SYN, an ACK, a request and a FIN of 5,000
+/// clients while the stack is busy. A TUN device has room for 500 by default and drops more; a lost
+/// SYN costs its client a second.
 const QUEUE_LEN: u32 = 20_000;
 
-/// Runs the verb until a signal comes.
+/// Runs the verb until a signal arrives.
 pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     if args.key.is_some() {
         return Err(key::given_openly("--key"));
@@ -142,7 +147,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     }
     if args.echo == Some(args.port) {
         return Err(Failure::usage(format!(
-            "--port and --echo are both {}: choose another for one",
+            "--port and --echo are both {}; choose another port for one of them",
             args.port
         )));
     }
@@ -158,7 +163,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let done = runtime.block_on(serve(args, config, key, site));
-    // Not waiting for helper threads: a file system that hangs would hold up the end.
+    // Does not wait for helper threads: an unresponsive file system would delay the end.
     runtime.shutdown_background();
     done
 }
@@ -227,22 +232,22 @@ impl ServeArgs {
     }
 }
 
-/// Divisor of all places that gives the default limit of one address.
+/// Divisor of `--max-connections` for the default limit of one address.
 const SHARE: u32 = 4;
-/// Smallest default limit of one address. Many people may be behind one address.
+/// Smallest default limit of one address: many people may share an address.
 const SHARE_MIN: u32 = 256;
 
-/// Bit of `net.ipv4.tcp_fastopen`: servers may use Fast Open.
+/// Bit of `net.ipv4.tcp_fastopen` that enables Fast Open for servers.
 const SERVER_BIT: u32 = 0x2;
 
-/// Every file that is being sent is open: as many as the system lets this process have.
+/// Raises the limit of open files to the maximum: every file being sent is open.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it may not be raised, clients beyond it are told so.
+    // If the limit cannot be raised, clients above it get a 503.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Things that are allowed, but hardly what was meant.
+/// Warns about options that are allowed but unlikely to be intended.
 fn warn_about(args: &ServeArgs, config: &Config) {
     let server_bit = config.tcp_fastopen & SERVER_BIT != 0;
     if args.fast_open > 0 && !server_bit {
@@ -252,13 +257,16 @@ fn warn_about(args: &ServeArgs, config: &Config) {
         ));
     }
     if args.keep_alive && config.synack_data && args.fast_open > 0 {
-        warn("with --keep-alive the FIN cannot ride on the SYN-ACK: more than four packets per exchange");
+        warn(
+            "with --keep-alive the FIN cannot be on the SYN-ACK: more than four packets per \
+            exchange",
+        );
     }
 }
 
 async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListener, Failure> {
-    // The user timeout is for who takes nothing of what was written, be it that he keeps his window closed; keepalive for who vanished
-    // without a word.
+    // The user timeout ends connections whose peer accepts nothing, even with a closed window;
+    // keep-alive ends those whose peer has disappeared.
     let options = SocketOptions {
         nodelay: true,
         keepalive: true,
@@ -272,7 +280,7 @@ async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListen
     builder.bind(at).await.map_err(|error| Failure::failed(format!("cannot listen on {at}: {error}")))
 }
 
-/// `addr`, or `addr:port` where the port is not HTTP's.
+/// Formats `addr`, or `addr:port` if the port is not HTTP's.
 fn url_authority(at: SocketAddr) -> String {
     match (at.port(), at) {
         (80, SocketAddr::V6(at)) => format!("[{}]", at.ip()),
@@ -281,29 +289,29 @@ fn url_authority(at: SocketAddr) -> String {
     }
 }
 
-/// What every connection's task has of the server.
+/// State shared by the tasks of all connections.
 #[derive(Clone)]
 struct Task {
     log: Arc<Log>,
-    /// True once no new requests are wanted.
+    /// True when the server is stopping.
     stopped: watch::Receiver<bool>,
-    /// True while every place of its listener is taken.
+    /// True while every place of the listener is taken.
     crowded: watch::Receiver<bool>,
     /// Dropped with the task.
     _alive: mpsc::Sender<()>,
 }
 
 impl Task {
-    /// Waits until no new requests are wanted.
+    /// Waits until the server is stopping.
     async fn stopped(&mut self) {
-        // An error means that the server is gone already.
+        // An error means that the server is already gone.
         let _ = self.stopped.wait_for(|stopped| *stopped).await;
     }
 
     /// Waits until every place is taken.
     async fn crowded(&mut self) {
         if self.crowded.wait_for(|crowded| *crowded).await.is_err() {
-            // Nobody is accepted any more.
+            // The listener is gone.
             std::future::pending().await
         }
     }
@@ -316,7 +324,7 @@ struct Limits {
     addresses: Crowd,
 }
 
-/// Hands every connection to a task of its own, within the limits, until the server stops.
+/// Spawns a task for every connection, within the limits, until the server stops.
 async fn accept<F: Future<Output = ()> + 'static + Send>(
     listener: TcpListener,
     limits: Limits,
@@ -332,11 +340,11 @@ async fn accept<F: Future<Output = ()> + 'static + Send>(
             accepted = accept_one(&listener, &places, &crowd) => accepted,
             () = task.stopped() => return,
         };
-        // Only a stack that has ended refuses; `until_stopped` says why.
+        // Accept fails only if the stack has ended; `until_stopped` reports why.
         let Some((place, stream, peer)) = accepted else { return };
         let Some(admission) = admit(&limits.addresses, peer, &task.log) else {
             pace::reset(stream);
-            // Not more of them in one turn than anybody else gets.
+            // Yields to other tasks after a fair share of accepts.
             tokio::task::consume_budget().await;
             continue;
         };
@@ -353,7 +361,7 @@ fn admit(addresses: &Crowd, peer: SocketAddr, log: &Log) -> Option<Admission> {
     addresses.admit(peer.ip()).map_err(|turned_away| log.turned_away(peer, &turned_away)).ok()
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection when there is a place for it.
 async fn accept_one(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -366,8 +374,8 @@ async fn accept_one(
     Some((place, stream, peer))
 }
 
-/// Takes the first step of a connection at once, before the driver gets its turn: a request that came in the SYN has its answer
-/// then, whatever the machine is busy with. A task of its own does the rest.
+/// Polls a connection once before the driver's turn, so that a request on the SYN gets its reply
+/// immediately, even on a busy machine. A task does the rest.
 async fn begin(connection: impl Future<Output = ()> + Send + 'static) {
     let mut connection = Box::pin(connection);
     let first_step = poll_fn(|cx| Poll::Ready(connection.as_mut().poll(cx))).await;

@@ -1,8 +1,8 @@
-//! Signals that ask a command to end: of a user, a service manager, or a terminal that was closed.
+//! Signals that ask a command to end: from a user, a service manager, or a closed terminal.
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT, SIGTERM, and SIGHUP unless it was ignored when the command began, as under nohup(1).
+/// SIGINT, SIGTERM, and SIGHUP unless it was ignored at the start, as under nohup(1).
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -10,7 +10,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Watches for them. Within a runtime of tokio.
+    /// Installs the handlers. Needs a tokio runtime.
     pub(crate) fn install() -> io::Result<Signals> {
         let hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Signals {
@@ -20,7 +20,7 @@ impl Signals {
         })
     }
 
-    /// Until one comes.
+    /// Waits for a signal.
     pub(crate) async fn next(&mut self) {
         let Signals { interrupt, terminate, hangup } = self;
         let hung_up = async {
@@ -37,12 +37,12 @@ impl Signals {
     }
 }
 
-/// Returns whether SIGHUP was ignored when the command began.
+/// True if SIGHUP was ignored at the start.
 pub(crate) fn is_hangup_ignored() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores_hangup(&status))
 }
 
-/// By the mask of ignored signals in proc_pid_status(5), whose lowest bit is SIGHUP's.
+/// Reads the mask of ignored signals of proc_pid_status(5); its lowest bit is SIGHUP.
 fn ignores_hangup(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)

@@ -1,4 +1,5 @@
-//! `firstbyte ss`: sockets in the words of ss(8), of the kernel or of a stack of ours. A stack's own process makes its list (`control/listing.rs`).
+//! `firstbyte ss`: sockets as ss(8) shows them, of the kernel or of a running stack. The stack's
+//! process formats its own list (`control/listing.rs`).
 use crate::control::{ControlArgs, ask, sample as of_stack};
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -14,81 +15,87 @@ use firstbyte::State;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
+/// List TCP sockets like ss(8): queues, addresses, and the state of each connection
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -io --stack\n  firstbyte ss --trace --stack\n\n\
-                  Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
-                  Recv-Q and Send-Q: of a listener, what waits to be accepted and the backlog;\n\
-                  of a connection, bytes that were not read and bytes that were not acknowledged."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte ss -tin\n  \
+    firstbyte ss -tlnp\n  \
+    firstbyte ss -l --explain\n  \
+    firstbyte ss --limits --interval 1s\n  \
+    firstbyte serve &\n  \
+    firstbyte ss -io --stack\n  \
+    firstbyte ss --trace --stack\n\n\
+    Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
+    Recv-Q and Send-Q: for a listener, the accept queue and the backlog;\n\
+    for a connection, unread bytes and unacknowledged bytes.")]
 pub(crate) struct SsArgs {
-    /// Every socket.
+    /// Show every socket
     #[arg(short, long, conflicts_with_all = ["listening", "summary"])]
     all: bool,
-    /// Listeners.
+    /// Show listeners
     #[arg(short, long, conflicts_with = "summary")]
     listening: bool,
-    /// Sockets in this state, e.g. established, syn-recv, close-wait.
+    /// Show sockets in this state, such as established, syn-recv or close-wait
     #[arg(long, value_parser = state, conflicts_with_all = ["all", "listening", "summary"])]
     state: Option<u8>,
-    /// Sockets with this port at either end.
+    /// Show sockets with this port at either end
     #[arg(long, conflicts_with = "summary", value_parser = values::port)]
     port: Option<u16>,
-    /// What TCP knows of each connection, under the names of ss(8).
+    /// Show TCP's state of each connection, with the names of ss(8)
     #[arg(short, long, conflicts_with = "summary")]
     info: bool,
-    /// Memory of each socket.
+    /// Show the memory of each socket
     #[arg(short, long, conflicts_with = "summary")]
     memory: bool,
-    /// The timer of each socket: what it waits for, how long still, how often in a row.
+    /// Show the timer of each socket: its purpose, the time left, the number of expirations in a
+    /// row
     #[arg(short = 'o', long, conflicts_with = "summary")]
     options: bool,
-    /// User and inode of each socket.
+    /// Show user and inode of each socket
     #[arg(short, long, conflicts_with = "summary")]
     extended: bool,
-    /// The processes that hold each socket, as far as this user may see them.
+    /// Show the processes that hold each socket, as far as this user may see them
     #[arg(short, long, conflicts_with = "summary")]
     processes: bool,
-    /// Without the line of headings.
+    /// Omit the header line
     #[arg(short = 'H', long, conflicts_with_all = ["summary", "json"])]
     no_header: bool,
-    /// TCP, which is all there is here: for who is used to ss(8).
+    /// Show TCP sockets; accepted for compatibility with ss(8), because there are no others
     #[arg(short, long)]
     tcp: bool,
-    /// Numbers instead of names, which is how ports are always shown: for who is used to ss(8).
+    /// Show numeric ports; accepted for compatibility with ss(8), because they always are
     #[arg(short, long)]
     numeric: bool,
-    /// What ss(8) lists beside TCP.
+    /// Rejected, because only TCP is listed.
     #[arg(short, long, hide = true)]
     udp: bool,
-    /// How many sockets are in which state, and how much memory they take.
+    /// Count the sockets by state, and show their memory
     #[arg(short, long)]
     summary: bool,
-    /// Show the limit of each connection, and the rate that each limit would allow. Many looks
-    /// within --interval decide.
+    /// Show the limit of each connection, and the rate that each limit would allow; samples many
+    /// times within --interval
     #[arg(long, conflicts_with = "summary")]
     limits: bool,
-    /// With --limits: look for so long, and measure the rate in that time.
+    /// With --limits: sample and measure rates for this long
     #[arg(long, value_name = "TIME", requires = "limits", default_value = "1s", value_parser = values::positive_duration)]
     interval: Duration,
-    /// Below the list, what each figure is, what is usual, and which rules of `firstbyte doctor` look at it.
+    /// Explain each value below the list, and name the rules of `firstbyte doctor` that use it
     #[arg(long, conflicts_with_all = ["summary", "json"])]
     explain: bool,
-    /// Instead of a list, tell what happens inside a running stack of ours until Ctrl-C: states, windows, round trips, retransmissions,
-    /// drops and why.
+    /// Instead of a list, trace a running stack until Ctrl-C: states, windows, round trips,
+    /// retransmissions, drops and their reasons
     #[arg(long, conflicts_with_all = [
         "all", "listening", "state", "port", "info", "memory", "options", "extended", "processes", "no_header", "summary", "limits",
         "explain", "json", "ipv4", "ipv6", "kernel", "netns",
     ])]
     trace: bool,
-    /// Only IPv4.
+    /// Show only IPv4
     #[arg(short = '4', long, conflicts_with_all = ["ipv6", "summary"])]
     ipv4: bool,
-    /// Only IPv6.
+    /// Show only IPv6
     #[arg(short = '6', long, conflicts_with = "summary")]
     ipv6: bool,
-    /// JSON instead of columns.
+    /// Print JSON instead of columns
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -98,20 +105,20 @@ pub(crate) struct SsArgs {
 /// Runs the verb.
 pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     if args.udp {
-        return Err(Failure::usage("only TCP is listed here; ss -u lists UDP"));
+        return Err(Failure::usage("only TCP sockets can be listed here; for UDP use ss -u"));
     }
     if args.trace {
         let Some(control) = args.whom.stack() else {
-            return Err(Failure::usage(
-                "--trace is for a running stack of ours: add --stack or --control PATH",
-            ));
+            return Err(Failure::usage("--trace needs a running stack; add --stack or --control PATH"));
         };
         return trace(control);
     }
     let Some(control) = args.whom.stack() else { return print(&headed(args, kernel(args)?)) };
     let only_kernel = [(args.extended, "--extended"), (args.processes, "--processes")];
     if let Some((_, name)) = only_kernel.iter().find(|(given, _)| *given) {
-        return Err(Failure::usage(format!("{name} is for the kernel's sockets; leave it out, or --stack")));
+        return Err(Failure::usage(format!(
+            "{name} only works for the kernel's sockets; leave it out, or leave out --stack"
+        )));
     }
     if args.limits || args.explain {
         return print(&headed(args, kernel(args)?));
@@ -137,15 +144,16 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     print(&headed(args, ask(control, &Request::Ss(listing))?))
 }
 
-/// Prints what is traced until a signal comes, nobody reads on, or the stack ends; then the stack traces no more.
+/// Prints trace events until a signal arrives, the output is closed, or the stack ends; then turns
+/// tracing off.
 fn trace(control: &ControlArgs) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    // Not later: a signal that ended this process at once would leave the stack tracing.
+    // Installed before tracing starts: a signal that ended this process would leave tracing on.
     let mut signals = runtime.block_on(async { Signals::install() }).map_err(Failure::no_signals)?;
-    // What was traced for somebody else before is not told.
+    // Discards events that were traced for an earlier reader.
     ask(control, &Request::Trace { on: true })?;
     let told = runtime.block_on(tell_trace(control, &mut signals));
     let rest = ask(control, &Request::Trace { on: false });
@@ -166,10 +174,10 @@ async fn tell_trace(control: &ControlArgs, signals: &mut Signals) -> Result<(), 
     }
 }
 
-/// Between two questions for what was traced: a stack keeps 65,536 events.
+/// Pause between two requests for events: a stack keeps 65,536.
 const TRACE_PAUSE: Duration = Duration::from_millis(100);
 
-/// With or without its first line.
+/// Removes the header line if requested.
 fn headed(args: &SsArgs, text: String) -> String {
     match text.split_once('\n') {
         Some((_, rest)) if args.no_header => rest.to_owned(),
@@ -211,7 +219,7 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
     if args.summary {
         return Ok(sockets::summary(&sample(args, sources::sockets)?, args.json));
     }
-    // An explanation says which rules fire, for which everything is read.
+    // An explanation lists firing rules, which need all data.
     let read = if args.explain { sources::here } else { sources::sockets };
     let first = sample(args, read)?;
     let mut view = args.view();
@@ -235,10 +243,11 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
     Ok(format!("{text}\n{}", sockets::explained(&view, &now, &findings)))
 }
 
-/// Looks needed to tell a steady transfer from chance.
+/// Samples needed to distinguish a steady transfer from chance.
 const LOOKS: u32 = 20;
 
-/// Looks again and again within the interval, and returns the last sample. Slow looks are fewer.
+/// Samples repeatedly within the interval, and returns the last sample. Takes fewer samples if they
+/// are slow.
 fn look(args: &SsArgs, read: fn() -> Sample, looks: &mut Looks, first: &Sample) -> Result<Sample, Failure> {
     let end = Instant::now() + args.interval;
     looks.take(first);
@@ -259,7 +268,7 @@ fn sample(args: &SsArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
         None => args.whom.read(read)?,
     };
     match sample.unread.iter().find(|unread| unread.source == doctor::Source::Sockets) {
-        Some(unread) => Err(Failure::failed(format!("sockets could not be read: {}", unread.reason))),
+        Some(unread) => Err(Failure::failed(format!("cannot read sockets: {}", unread.reason))),
         None => Ok(sample),
     }
 }

@@ -1,6 +1,6 @@
-//! From arguments to a running stack on a TUN device, and what keeps packets from finding it.
+//! Starts a stack on a TUN device from arguments, and checks that packets can reach it.
 //!
-//! The TUN device is a wire with the kernel at one end and our stack at the other: two hosts of one small network.
+//! The TUN device is a wire between the kernel and our stack: two hosts of one small network.
 mod pcap;
 mod route;
 mod settings;
@@ -25,72 +25,75 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Where the stack stands, and how it is set.
+/// Addresses, device and settings of the stack.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Stack and TUN device")]
 pub(crate) struct StackArgs {
-    /// TUN device, created if it is not there (and then gone at the end) [default: firstbyte0 for serve, firstbyte1 for get].
+    /// Use this TUN device; it is created if it does not exist, and then removed at the end
+    /// [default: firstbyte0 for serve, firstbyte1 for get]
     #[arg(long, value_name = "NAME")]
     tun: Option<String>,
-    /// The stack's own address, with its prefix length; repeat it for more, IPv4 and IPv6 [default: 10.77.0.2/24 for serve,
-    /// 10.78.0.2/24 for get].
+    /// Address of the stack, with its prefix length, IPv4 or IPv6; repeatable [default:
+    /// 10.77.0.2/24 for serve, 10.78.0.2/24 for get]
     #[arg(long, value_name = "ADDR/LEN")]
     address: Vec<Cidr>,
-    /// The kernel's address on the TUN device; repeatable [default: the first other one of each network, for a device that is
-    /// created; none for one that was there].
+    /// Address of the kernel on the TUN device; repeatable [default: the first other address of
+    /// each network for a new device, none for an existing one]
     #[arg(long, value_name = "ADDR/LEN")]
     host_address: Vec<Cidr>,
-    /// Settings to start from.
+    /// Start from this set of settings
     #[arg(long, value_enum, default_value_t = Profile::Default)]
     profile: Profile,
-    /// Read settings from FILE: NAME = VALUE a line, as sysctl.conf(5) has them, ip_local_port_range and (for serve) tcp_fastopen_key
-    /// among them.
+    /// Read settings from FILE, NAME = VALUE per line like sysctl.conf(5), including
+    /// ip_local_port_range and (for serve) tcp_fastopen_key
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// What that file says, once it was read.
+    /// Content of the settings file, after it was read.
     #[arg(skip)]
     read: OnceLock<settings::Settings>,
-    /// Change a setting, by Linux's name or ours, e.g. net.ipv4.tcp_fin_timeout=30; repeatable.
+    /// Change a setting, by Linux's name or ours, such as net.ipv4.tcp_fin_timeout=30; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
     set: Vec<(String, String)>,
-    /// What connections to and from PREFIX begin with, in the words of `ip route`: mtu, advmss, initcwnd, initrwnd, cwnd, ssthresh,
-    /// rto_min, quickack, congctl, fastopen_no_cookie, e.g. 'default initcwnd 20'; repeatable, the longest prefix counts.
+    /// Set the metrics of connections to and from PREFIX, in the words of `ip route`: mtu, advmss,
+    /// initcwnd, initrwnd, cwnd, ssthresh, rto_min, quickack, congctl, fastopen_no_cookie, such as
+    /// 'default initcwnd 20'; repeatable, the longest prefix wins
     #[arg(long, value_name = "PREFIX METRIC…", value_parser = values::route)]
     route: Vec<values::Route>,
-    /// Remember paths (Fast Open cookies and failures, round trips) in FILE: read at the start if it is there, replaced at the end.
+    /// Cache paths (Fast Open cookies and failures, round trips) in FILE: read at the start if it
+    /// exists, replaced at the end
     #[arg(long, value_name = "FILE")]
     cache: Option<PathBuf>,
-    /// Where `firstbyte ss` and `firstbyte route` reach this stack: a Unix socket, for its user alone [default: for serve, one of its own in
-    /// $XDG_RUNTIME_DIR/firstbyte or /run/firstbyte; for get, none].
+    /// Use this control socket (Unix, mode 0600) for `firstbyte ss` and `firstbyte route` [default:
+    /// for serve, one in $XDG_RUNTIME_DIR/firstbyte or /run/firstbyte; for get, none]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Print every setting with its value, and do nothing else.
+    /// Print every setting with its value, and exit
     #[arg(long)]
     list_settings: bool,
-    /// Write every packet to FILE (pcapng, for Wireshark, tshark and tcpdump).
+    /// Write every packet to FILE (pcapng, for Wireshark, tshark and tcpdump)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum Profile {
-    /// This project's defaults.
+    /// This project's defaults
     Default,
-    /// What Linux 6.18 does.
+    /// The behaviour of Linux 6.18
     Linux,
 }
 
-/// What a verb stands on when the user does not say.
+/// Defaults of a verb.
 pub(crate) struct Defaults {
     pub(crate) tun: &'static str,
     pub(crate) address: &'static str,
-    /// It runs long enough to be asked, so it has a control socket.
+    /// True if the verb opens a control socket by default.
     pub(crate) control: bool,
-    /// Packets that must find room on the device, where it has less.
+    /// Least length of the device's queue, packets.
     pub(crate) queue_len: Option<u32>,
 }
 
-/// A stack that runs.
+/// A running stack.
 pub(crate) struct Running {
     pub(crate) net: Net,
     /// The parts of `net` that only a stack has.
@@ -104,7 +107,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Writes what was captured and learnt.
+    /// Saves the capture and the path cache.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         let captured = self.pcap.as_ref().map_or(Ok(()), PcapFile::finish);
         if let Some(file) = &self.cache {
@@ -115,7 +118,8 @@ impl Running {
 }
 
 impl StackArgs {
-    /// The settings: profile, then those of `--settings`, then every `--set`, in order.
+    /// Returns the settings: those of the profile, then of `--settings`, then of every `--set`, in
+    /// order.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let mut config = match self.profile {
             Profile::Default => Config::default(),
@@ -132,19 +136,19 @@ impl StackArgs {
         Ok(config)
     }
 
-    /// Settings of the file, then of the command line.
+    /// Returns the settings of the file, then of the command line.
     fn given(&self) -> Result<Vec<Given>, Failure> {
         let here = self.set.iter().cloned();
         let here = here.map(|(name, value)| Given { name, value, place: None });
         Ok(self.file()?.given.into_iter().chain(here).collect())
     }
 
-    /// The cookie key of the settings file.
+    /// Returns the cookie key of the settings file.
     pub(crate) fn key(&self) -> Result<Option<KeyRing>, Failure> {
         Ok(self.file()?.key)
     }
 
-    /// What the settings file says; it is read once.
+    /// Returns the content of the settings file, which is read once.
     fn file(&self) -> Result<settings::Settings, Failure> {
         let Some(path) = &self.settings else { return Ok(settings::Settings::default()) };
         if let Some(read) = self.read.get() {
@@ -154,14 +158,14 @@ impl StackArgs {
         Ok(self.read.get_or_init(|| read).clone())
     }
 
-    /// With `--list-settings`, the list of them.
+    /// With `--list-settings`, returns the list of settings.
     pub(crate) fn settings_text(&self, config: &Config) -> Option<String> {
         let lines = config.all().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
         self.list_settings.then(|| lines.collect())
     }
 
-    /// Opens the device and starts the stack. With a recorder, the device has no offloads, so that every packet is seen
-    /// as it is on the wire.
+    /// Opens the device and starts the stack. With a recorder, the device has no offloads, so that
+    /// packets are recorded as they are on the wire.
     pub(crate) fn start(
         &self,
         defaults: &Defaults,
@@ -169,7 +173,7 @@ impl StackArgs {
         recorder: Option<&Recorder>,
         describe: impl FnOnce(NetBuilder<()>) -> NetBuilder<()>,
     ) -> Result<Running, Failure> {
-        // Before anything is touched: a bad file ends it here.
+        // An invalid file must fail before anything is changed.
         let known = self.known_paths()?;
         let name = self.tun.as_deref().unwrap_or(defaults.tun);
         let addresses = match &self.address[..] {
@@ -222,7 +226,8 @@ impl StackArgs {
         Ok(Running { net, stack, tun: name, addresses, pcap, control, cache: self.cache.clone() })
     }
 
-    /// One that was asked for must be there; of another it is said why it is not.
+    /// Opens the control socket. Fails if a socket that was requested cannot be opened, and warns
+    /// about a default one.
     fn control_socket(
         &self,
         defaults: &Defaults,
@@ -264,7 +269,8 @@ impl StackArgs {
         let neighbour = |own: &Cidr| {
             own.neighbour().ok_or_else(|| {
                 Failure::usage(format!(
-                    "{own} leaves no address for the kernel's side; say which with --host-address"
+                    "cannot find an address for the kernel's side: {own} leaves none; give it with \
+                    --host-address"
                 ))
             })
         };
@@ -280,14 +286,14 @@ fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, F
         let text = error.to_string();
         let advice = match error.kind() {
             ErrorKind::ResourceBusy => " with --tun",
-            _ if text.contains("run as root") => "\n(firstbyte lab needs no rights at all)",
+            _ if text.contains("run as root") => "\n(firstbyte lab needs no root)",
             _ => "",
         };
         Failure::failed(text + advice)
     })
 }
 
-/// Has the kernel keep at least so many packets for the stack while that is busy; an ordinary user may not, who is told what follows.
+/// Makes the kernel's queue to the stack at least `packets` long. Warns if only root may do this.
 fn widen_queue(name: &str, packets: u32) {
     let Ok(found) = interface::find(name) else { return };
     if found.queue_len >= packets {
@@ -295,14 +301,15 @@ fn widen_queue(name: &str, packets: u32) {
     }
     if let Err(error) = interface::set_queue_len(found.index, packets) {
         warn(format!(
-            "{name} keeps {} packets and may not be given room for more ({error}), so many clients at once will lose some; as root: \
-             ip link set dev {name} txqueuelen {packets}",
+            "cannot make the queue of {name} longer than {} packets ({error}), so packets of many \
+            simultaneous clients may be dropped; run as root: ip link set dev {name} txqueuelen \
+            {packets}",
             found.queue_len
         ));
     }
 }
 
-/// The device's own settings have its name, which only a running stack knows.
+/// True for settings whose name contains the device, which only a running stack knows.
 fn is_of_device(name: &str) -> bool {
     name.starts_with("net.ipv4.conf.") && !name.starts_with("net.ipv4.conf.all.")
 }
@@ -312,7 +319,9 @@ fn unknown_setting(given: &Given, config: &Config) -> Failure {
     if key::is_setting(name) {
         return match given.place {
             None => key::given_openly(&format!("--set {name}")),
-            Some(_) => given.failure(&format!("there is no setting `{name}`; is it {}?", key::SETTING)),
+            Some(_) => {
+                given.failure(&format!("there is no setting `{name}`; did you mean {}?", key::SETTING))
+            }
         };
     }
     let known: Vec<&str> = config.all().into_iter().map(|(name, _)| name).collect();

@@ -1,4 +1,5 @@
-//! `firstbyte sysctl`: settings in the words of sysctl(8), of the kernel or of a stack of ours, where they can be changed.
+//! `firstbyte sysctl`: settings as sysctl(8) shows them, of the kernel or of a running stack, where
+//! they can be changed.
 use crate::control::{ControlArgs, ask};
 use crate::failure::{Failure, warn};
 use crate::serve::key;
@@ -12,28 +13,33 @@ use doctor::{Report, Sample, Window, sources};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show settings of TCP as sysctl(8) does, and say what each does and does not do; change those of a running stack of ours. The kernel's
-/// are never changed.
+/// Show TCP settings like sysctl(8), explain them, and change those of a running stack
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte sysctl net.ipv4.tcp_rmem\n  firstbyte sysctl tcp_fastopen\n  firstbyte sysctl --explain somaxconn tcp_tw_reuse\n  firstbyte sysctl --stack -w net.ipv4.tcp_fin_timeout=30\n  firstbyte sysctl --stack --key-file keys\n\n\
-                  A name may be whole, a part from its beginning (net.ipv4.tcp) or its last word (tcp_rmem).\n\
-                  Of tcp_fastopen_key it is only said whether it is set."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte sysctl net.ipv4.tcp_rmem\n  \
+    firstbyte sysctl tcp_fastopen\n  \
+    firstbyte sysctl --explain somaxconn tcp_tw_reuse\n  \
+    firstbyte sysctl --stack -w net.ipv4.tcp_fin_timeout=30\n  \
+    firstbyte sysctl --stack --key-file keys\n\n\
+    A name may be complete, a prefix (net.ipv4.tcp) or its last word (tcp_rmem).\n\
+    The kernel's settings are never changed. The value of tcp_fastopen_key is never shown, only \
+    whether it is set.")]
 pub(crate) struct SysctlArgs {
-    /// Which; without, all in net.core and net.ipv4.
+    /// Names of settings [default: all in net.core and net.ipv4]
     #[arg(value_name = "NAME", required_if_eq("explain", "true"))]
     names: Vec<String>,
-    /// Change a setting of a running stack of ours (--stack or --control); repeatable.
+    /// Change a setting of a running stack (--stack or --control); repeatable
     #[arg(short = 'w', long = "write", value_name = "NAME=VALUE", value_parser = values::setting, conflicts_with_all = ["names", "explain", "json"])]
     write: Vec<(String, String)>,
-    /// Give a running stack of ours the cookie key in this file (`-`: standard input), and the backup where there is one.
+    /// Set the cookie key of a running stack from this file (`-`: standard input), and its backup
+    /// if there is one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "explain", "json"])]
     key_file: Option<PathBuf>,
-    /// What each does in this kernel, its default, what it does not do, what else takes part, and which rules look at it.
+    /// Explain each setting in this kernel: its effect and limits, its default, related settings,
+    /// and the rules that use it
     #[arg(long, conflicts_with = "json")]
     explain: bool,
-    /// JSON instead of lines.
+    /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -50,13 +56,15 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(file) = &args.key_file {
         return Err(Failure::usage(format!(
-            "the kernel's key is only shown; as root: cat {} > /proc/sys/net/ipv4/tcp_fastopen_key; of a stack of ours: --stack",
+            "the kernel's key cannot be changed here; as root, run: cat {} > \
+            /proc/sys/net/ipv4/tcp_fastopen_key; for a running stack add --stack",
             file.display()
         )));
     }
     if let Some((name, value)) = args.write.first() {
         return Err(Failure::usage(format!(
-            "the kernel's settings are only shown; as root: sysctl -w {name}=\"{value}\"; of a stack of ours: --stack"
+            "the kernel's settings cannot be changed here; as root, run: sysctl -w \
+            {name}=\"{value}\"; for a running stack add --stack"
         )));
     }
     if args.explain {
@@ -74,13 +82,11 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
 fn unknown(now: &Sample) -> impl Fn(String) -> Failure {
     |name| {
         if settings::is_unreadable(&name, now) {
-            return Failure::failed(format!("{name}: only root may read it"));
+            return Failure::failed(format!("cannot read {name}: this needs root"));
         }
         let known: Vec<&str> = now.settings.keys().map(String::as_str).collect();
         let meant = values::meant_setting(&name, &known);
-        Failure::failed(format!(
-            "{name}: there is no such setting here; {meant}without a name all are listed"
-        ))
+        Failure::failed(format!("there is no setting {name}; {meant}leave out the name to list all"))
     }
 }
 
@@ -115,7 +121,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
-/// A setting may be changed by its last word, as it may be shown.
+/// Completes the last word of a setting, for changes as for queries.
 fn whole(name: &str, control: &ControlArgs) -> Result<String, Failure> {
     let dotted = name.replace('/', ".");
     if dotted.contains('.') {
@@ -124,6 +130,6 @@ fn whole(name: &str, control: &ControlArgs) -> Result<String, Failure> {
     let text = ask(control, &Request::Settings)?;
     let mut alike =
         pairs(&text).map(|(known, _)| known).filter(|known| known.rsplit('.').next() == Some(name));
-    // Of two the stack says what is wrong.
+    // If two match, the stack reports the error.
     Ok(alike.next().filter(|_| alike.next().is_none()).unwrap_or(dotted))
 }

@@ -1,4 +1,4 @@
-//! Standard output, and what fits it: the terminal's width, and colour where that may be.
+//! Standard output: width and colour of the terminal.
 use crate::color::may_color;
 use crate::failure::Failure;
 use ::lab::report::PageStyle;
@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Writes to standard output. A reader that has gone (`| head`) is no error.
+/// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -17,23 +17,23 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Has the reader of standard output gone? Of a pipe that is known without writing to it.
+/// True if the reader of standard output is gone. For a pipe this is known without writing to it.
 pub(crate) fn is_unread() -> bool {
     let stdout = io::stdout();
-    // What is asked for beside errors, which are always told: nothing.
+    // No events are requested: errors are always reported.
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
     let told = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     told.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// Returns whether the terminal acts on no escape sequences (terminfo's entry `dumb`).
+/// True if the terminal does not support escape sequences (terminfo's entry `dumb`).
 #[cfg(feature = "watch")]
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
-/// Returns whether the locale's characters are UTF-8, by the variables of locale(7): the first that
-/// is set decides.
+/// True if the locale's encoding is UTF-8, by the variables of locale(7): the first that is set
+/// decides.
 #[cfg(feature = "watch")]
 pub(crate) fn is_utf8() -> bool {
     let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -42,7 +42,7 @@ pub(crate) fn is_utf8() -> bool {
     locale.ends_with("utf-8") || locale.ends_with("utf8")
 }
 
-/// The page that fits standard output.
+/// Returns the page style for standard output.
 pub(crate) fn page_style() -> PageStyle {
     let stdout = io::stdout();
     let default = PageStyle::default();
@@ -50,7 +50,7 @@ pub(crate) fn page_style() -> PageStyle {
     PageStyle { width: terminal_width().unwrap_or(default.width), color }
 }
 
-/// Columns of standard output, if it is a terminal that knows them.
+/// Returns the width of standard output in columns, if it is a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())

@@ -1,61 +1,62 @@
-//! Texts of arguments as values, with errors that say what a right one looks like.
+//! Parses values of arguments. Errors show a correct example.
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads a whole number of a range.
+/// Parses a whole number within a range.
 pub(crate) fn whole(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| match (range.start(), range.end()) {
-            (least, &u32::MAX) => format!("write a whole number of at least {least}"),
-            (least, most) => format!("write a whole number from {least} to {most}"),
+            (least, &u32::MAX) => format!("expected a whole number of at least {least}"),
+            (least, most) => format!("expected a whole number from {least} to {most}"),
         })
     }
 }
 
-/// A number of things, in words.
+/// Formats a number of things.
 pub(crate) fn counted(count: impl Into<u128>, one: &str, many: &str) -> String {
     let count = count.into();
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A port that something can listen on.
+/// Parses a port to listen on.
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|port| *port > 0);
-    port.ok_or_else(|| "write a port from 1 to 65535".to_owned())
+    port.ok_or_else(|| "expected a port from 1 to 65535".to_owned())
 }
 
-/// An address of this machine and a port of it.
+/// Parses a local address and a port.
 pub(crate) fn listening_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "write an address and a port up to 65535, such as 127.0.0.1:9100 or [::1]:9100".to_owned()
+        "expected an address and a port up to 65535, such as 127.0.0.1:9100 or [::1]:9100".to_owned()
     })
 }
 
-/// The number of something in a list that begins with 1.
+/// Parses a number in a list that starts with 1.
 pub(crate) fn ordinal(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "write a whole number of at least 1".to_owned())
+    number.ok_or_else(|| "expected a whole number of at least 1".to_owned())
 }
 
-/// An address of IPv4 or IPv6.
+/// Parses an IPv4 or IPv6 address.
 pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| {
-        "write an IP address, such as 192.0.2.1 or 2001:db8::1; names are not looked up".to_owned()
+        "expected an IP address, such as 192.0.2.1 or 2001:db8::1; names are not looked up".to_owned()
     })
 }
 
-/// "is it NAME? ", of the setting that was probably meant; nothing if none is near.
+/// Returns "did you mean NAME? " for the nearest setting, or nothing.
 pub(crate) fn meant_setting(name: &str, known: &[&str]) -> String {
-    lab::experiment::nearest_setting(name, known).map_or(String::new(), |near| format!("is it {near}? "))
+    lab::experiment::nearest_setting(name, known)
+        .map_or(String::new(), |near| format!("did you mean {near}? "))
 }
 
-/// A time with a unit, as in `500us`, `1ms`, `1.5s`; plain `0` is zero.
+/// Parses a time with a unit, such as `500us`, `1ms`, `1.5s`; plain `0` is zero.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    const SHAPE: &str = "write a time with a unit, such as 500us, 1ms or 1.5s";
+    const SHAPE: &str = "expected a time with a unit, such as 500us, 1ms or 1.5s";
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -69,25 +70,25 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
     let nanos = (number * unit * 1e9).round();
     if !(0.0..=LONGEST.as_nanos() as f64).contains(&nanos) {
-        return Err("a time is from 0 to 3600s".to_owned());
+        return Err("expected a time from 0 to 3600s".to_owned());
     }
     Ok(Duration::from_nanos(nanos as u64))
 }
 
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// A share in percent, above 0: `5`, `0.5`, `5%`.
+/// Parses a percentage above 0: `5`, `0.5`, `5%`.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse().ok();
     number
         .filter(|percent| *percent > 0.0 && *percent <= 100.0)
-        .ok_or("write a share in percent, above 0 and at most 100, such as 5 or 0.5".to_owned())
+        .ok_or("expected a percentage above 0 and at most 100, such as 5 or 0.5".to_owned())
 }
 
-/// A time that may last for days, to the second: `0`, `90s`, `30min`, `6h`, `2d`.
+/// Parses a time of up to days, in seconds: `0`, `90s`, `30min`, `6h`, `2d`.
 #[cfg(any(test, feature = "fleet"))]
 pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
-    const SHAPE: &str = "write a time with a unit, such as 90s, 30min, 6h or 2d, of at most 366d";
+    const SHAPE: &str = "expected a time with a unit, such as 90s, 30min, 6h or 2d, of at most 366d";
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -103,28 +104,28 @@ pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
     seconds.filter(|seconds| *seconds <= 366 * 86_400).map(Duration::from_secs).ok_or(SHAPE.to_owned())
 }
 
-/// As [`duration`], but not zero.
+/// Calls [`duration`], and rejects zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("0 leaves no time at all; write a time such as 500ms or 10s".to_owned()),
+        Duration::ZERO => Err("expected a time above 0, such as 500ms or 10s".to_owned()),
         duration => Ok(duration),
     }
 }
 
-/// Bits per second with a unit, as `tc` has them: `100mbit`, `2.5gbit`.
+/// Parses bits per second with tc's units: `100mbit`, `2.5gbit`.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    const SHAPE: &str = "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit";
+    const SHAPE: &str = "expected a rate with a unit, such as 512kbit, 100mbit or 2.5gbit";
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = RATES.iter().find(|(name, _, _)| *name == &text[digits.len()..]).ok_or(SHAPE)?.2;
     let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
     let bits = (number * unit as f64).round();
     if !(1.0..=1e13).contains(&bits) {
-        return Err("a rate is from 1bit to 10000gbit".to_owned());
+        return Err("expected a rate from 1bit to 10000gbit".to_owned());
     }
     Ok(bits as u64)
 }
 
-/// Units of rates: in arguments, in print, and bits per second.
+/// Units of rates: in arguments, in output, and in bits per second.
 const RATES: [(&str, &str, u128); 4] = [
     ("gbit", "Gbit/s", 1_000_000_000),
     ("mbit", "Mbit/s", 1_000_000),
@@ -132,7 +133,7 @@ const RATES: [(&str, &str, u128); 4] = [
     ("bit", "bit/s", 1),
 ];
 
-/// Bits per second in the largest unit of which there is one, with three decimals at most.
+/// Formats bits per second in the largest unit that gives at least 1, with three decimals at most.
 pub(crate) fn show_rate(bits: u128) -> String {
     let (_, name, unit) = RATES.iter().find(|(_, _, unit)| bits >= *unit).unwrap_or(&RATES[3]);
     let thousandths = bits * 1000 / unit;
@@ -140,7 +141,7 @@ pub(crate) fn show_rate(bits: u128) -> String {
     format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// An address and the length of its network's prefix: `10.77.0.2/24`, `fd77::2/64`.
+/// An address and the prefix length of its network: `10.77.0.2/24`, `fd77::2/64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cidr {
     pub(crate) addr: IpAddr,
@@ -152,8 +153,8 @@ impl Cidr {
         if addr.is_ipv4() { 32 } else { 128 }
     }
 
-    /// The first address of the network that a host may have, other than this one: for the kernel's side of a link.
-    /// `None` where the network has no other.
+    /// Returns the first other host address of the network, for the kernel's side of a link.
+    /// Returns `None` if there is none.
     pub(crate) fn neighbour(self) -> Option<Cidr> {
         let host_bits = Cidr::width(self.addr) - self.prefix_len;
         let first = if host_bits > 1 { 1 } else { 0 };
@@ -185,7 +186,7 @@ impl FromStr for Cidr {
 
     fn from_str(text: &str) -> Result<Cidr, String> {
         let shape =
-            || "write an address with its prefix length, such as 10.77.0.2/24 or fd77::2/64".to_owned();
+            || "expected an address with its prefix length, such as 10.77.0.2/24 or fd77::2/64".to_owned();
         let (addr, prefix_len) = text.split_once('/').ok_or_else(shape)?;
         let addr: IpAddr = addr.parse().map_err(|_| shape())?;
         let width = Cidr::width(addr);
@@ -193,9 +194,9 @@ impl FromStr for Cidr {
             .parse()
             .ok()
             .filter(|len| *len <= width)
-            .ok_or_else(|| format!("the prefix length after `{addr}/` is a number from 0 to {width}"))?;
+            .ok_or_else(|| format!("expected a prefix length from 0 to {width} after `{addr}/`"))?;
         if addr.is_unspecified() || addr.is_multicast() || addr.is_loopback() {
-            return Err(format!("{addr} is no address for a host on a TUN device"));
+            return Err(format!("{addr} cannot be the address of a host on a TUN device"));
         }
         Ok(Cidr { addr, prefix_len })
     }
@@ -207,34 +208,34 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// `NAME=VALUE` of a setting.
+/// Parses a setting, `NAME=VALUE`.
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err("write NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3".to_owned()),
+        _ => Err("expected NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3".to_owned()),
     }
 }
 
-/// What connections to a destination begin with.
+/// A destination and the metrics of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) destination: firstbyte::fast_open::Network,
     pub(crate) metrics: firstbyte::RouteMetrics,
 }
 
-/// `PREFIX METRIC VALUE …`, as `ip route` has it.
+/// Parses `PREFIX METRIC VALUE …`, in the format of `ip route`.
 pub(crate) fn route(text: &str) -> Result<Route, String> {
     let (destination, metrics) = firstbyte::parse_route(text).map_err(|error| error.to_string())?;
     let route = Route { destination, metrics };
     if route.metrics == firstbyte::RouteMetrics::default() {
-        return Err("say what holds there, such as '10.0.0.0/8 initcwnd 20'".to_owned());
+        return Err("expected a metric after the prefix, such as '10.0.0.0/8 initcwnd 20'".to_owned());
     }
     Ok(route)
 }
 
-/// What a name stands for here: `NAME:PORT:ADDRESS`, as curl has it.
+/// A name with its address, in curl's format `NAME:PORT:ADDRESS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) name: String,
@@ -252,7 +253,7 @@ impl FromStr for Resolved {
             let addr = SocketAddr::new(addr.parse().ok()?, port.parse().ok()?);
             (!name.is_empty()).then(|| Resolved { name: name.to_owned(), addr })
         };
-        parse().ok_or_else(|| "write NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1".to_owned())
+        parse().ok_or_else(|| "expected NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1".to_owned())
     }
 }
 
@@ -361,10 +362,10 @@ mod tests {
     fn ports_ordinals_and_addresses_are_checked_in_plain_words() {
         assert_eq!((port("1"), port("65535"), ordinal("7")), (Ok(1), Ok(65_535), Ok(7)));
         for wrong in ["0", "65536", "-1", "http", ""] {
-            assert_eq!(port(wrong), Err("write a port from 1 to 65535".to_owned()), "{wrong}");
+            assert_eq!(port(wrong), Err("expected a port from 1 to 65535".to_owned()), "{wrong}");
         }
         for wrong in ["0", "-1", "x"] {
-            assert_eq!(ordinal(wrong), Err("write a whole number of at least 1".to_owned()), "{wrong}");
+            assert_eq!(ordinal(wrong), Err("expected a whole number of at least 1".to_owned()), "{wrong}");
         }
         assert_eq!(address("2001:db8::1"), Ok("2001:db8::1".parse().unwrap()));
         assert!(address("localhost").unwrap_err().contains("such as 192.0.2.1"));

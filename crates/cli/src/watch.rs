@@ -1,8 +1,8 @@
-//! `firstbyte watch`: a host's connections, queues, counters and findings on a terminal, as they change.
+//! `firstbyte watch`: a host's connections, queues, counters and findings on a terminal, live.
 //!
-//! - `watch/ending.rs`: signals and closed terminals, after which the terminal is as it was;
-//! - `watch/series.rs`: samples one after another, of the kernel or of a recorded series;
-//! - `watch/state.rs`: what is shown, and what keys do to it; `watch/view.rs`: how it looks.
+//! - `watch/ending.rs`: signals and closed terminals, with the terminal restored;
+//! - `watch/series.rs`: a series of samples, of the kernel or a recording;
+//! - `watch/state.rs`: the state, and the keys that change it; `watch/view.rs`: its appearance.
 mod ending;
 mod series;
 mod state;
@@ -23,25 +23,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Watch this host's TCP on a terminal: connections with their rates and limits, counters that move, queues, and findings as they come and go.
+/// Watch this host's TCP live on a terminal: connections, limits, counters, findings
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte watch\n  firstbyte watch --record series.jsonl    then elsewhere: firstbyte watch --replay series.jsonl\n\n\
-                  Keys: up and down choose a connection, Enter shows it over time, s sorts by the next column and r the other way,\n\
-                  / filters, f shows the findings in full, c the counters, Space stops, q ends.\n\
-                  Without a terminal: firstbyte doctor --watch."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte watch\n  \
+    firstbyte watch --record series.jsonl    then elsewhere: firstbyte watch --replay \
+    series.jsonl\n\n\
+    Keys: up and down select a connection, Enter shows its history, s sorts by the next column \
+    and r reverses the order,\n\
+    / filters, f shows the findings in full, c the counters, Space pauses, q quits.\n\
+    Without a terminal, use firstbyte doctor --watch.")]
 pub(crate) struct WatchArgs {
-    /// The time between two looks.
+    /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::positive_duration)]
     interval: Duration,
-    /// Show a series that --record has saved; the right arrow key goes on.
+    /// Show a series saved with --record; the right arrow key shows the next sample
     #[arg(long, value_name = "FILE", conflicts_with_all = ["netns", "record"])]
     replay: Option<PathBuf>,
-    /// Save every sample, a line each.
+    /// Save every sample to FILE, one per line
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Look less often than --interval where looking would take more than this share of a core.
+    /// Sample less often than --interval if sampling takes more than this share of a core
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
     budget: f64,
     #[command(flatten)]
@@ -50,13 +52,14 @@ pub(crate) struct WatchArgs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
-    // A series of --record empties its file.
+    // `--record` empties its file, so check the terminal first.
     if !stdout().is_terminal() {
-        return Err(Failure::usage("this needs a terminal; firstbyte doctor --watch prints lines"));
+        return Err(Failure::usage("watch needs a terminal; use `firstbyte doctor --watch` to print lines"));
     }
     if is_dumb() {
         return Err(Failure::usage(
-            "this terminal cannot draw a page (TERM is dumb); firstbyte doctor --watch prints lines",
+            "this terminal cannot draw pages (TERM is dumb); use `firstbyte doctor --watch` to \
+            print lines",
         ));
     }
     let mut series = match &args.replay {
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
     let first = first(&mut series)?;
     let mut state = State::new(first, args.replay.is_some());
     let ending = Ending::install().map_err(Failure::no_signals)?;
-    // After a panic, too, the terminal is as it was: a hook of its own restores it.
+    // Its hook also restores the terminal after a panic.
     let mut terminal = ratatui::init();
     let done = watch(args, &mut series, pace, &mut state, &mut terminal, &ending);
     // Shows the cursor again.
@@ -90,7 +93,7 @@ fn watch(
     terminal: &mut ratatui::DefaultTerminal,
     ending: &Ending,
 ) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
+    let failed = |error: std::io::Error| Failure::failed(format!("terminal error: {error}"));
     let mut next_at = Instant::now() + pace.rest();
     let has_unicode = is_utf8();
     loop {

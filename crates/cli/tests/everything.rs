@@ -1,11 +1,13 @@
-//! Every scenario of the lab, in virtual time: a program of its own, since nothing of it minds how long it takes, and it takes long.
+//! Runs every scenario of the lab in virtual time. A program of its own, because it takes long and
+//! does not depend on timing.
 
 use std::process::{Command, Stdio};
 
-/// A minute of an idle machine; at the lowest priority beside a busy one it may wait long. What takes longer than this hangs.
+/// A minute on an idle machine; at low priority on a busy one it may wait long. Longer than this is
+/// a hang.
 const SECONDS: &str = "3600";
 
-/// All criteria met, and the same words each time: also where the runs take turns in another order, as two programs at once make them.
+/// All checks pass, and the output is identical each time, also when two programs run at once.
 #[test]
 fn everything_runs_as_expected_and_comes_out_the_same_twice() {
     let begin = || {

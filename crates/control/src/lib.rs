@@ -1,6 +1,7 @@
-//! What is asked of a running stack over its control socket.
+//! Requests to a running stack over its control socket.
 //!
-//! A request is one line of words; [`Request`] is what it means. What a stack answers, and the socket itself, belong to the command.
+//! A request is one line of words; [`Request`] is its parsed form. The command implements the
+//! answers and the socket.
 #![forbid(unsafe_code)]
 
 mod listing;
@@ -11,46 +12,46 @@ use proto::fast_open::Network;
 use proto::{RouteMetrics, parse_route, show_route};
 use std::net::IpAddr;
 
-/// What may be asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Sockets, or their sum.
+    /// List sockets, or their summary.
     Ss(Listing),
-    /// Every route.
+    /// List all routes.
     RouteShow {
-        /// Not as lines, but as JSON.
+        /// True for JSON.
         json: bool,
     },
-    /// What connections there begin with, in place of what held before.
+    /// Set the metrics of connections to a network. Replaces older metrics.
     RouteSet(Network, RouteMetrics),
-    /// Nothing holds for exactly this prefix any more.
+    /// Delete the metrics of exactly this prefix.
     RouteDelete(Network),
-    /// What the doctor reads of a host, as JSON: sockets, counters, settings, routes, paths.
+    /// Read a sample for the doctor, as JSON: sockets, counters, settings, routes, paths.
     Sample,
-    /// Seconds since the start, then every counter and its value, a line each.
+    /// Read the seconds since the start, then every counter and its value, one per line.
     Counters,
-    /// Every setting and its value, a line each.
+    /// Read every setting and its value, one per line.
     Settings,
-    /// Another value of a setting.
+    /// Change a setting.
     Set {
-        /// Its name for sysctl(8).
+        /// Name of the setting, as in sysctl(8).
         name: String,
         /// Its new value.
         value: String,
     },
-    /// What is remembered of paths, as it stands in a file.
+    /// Read the path cache in its file format.
     Paths,
-    /// Forget everything about one peer, or about all.
+    /// Forget the cached path to one peer, or to all.
     PathsForget(Option<IpAddr>),
-    /// Begin to trace, or end it; the events since the last request, a line each.
+    /// Turn tracing on or off, and read the events since the last request, one per line.
     Trace {
-        /// Begin, or go on.
+        /// True to start or continue tracing.
         on: bool,
     },
 }
 
 impl Request {
-    /// As it goes over the socket: one line.
+    /// Formats the request as one line.
     #[must_use]
     pub fn line(&self) -> String {
         match self {
@@ -69,18 +70,19 @@ impl Request {
         }
     }
 
-    /// The reverse.
+    /// Parses a request.
     ///
     /// # Errors
-    /// A sentence for whoever asked.
+    /// A message for the client.
     pub fn read(line: &str) -> Result<Request, String> {
         let unknown = || {
             format!(
-                "`{line}` is no request: this stack answers ss, route, sample, counters, settings, set, paths and trace"
+                "`{line}` is not a request: this stack answers ss, route, sample, counters, \
+                settings, set, paths and trace"
             )
         };
         if line.chars().any(|sign| sign.is_control() && sign != '\t') {
-            return Err("a request is one line, without control characters".to_owned());
+            return Err("expected a request of one line, without control characters".to_owned());
         }
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (verb, rest.split_once(' ').unwrap_or((rest, ""))) {
@@ -102,7 +104,7 @@ impl Request {
             ("paths", ("", "")) => Ok(Request::Paths),
             ("paths", ("flush", "")) => Ok(Request::PathsForget(None)),
             ("paths", ("delete", peer)) => {
-                let peer = peer.parse().map_err(|_| format!("`{peer}` is no address"))?;
+                let peer = peer.parse().map_err(|_| format!("`{peer}` is not an IP address"))?;
                 Ok(Request::PathsForget(Some(peer)))
             }
             ("trace", ("on", "")) => Ok(Request::Trace { on: true }),

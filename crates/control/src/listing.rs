@@ -1,50 +1,50 @@
-//! Which sockets a stack shall list, and how.
+//! The sockets that a stack should list, and their format.
 
 use proto::State;
 
-/// Which sockets.
+/// A set of sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// As ss without options: neither listeners nor half-open requests nor TIME-WAIT.
+    /// Connections, like ss without options: no listeners, half-open requests or TIME-WAIT.
     Connected,
     /// Listeners.
     Listening,
-    /// Every one.
+    /// All sockets.
     All,
-    /// How many there are.
+    /// Only the number of sockets by state.
     Summary,
 }
 
-/// What shall be listed, and how.
+/// A list of sockets: filters and format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Which of them.
+    /// The set of sockets.
     pub which: Which,
-    /// With what TCP knows of each.
+    /// Shows TCP's state of each connection.
     pub info: bool,
-    /// With the memory of each.
+    /// Shows the memory of each socket.
     pub memory: bool,
-    /// With the timer of each.
+    /// Shows the timer of each socket.
     pub timers: bool,
-    /// Only those in this state.
+    /// Only sockets in this state.
     pub state: Option<State>,
-    /// Only those with this port at either end.
+    /// Only sockets with this port at either end.
     pub port: Option<u16>,
-    /// 4 or 6: only that IP version.
+    /// Only sockets of this IP version, 4 or 6.
     pub family: Option<u8>,
-    /// JSON instead of columns.
+    /// Formats as JSON instead of columns.
     pub json: bool,
 }
 
 impl Listing {
-    /// Lines for these, with nothing more.
+    /// Creates a list without further filters or columns.
     #[must_use]
     pub fn of(which: Which) -> Listing {
         let (state, port, family) = (None, None, None);
         Listing { which, info: false, memory: false, timers: false, state, port, family, json: false }
     }
 
-    /// As they go over the control socket.
+    /// Formats the list as words for the control socket.
     #[must_use]
     pub fn words(&self) -> String {
         let which = match self.which {
@@ -66,7 +66,7 @@ impl Listing {
         )
     }
 
-    /// The reverse; `None` for words that mean nothing.
+    /// Parses the words; `None` if they are invalid.
     #[must_use]
     pub fn read(words: &str) -> Option<Listing> {
         let mut listing = Listing::of(Which::Connected);

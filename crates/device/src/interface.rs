@@ -1,8 +1,9 @@
 //! Kernel interfaces of this thread's network namespace: state, MTU, addresses, routes.
 //!
-//! A few kinds of rtnetlink request, each one message and its answer, over a socket that lives for the call. Changes need
-//! CAP_NET_ADMIN in the namespace; [`find`] needs nothing. Netlink rather than the older ioctls because it
-//! speaks IPv6 and IPv4 alike, can skip duplicate address detection, and needs no `unsafe`.
+//! Each rtnetlink request is one message and its answer, over a socket that lives for the call.
+//! Changes need CAP_NET_ADMIN in the namespace; [`find`] needs nothing. Netlink is used instead of
+//! the older ioctls because it handles IPv6 and IPv4 alike, can skip duplicate address detection,
+//! and needs no `unsafe`.
 mod message;
 
 use message::{Message, family};
@@ -30,7 +31,7 @@ const IFF_UP: u32 = 1;
 
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-/// No duplicate address detection: the address works at once.
+/// Skips duplicate address detection: the address works at once.
 const IFA_F_NODAD: u8 = 0x02;
 
 const RTA_DST: u16 = 1;
@@ -42,27 +43,27 @@ const RT_SCOPE_UNIVERSE: u8 = 0;
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
 
-/// How long an address may take to work, and how often that is looked at.
+/// Time limit for an address to start working, and the interval between checks.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(1);
 const ADDRESS_POLL: Duration = Duration::from_millis(1);
 
-/// An interface as the kernel knows it.
+/// A kernel interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its number in this namespace.
+    /// Its index in this namespace.
     pub index: u32,
     /// Its MTU, bytes.
     pub mtu: usize,
-    /// Packets that may wait for it (`txqueuelen`).
+    /// Length of its transmit queue, packets (`txqueuelen`).
     pub queue_len: u32,
-    /// Is it set up?
+    /// True if it is up.
     pub is_up: bool,
 }
 
 /// Looks an interface up by name.
 ///
 /// # Errors
-/// ENODEV: there is none of that name.
+/// ENODEV: there is no interface of that name.
 pub fn find(name: &str) -> io::Result<Interface> {
     let mut request = Message::new(RTM_GETLINK, 0);
     request.link(0, 0, 0).string(IFLA_IFNAME, name);
@@ -99,7 +100,7 @@ pub fn set_down(index: u32) -> io::Result<()> {
     exchange(request)?.acknowledged()
 }
 
-/// Deletes an interface; a TUN's descriptors fail from then on.
+/// Deletes an interface. Descriptors of a TUN fail from then on.
 ///
 /// # Errors
 /// EPERM without CAP_NET_ADMIN, ENODEV.
@@ -120,7 +121,8 @@ pub fn set_mtu(index: u32, mtu: usize) -> io::Result<()> {
     exchange(request)?.acknowledged()
 }
 
-/// Sets how many packets may wait for the interface (`txqueuelen`): of a TUN, those its descriptor has not read yet.
+/// Sets the length of the transmit queue (`txqueuelen`). For a TUN, these are the packets that its
+/// descriptor has not read yet.
 ///
 /// # Errors
 /// EPERM without CAP_NET_ADMIN.
@@ -130,11 +132,11 @@ pub fn set_queue_len(index: u32, packets: u32) -> io::Result<()> {
     exchange(request)?.acknowledged()
 }
 
-/// Gives the interface an address; its prefix becomes reachable through it. An address that is there already is
-/// no error. There is no duplicate address detection; see [`wait_for_address`].
+/// Adds an address to the interface; its prefix becomes reachable through it. An existing address
+/// is not an error. There is no duplicate address detection; see [`wait_for_address`].
 ///
 /// # Errors
-/// EPERM without CAP_NET_ADMIN; EINVAL for a prefix that is too long; EACCES where IPv6 is switched off.
+/// EPERM without CAP_NET_ADMIN; EINVAL for a prefix that is too long; EACCES if IPv6 is disabled.
 pub fn add_address(index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
     let (family, bytes) = family(&address);
     let flags = if address.is_ipv6() { IFA_F_NODAD } else { 0 };
@@ -144,8 +146,8 @@ pub fn add_address(index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
     exchange(request)?.acknowledged()
 }
 
-/// Waits until the kernel takes packets to this address, which must be one of an interface that is up: a new IPv6 address
-/// works only some time after it was given, as the kernel leaves that to a background thread.
+/// Waits until the kernel accepts packets to this address of an interface that is up. The kernel
+/// enables a new IPv6 address in a background thread, some time after it was added.
 ///
 /// # Errors
 /// `TimedOut` after one second.
@@ -160,7 +162,7 @@ pub fn wait_for_address(address: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Would a packet to this address be delivered here?
+/// True if a packet to this address would be delivered locally.
 fn is_local(address: IpAddr) -> io::Result<bool> {
     let (family, bytes) = family(&address);
     let mut request = Message::new(RTM_GETROUTE, 0);
@@ -176,7 +178,8 @@ fn is_local(address: IpAddr) -> io::Result<bool> {
 /// Routes a prefix to the interface (`ip route replace PREFIX dev …`).
 ///
 /// # Errors
-/// EPERM without CAP_NET_ADMIN; ENETDOWN while it is down; EINVAL when bits beyond the prefix are set.
+/// EPERM without CAP_NET_ADMIN; ENETDOWN while it is down; EINVAL when bits beyond the prefix are
+/// set.
 pub fn add_route(index: u32, destination: IpAddr, prefix: u8) -> io::Result<()> {
     let (family, bytes) = family(&destination);
     let scope = if destination.is_ipv4() { RT_SCOPE_LINK } else { RT_SCOPE_UNIVERSE };

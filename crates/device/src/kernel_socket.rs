@@ -1,4 +1,4 @@
-//! Options of the kernel's own TCP sockets that rustix does not have.
+//! Options of the kernel's TCP sockets that rustix lacks.
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
@@ -97,8 +97,8 @@ pub fn saved_syn(socket: impl AsFd) -> io::Result<Vec<u8>> {
 /// The longest headers of a SYN: IPv6 with extension headers, TCP with options.
 const HEADERS_MOST: usize = 2048;
 
-/// Reads `TCP_INFO`: `struct tcp_info` (include/uapi/linux/tcp.h), as many bytes of it as the
-/// kernel has. It is told of a connection that has ended, too, as long as its socket is open.
+/// Reads `TCP_INFO`: `struct tcp_info` (include/uapi/linux/tcp.h), in the length that the kernel
+/// has. Works for a connection that has ended while its socket is open.
 ///
 /// # Errors
 /// It is not a TCP socket.
@@ -128,5 +128,5 @@ fn get(socket: impl AsFd, name: libc::c_int, most: usize) -> io::Result<Vec<u8>>
     Ok(value)
 }
 
-/// More than any kernel has: Linux 6.18 has 280.
+/// Larger than in any kernel: Linux 6.18 has 280.
 const TCP_INFO_MOST: usize = 1024;

@@ -1,8 +1,9 @@
-//! Two devices joined in memory: what one sends, the other receives.
+//! Two devices joined in memory: each receives the packets that the other sends.
 //!
-//! Each direction is a bounded queue; a full one pushes back, as a device that would block, or drops what comes ([`with_backlog`](MemoryDevice::with_backlog)). The two ends may live in two
-//! threads. A packet with a `gso_size` arrives merged when the receiving end accepts GSO packets of that size, else it is
-//! cut into segments. There is no loss, no delay and no rate: that is `qdisc`.
+//! Each direction is a bounded queue. A full queue blocks the sender, or drops new packets
+//! ([`with_backlog`](MemoryDevice::with_backlog)). The two ends may live in two threads. A packet
+//! with a `gso_size` arrives merged if the receiving end accepts GSO packets of that size;
+//! otherwise it is segmented. There is no loss, delay or rate: those are in `qdisc`.
 //!
 //! ```
 //! use firstbyte_device::{Device, memory};
@@ -28,18 +29,19 @@ use sync::atomic::{AtomicU32, Ordering::Relaxed};
 use sync::{Mutex, MutexGuard, PoisonError};
 use wire::{Capabilities, RxBatch, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
-/// Packets that wait in each direction before the sender is pushed back, unless [`pair_with`] says otherwise.
+/// Default length of the queue in each direction, packets; [`pair_with`] sets another.
 pub const QUEUE_LEN: usize = 1024;
 
-/// Called when there may be something to do.
+/// A hook that is called when there may be something to do.
 type Notify = Arc<dyn Fn() + Send + Sync>;
 
-/// Two joined devices, both with these capabilities and queues of [`QUEUE_LEN`].
+/// Creates two joined devices with these capabilities and queues of [`QUEUE_LEN`].
 pub fn pair(capabilities: Capabilities) -> (MemoryDevice, MemoryDevice) {
     pair_with(capabilities, capabilities, QUEUE_LEN)
 }
 
-/// Two joined devices with capabilities of their own and room for `queue_len` (at least 1) packets in each direction.
+/// Creates two joined devices, each with its capabilities, and queues of `queue_len` packets (at
+/// least 1).
 pub fn pair_with(a: Capabilities, b: Capabilities, queue_len: usize) -> (MemoryDevice, MemoryDevice) {
     let [a, b] = [a, b].map(|capabilities| Arc::new(End::new(capabilities, queue_len.max(1))));
     let device = |own: &Arc<End>, peer: &Arc<End>| MemoryDevice {
@@ -50,25 +52,27 @@ pub fn pair_with(a: Capabilities, b: Capabilities, queue_len: usize) -> (MemoryD
     (device(&a, &b), device(&b, &a))
 }
 
-/// A device whose other end is itself: what is sent is received again. A host behind it talks to its own addresses.
+/// Creates a device that receives the packets it sends. A host behind it talks to its own
+/// addresses.
 pub fn loopback(capabilities: Capabilities) -> MemoryDevice {
     let end = Arc::new(End::new(capabilities, QUEUE_LEN));
     MemoryDevice { own: Arc::clone(&end), peer: end, stats: Stats::default() }
 }
 
-/// One end of a [`pair`]. What [`set_notify`](Device::set_notify) sets is called when packets have come, when there is room again after a
-/// send that left packets, and when the other end is dropped. It runs in the other end's thread with no lock held, and must not block.
+/// One end of a [`pair`]. It calls the hook of [`set_notify`](Device::set_notify) when packets have
+/// arrived, when there is room again after a send that left packets, and when the other end is
+/// dropped. The hook runs in the other end's thread without a lock, and must not block.
 pub struct MemoryDevice {
     own: Arc<End>,
     peer: Arc<End>,
     stats: Stats,
 }
 
-/// What one end owns: the queue of packets for it, and how to call it.
+/// State of one end: the queue of packets for it, and its hook.
 struct End {
     capabilities: Capabilities,
     queue_len: usize,
-    /// Packets that wait before more is dropped; 0 = none is.
+    /// Most packets in the queue before more are dropped; 0: none are dropped.
     backlog: AtomicU32,
     inbox: Mutex<Inbox>,
     notify: Mutex<Option<Notify>>,
@@ -77,34 +81,35 @@ struct End {
 #[derive(Default)]
 struct Inbox {
     packets: VecDeque<RxPacket>,
-    /// What found the backlog full.
+    /// Packets dropped because the backlog was full.
     dropped: u64,
-    /// The other end found no room, and wants to be told when there is some.
+    /// True if the other end found no room, and waits for a notification.
     sender_waits: bool,
-    /// The other end was dropped.
+    /// True if the other end was dropped.
     sender_gone: bool,
 }
 
 impl MemoryDevice {
-    /// So many packets wait to be received here; what comes on top is dropped and counted ([`Stats::rx_dropped`]), as what Linux queues for
-    /// a CPU (`net.core.netdev_max_backlog`). 0: nothing is, and the sender is pushed back.
+    /// Limits the receive queue to `packets` and drops and counts others ([`Stats::rx_dropped`]),
+    /// like Linux's queue of a CPU (`net.core.netdev_max_backlog`). 0: none are dropped, and the
+    /// sender blocks.
     #[must_use]
     pub fn with_backlog(self, packets: u32) -> MemoryDevice {
         self.own.backlog.store(packets, Relaxed);
         self
     }
 
-    /// Packets that wait to be received here.
+    /// Returns the number of packets in the receive queue.
     pub fn backlog(&self) -> usize {
         lock(&self.own.inbox).packets.len()
     }
 
-    /// Counters of this end.
+    /// Returns the counters of this end.
     pub fn stats(&self) -> Stats {
         Stats { rx_dropped: lock(&self.own.inbox).dropped, ..self.stats }
     }
 
-    /// Everything goes; what the other end has no room for is lost.
+    /// Sends everything; drops the packets that the other end has no room for.
     fn send_or_drop(&mut self, batch: &mut VecDeque<TxPacket>, backlog: usize) -> usize {
         let mut arrived = Vec::with_capacity(batch.len());
         let taken = self.convert(batch, usize::MAX, &mut arrived);
@@ -119,7 +124,7 @@ impl MemoryDevice {
         taken
     }
 
-    /// Converts packets from the front of `batch` until `room` is used up; returns how many were taken.
+    /// Converts packets from the front of `batch` until `room` is used up. Returns their number.
     fn convert(&mut self, batch: &mut VecDeque<TxPacket>, room: usize, out: &mut Vec<RxPacket>) -> usize {
         let mut taken = 0;
         while out.len() < room
@@ -175,7 +180,8 @@ impl Device for MemoryDevice {
         }
         let mut taken = 0;
         loop {
-            // Only this end adds to the peer's inbox, so the room found here can only grow while packets are converted.
+            // Only this end adds to the peer's inbox, so the room found here can only grow while
+            // packets are converted.
             let room = self.peer.queue_len.saturating_sub(lock(&self.peer.inbox).packets.len());
             let mut arrived = Vec::with_capacity(room.min(batch.len()));
             taken += self.convert(batch, room, &mut arrived);
@@ -229,7 +235,7 @@ impl End {
     }
 }
 
-/// What `packet` looks like on the other side.
+/// Converts `packet` to the form in which the other side receives it.
 fn arrive(packet: &TxPacket, peer: Capabilities, out: &mut Vec<RxPacket>) {
     let checksum = match packet.checksum {
         TxChecksum::Partial { .. } => RxChecksum::Trusted,

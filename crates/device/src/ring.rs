@@ -1,29 +1,32 @@
-//! Receive buffers that are used again: as a network card's ring, but grown on demand.
+//! Reusable receive buffers: like the ring of a network card, but growing on demand.
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Packets up to this length are worth a copy.
+/// Longest packet that is copied instead of keeping its buffer.
 pub const SMALL: usize = 512;
 
-/// So many of the buffers lent last are looked at first: one of them that is free again is still in the caches.
+/// Number of recently lent buffers that are checked first: a free one among them is still in the
+/// CPU caches.
 const RECENT: usize = 4;
 
-/// Buffers of one size. What was received in a buffer may be kept in part or whole for any time; the buffer comes back when none of it
-/// is held any more. So a stream costs no allocation per packet, nor the page faults of memory that the allocator has given back.
+/// Buffers of one size. Received data may be kept in part or whole for any time; a buffer returns
+/// when none of it is held any more. This saves an allocation per packet, and the page faults of
+/// memory that the allocator has returned to the system.
 pub struct Ring {
-    /// Oldest first.
+    /// Lent buffers, oldest first.
     lent: VecDeque<Bytes>,
     buffer_len: usize,
     most: usize,
 }
 
 impl Ring {
-    /// An empty ring of buffers of `buffer_len` bytes, which keeps at most `most` of them.
+    /// Creates an empty ring of buffers of `buffer_len` bytes that keeps at most `most` of them.
     pub fn new(buffer_len: usize, most: usize) -> Ring {
         Ring { lent: VecDeque::new(), buffer_len, most }
     }
 
-    /// A buffer to receive into; its bytes mean nothing. A full ring leaves its oldest buffer to whoever still holds it.
+    /// Returns a buffer to receive into, with arbitrary content. If the ring is full, it drops its
+    /// oldest buffer, which lives on with its other holders.
     pub fn take(&mut self) -> BytesMut {
         let recent = self.lent.len().saturating_sub(RECENT)..self.lent.len();
         if let Some(free) = recent.rev().find(|index| self.lent[*index].is_unique())
@@ -33,20 +36,21 @@ impl Ring {
         }
         let is_free = self.lent.front().is_some_and(Bytes::is_unique);
         let oldest = if is_free || self.lent.len() >= self.most { self.lent.pop_front() } else { None };
-        // Splitting makes the memory counted, and a counted buffer comes back without an allocation.
+        // Splitting makes the memory reference-counted, so that it can be reclaimed without an
+        // allocation.
         oldest
             .and_then(|oldest| oldest.try_into_mut().ok())
             .unwrap_or_else(|| BytesMut::zeroed(self.buffer_len).split())
     }
 
-    /// A buffer from [`take`](Self::take), received into: to be sliced and kept.
+    /// Lends a filled buffer from [`take`](Self::take), to be sliced and kept.
     pub fn lend(&mut self, buffer: BytesMut) -> Bytes {
         let whole = buffer.freeze();
         self.lent.push_back(whole.clone());
         whole
     }
 
-    /// Frees what the ring keeps.
+    /// Frees the buffers of the ring.
     pub fn clear(&mut self) {
         self.lent.clear();
     }

@@ -1,11 +1,13 @@
-//! Captures: a pcapng writer, and a device that writes down what passes through another.
+//! Captures: a pcapng writer, and a device that records the packets of another.
 //!
-//! - [`PcapngWriter`]: packets with nanosecond times, direction and comments, for Wireshark, tshark and tcpdump.
+//! - [`PcapngWriter`]: packets with nanosecond times, direction and comments, for Wireshark, tshark
+//!   and tcpdump.
 //! - [`Capture`]: a [`Device`] around a device.
 //!
-//! A capture shows packets as the stack and the device exchange them: a packet to be segmented by the device, and one
-//! merged by GRO, are one record each, with a comment that says how many segments it stands for (a capture on a Linux host
-//! shows the same). Checksums that were left to the device are completed in the record, so that no tool calls them wrong.
+//! A capture shows packets as the stack and the device exchange them, like a capture on a Linux
+//! host. A packet that the device will segment, or that GRO has merged, is one record with a
+//! comment that gives the number of segments. Checksums left to the device are completed in the
+//! record, so that tools do not report them as wrong.
 mod checksum;
 mod pcapng;
 
@@ -19,16 +21,17 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::{Capabilities, IpHeader, RxBatch, RxChecksum, TcpHeader, TxPacket, protocol};
 
-/// A writer that several captures share, each with an interface of its own.
+/// A writer shared by several captures, each with its own interface.
 pub type SharedWriter<W> = Arc<Mutex<PcapngWriter<W>>>;
 
-/// Gives the time of a record: nanoseconds since 1970-01-01 00:00 UTC (or since the start, in virtual time).
+/// Returns the time of a record: nanoseconds since 1970-01-01 00:00 UTC (or since the start, in
+/// virtual time).
 pub type Clock = Box<dyn FnMut() -> u64 + Send>;
 
-/// Captures what passes through a device.
+/// A device that captures the packets of another device.
 ///
-/// Packets are handed on one by one, each with its time. A fault of the writer never disturbs the traffic: capturing stops, and
-/// [`Capture::fault`] tells why.
+/// Packets are recorded one by one, each with its time. A write error does not disturb the traffic:
+/// capturing stops, and [`Capture::fault`] returns the reason.
 pub struct Capture<D, W: Write> {
     device: D,
     writer: SharedWriter<W>,
@@ -38,10 +41,10 @@ pub struct Capture<D, W: Write> {
 }
 
 impl<D: Device, W: Write> Capture<D, W> {
-    /// Captures into a writer of its own, with one interface called `name`.
+    /// Captures to a new writer, with one interface called `name`.
     ///
     /// # Errors
-    /// The writer's, as the interface is written at once.
+    /// The interface cannot be written.
     pub fn new(
         device: D,
         name: &str,
@@ -52,27 +55,27 @@ impl<D: Device, W: Write> Capture<D, W> {
         Ok(Capture::shared(device, interface, Arc::new(Mutex::new(writer)), clock))
     }
 
-    /// Captures into a shared writer, as an interface that was added to it before.
+    /// Captures to a shared writer, with an interface that was added to it before.
     pub fn shared(device: D, interface: InterfaceId, writer: SharedWriter<W>, clock: Clock) -> Capture<D, W> {
         Capture { device, writer, interface, clock, fault: None }
     }
 
-    /// The device inside.
+    /// Returns the inner device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The device inside.
+    /// Returns the inner device.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// The writer, to flush it or to add records of one's own.
+    /// Returns the writer, to flush it or to add other records.
     pub fn writer(&self) -> &SharedWriter<W> {
         &self.writer
     }
 
-    /// Why capturing stopped, if it did.
+    /// Returns why capturing stopped, if it did.
     pub fn fault(&self) -> Option<&io::Error> {
         self.fault.as_ref()
     }
@@ -133,7 +136,7 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
         while self.fault.is_none()
             && let Some(packet) = batch.pop_front()
         {
-            // The time before the send: the answer of a fast peer must not come first.
+            // The time before the send: the reply of a fast peer must not come first.
             let at = (self.clock)();
             one.push_back(packet.clone());
             let sent = self.device.send(&mut one);
@@ -143,7 +146,7 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
                 self.record_sent(at, &packet);
                 continue;
             }
-            // Cut by the device, and perhaps only the first segments went out.
+            // Segmented by the device; possibly only the first segments were sent.
             let segments = packet.segments();
             let left: usize = one.iter().map(|rest| rest.segments().len()).sum();
             for segment in segments.iter().take(segments.len().saturating_sub(left)) {
@@ -167,14 +170,14 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
     }
 }
 
-/// "GSO: 3 segments of up to 1448 bytes", for a packet that stands for several.
+/// Formats "GSO: 3 segments of up to 1448 bytes" for a packet of several segments.
 fn merged_comment(what: &str, gso_size: u16, payload_len: usize) -> Option<String> {
     let size = usize::from(gso_size);
     (size != 0 && payload_len > size)
         .then(|| format!("{what}: {} segments of up to {size} bytes", payload_len.div_ceil(size)))
 }
 
-/// Bytes after the TCP header; `None` when it is not TCP.
+/// Returns the number of bytes after the TCP header; `None` if it is not TCP.
 fn tcp_payload_len(packet: &[u8]) -> Option<usize> {
     let (ip, transport) = IpHeader::parse(packet).ok()?;
     if ip.protocol != protocol::TCP {

@@ -1,16 +1,16 @@
-//! TUN (Linux): an IP interface whose wire is this process.
+//! TUN (Linux): an IP interface whose link is this process.
 //!
-//! The kernel sees an interface with an address, such as 10.0.0.1/24; a stack behind [`Tun`] is another host of that
-//! subnet, such as 10.0.0.2.
+//! The kernel sees an interface with an address, such as 10.0.0.1/24. The stack behind [`Tun`] is
+//! another host of that subnet, such as 10.0.0.2.
 //!
-//! - [`Builder`]: create or attach, addresses, routes, MTU (`tun/builder.rs`).
-//! - [`Tun`]: the [`Device`]. With the virtio header (the default) the kernel hands over TCP segments merged up to 64 KiB and
-//!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets. Without it they are cut and
-//!   completed here.
-//! - `tun/single.rs`: receiving without it.
-//! - [`Frame`]: what is received with it.
-//! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the ioctls that set a device up, `tun/error.rs` what went wrong and
-//!   what to do.
+//! - [`Builder`]: creates or attaches an interface, with addresses, routes, MTU (`tun/builder.rs`).
+//! - [`Tun`]: the [`Device`]. With the virtio header (the default), the kernel and this process
+//!   exchange TCP segments merged up to 64 KiB, with their checksum not computed, so that one
+//!   system call moves up to 45 packets. Without it, packets are segmented and completed here.
+//! - `tun/single.rs`: receives without the virtio header.
+//! - [`Frame`]: a frame received with it.
+//! - `tun/virtio.rs`: the header; `tun/ioctl.rs`: the ioctls that set up a device; `tun/error.rs`:
+//!   errors with advice.
 //!
 //! ```no_run
 //! let tun = firstbyte_device::tun::Tun::builder()
@@ -44,14 +44,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use virtio::{HEADER_LEN, TCP_CWR, TCP_FLAGS_OFFSET, VirtioNetHeader};
 use wire::{Capabilities, MAX_HEADER, RxBatch, RxPacket, TxChecksum, TxPacket};
 
-/// Room for the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
+/// Size of the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
 const MERGED_MAX: usize = HEADER_LEN + 40 + 65_535;
-/// A packet shorter than this is copied out of a buffer for merged frames; a longer one keeps the buffer. A quarter of it, so that no
-/// packet pins more than about four times its length.
+/// Shorter packets are copied out of a buffer for merged frames; longer ones keep the buffer. A
+/// quarter of the buffer, so that no packet pins more than about four times its length.
 const COPY_MAX: usize = MERGED_MAX / 4;
-/// Buffers for merged frames that are kept for use again: two megabytes.
+/// Number of buffers for merged frames kept for reuse: two megabytes.
 const MERGED_KEPT: usize = 32;
-/// writev takes at most this many slices (UIO_MAXIOV).
+/// Most slices of one writev (UIO_MAXIOV).
 const SLICES_MAX: usize = 1024;
 
 /// A TUN interface, or one queue of it.
@@ -63,41 +63,42 @@ pub struct Tun {
     index: u32,
     flags: ioctl::Flags,
     capabilities: Capabilities,
-    /// Frames are read into this; given away with packets that are not copied.
+    /// The buffer for frames; given away with packets that are not copied.
     buffer: BytesMut,
     ring: Ring,
     singles: Singles,
-    /// Where packets are finished that the kernel does not finish.
+    /// The buffer in which packets are completed that the kernel does not complete.
     finished: Vec<u8>,
     stats: Stats,
 }
 
 impl Tun {
-    /// How to create or attach one.
+    /// Returns a builder that creates or attaches an interface.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The interface's name.
+    /// Returns the interface's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The interface's number, for [`crate::interface`].
+    /// Returns the interface's index, for [`crate::interface`].
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Counters of this queue.
+    /// Returns the counters of this queue.
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// One more queue of this interface, which must have been opened with [`Builder::multi_queue`]. The kernel spreads flows over the queues, and
-    /// follows the queue from which a flow's packets come.
+    /// Opens another queue of this interface, which must have been opened with
+    /// [`Builder::multi_queue`]. The kernel spreads flows over the queues, and follows the queue
+    /// that a flow's packets come from.
     ///
     /// # Errors
-    /// [`TunError`], with EINVAL when it is not a multi-queue interface.
+    /// [`TunError`], with EINVAL if the interface is not multi-queue.
     pub fn queue(&self) -> io::Result<Tun> {
         let (fd, _) = builder::attach(&self.name, self.flags)?;
         Ok(Tun::from_parts(fd, self.name.clone(), self.index, self.flags, self.capabilities.mtu))
@@ -105,7 +106,8 @@ impl Tun {
 
     fn from_parts(fd: OwnedFd, name: String, index: u32, flags: ioctl::Flags, mtu: usize) -> Tun {
         let offload = flags.contains(ioctl::Flags::VNET_HDR);
-        // Without offload they are cut and summed here: once per burst is less work than once per segment in the stack.
+        // Without offload, packets are segmented and completed here: once per burst is less work
+        // than once per segment in the stack.
         let capabilities = Capabilities { mtu, gso_max_size: IP_PACKET_MAX - MAX_HEADER, tx_checksum: true };
         let mut ring = if offload { Ring::new(MERGED_MAX, MERGED_KEPT) } else { single::ring(mtu) };
         let buffer = ring.take();
@@ -118,7 +120,8 @@ impl Tun {
         self.flags.contains(ioctl::Flags::VNET_HDR)
     }
 
-    /// Reads one frame to `at` in the buffer, at most `most` bytes, and returns its length. `None`: nothing is there.
+    /// Reads one frame to offset `at` of the buffer, at most `most` bytes, and returns its length.
+    /// Returns `None` if no frame is available.
     fn read_frame(&mut self, at: usize, most: usize) -> io::Result<Option<usize>> {
         loop {
             match rustix::io::read(&self.fd, &mut self.buffer[at..at + most]) {
@@ -130,7 +133,8 @@ impl Tun {
         }
     }
 
-    /// The packet in the first `len` bytes of the buffer, behind its virtio header, joins the batch; `None` when it is not a valid one.
+    /// Adds the packet in the first `len` bytes of the buffer, behind its virtio header, to the
+    /// batch. Returns `None` if it is invalid.
     fn take_merged(&mut self, len: usize, batch: &mut RxBatch) -> Option<()> {
         let Frame { packet, checksum, gso_size } = Frame::parse(&self.buffer[..len])?;
         if packet.len() <= SMALL {
@@ -148,7 +152,7 @@ impl Tun {
         Some(())
     }
 
-    /// Takes the first packet of the batch. `false`: it would block, and was not taken.
+    /// Sends the first packet of the batch. Returns `false` if it would block and stays.
     fn send_front(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<bool> {
         let Some(packet) = batch.front() else { return Ok(false) };
         if !is_ip(packet.header()) {
@@ -168,8 +172,9 @@ impl Tun {
         Ok(true)
     }
 
-    /// As [`send_front`](Self::send_front), for a packet that the kernel does not finish: cut, and with its checksums, each segment is
-    /// copied once. When one would block, or fails, it and those behind it stay.
+    /// Sends like [`send_front`](Self::send_front), for a packet that the kernel does not complete:
+    /// each segment is copied once, with its checksums. If a segment would block or fails, it and
+    /// the following ones stay.
     fn finish_front(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<bool> {
         let Some(packet) = batch.pop_front() else { return Ok(false) };
         let mut finished = std::mem::take(&mut self.finished);
@@ -202,14 +207,16 @@ impl Tun {
         outcome
     }
 
-    /// The virtio header that makes the kernel finish this packet; `None` when it has to be finished here.
+    /// Returns the virtio header that makes the kernel complete this packet; `None` if it must be
+    /// completed here.
     fn offload_header(&self, packet: &TxPacket) -> Option<VirtioNetHeader> {
         let gso_size = usize::from(packet.gso_size);
         let is_cut = gso_size != 0 && packet.payload_len() > gso_size;
         match packet.checksum {
             _ if !self.has_offload() => None,
             TxChecksum::Complete if is_cut => None,
-            // Linux's cutting of what comes from a TUN leaves CWR to the first segment only (`tcp_gso_segment`).
+            // When Linux segments packets from a TUN, it leaves CWR only on the first segment
+            // (`tcp_gso_segment`).
             _ if is_cut && packet.repeats_cwr && has_cwr(packet) => None,
             TxChecksum::Complete => Some(VirtioNetHeader::default()),
             TxChecksum::Partial { start, offset } => {
@@ -218,7 +225,7 @@ impl Tun {
         }
     }
 
-    /// One writev of virtio header, packet header and payload.
+    /// Writes virtio header, packet header and payload with one writev.
     fn write_packet(&mut self, header: VirtioNetHeader, packet: &TxPacket) -> io::Result<Written> {
         let header = header.emit();
         if packet.shared.len() + 3 > SLICES_MAX {
@@ -266,22 +273,22 @@ impl Tun {
     }
 }
 
-/// What became of a frame.
+/// Result of writing a frame.
 enum Written {
     Whole,
-    /// The kernel did not want this one; counted.
+    /// The kernel rejected the frame, which is counted.
     Refused,
     WouldBlock,
 }
 
-/// A TCP packet with CWR.
+/// True for a TCP packet with CWR.
 fn has_cwr(packet: &TxPacket) -> bool {
     let TxChecksum::Partial { start, .. } = packet.checksum else { return false };
     let flags = packet.header().get(usize::from(start) + TCP_FLAGS_OFFSET).copied().unwrap_or(0);
     flags & TCP_CWR != 0
 }
 
-/// A segment of `packet` that is complete.
+/// Returns a complete segment of `packet`.
 fn whole(packet: &TxPacket, segment: Bytes) -> TxPacket {
     let header_len = packet.header().len();
     let payload = (segment.len() > header_len).then(|| segment.slice(header_len..));

@@ -1,4 +1,4 @@
-//! An echo server and its client: two hosts in one process, joined in memory. Needs no rights.
+//! An echo server and its client: two hosts in one process, joined in memory. Needs no root.
 //!
 //! ```text
 //! cargo run -p firstbyte --example echo
@@ -19,7 +19,7 @@ async fn main() -> io::Result<()> {
 
     tokio::spawn(serve(TcpListener::builder(&server).fast_open(16).bind(SERVER).await?));
 
-    for text in ["first visit: asks for a cookie", "second visit: the SYN carries this text"] {
+    for text in ["first visit: requests a cookie", "second visit: the SYN carries this text"] {
         let started = Instant::now();
         let mut stream = TcpStream::connect_with(&client, SERVER, text).await?;
         stream.shutdown().await?;
@@ -28,12 +28,12 @@ async fn main() -> io::Result<()> {
         let info = stream.connection_info()?;
         println!("{echoed}");
         println!("  Fast Open: {:?}; {} bytes on the SYN", stream.outcome(), info.syn_data_acked);
-        println!("  {} bytes came back in {:?}", echoed.len(), started.elapsed());
+        println!("  {} bytes received in {:?}", echoed.len(), started.elapsed());
     }
     client.shutdown().await
 }
 
-/// Sends back what comes, each connection in a task of its own.
+/// Echoes every byte, each connection in its own task.
 async fn serve(listener: TcpListener) -> io::Result<()> {
     loop {
         let (mut stream, peer) = listener.accept().await?;

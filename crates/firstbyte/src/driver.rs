@@ -1,8 +1,8 @@
-//! The task that runs a stack: it waits for packets, for time and for verbs, and steps the pump.
+//! The task that runs a stack: it waits for packets, timeouts and method calls, and steps the pump.
 //!
-//! It never spins: with nothing to do it sleeps until the device has a packet, the deadline comes, or a verb sets
-//! the signal. Application tasks that a step woke run before the driver sees what they did, so a reply and the
-//! FIN behind it are drained together.
+//! It never spins: an idle driver sleeps until the device has a packet, the deadline passes, or a
+//! method sets the signal. Application tasks that a step woke run before the driver drains the
+//! stack, so a reply and the FIN behind it are sent together.
 mod ending;
 
 use crate::SHUTDOWN_TIMEOUT;
@@ -21,24 +21,24 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, watch};
 
-/// What the driver and the handles share besides the host.
+/// State that the driver and the handles share besides the host.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// When what is left is reset: the earliest that a shutdown has asked for.
+    /// Time at which the rest is reset: the earliest one that a shutdown requested.
     give_up_at: Mutex<Option<Instant>>,
-    /// Tells that no connection can be opened any more.
+    /// Signals that no connection can be opened any more.
     closing: Arc<Notify>,
     /// The error of the device, if it failed. Set before any socket fails.
     failure: OnceLock<Arc<io::Error>>,
     ended: watch::Sender<Option<Ended>>,
 }
 
-/// How a driver ended.
+/// Result of a driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
     /// Everything written was delivered.
     Delivered,
-    /// Time was up; the rest was reset.
+    /// The time limit expired; the rest was reset.
     TimedOut,
     /// The device failed.
     Failed(Arc<io::Error>),
@@ -61,13 +61,13 @@ impl Control {
         self.failure.get().cloned()
     }
 
-    /// A shutdown gives up at this moment, or before if another one asked for that.
+    /// Gives up the shutdown at this time, or earlier if another call requested that.
     pub(crate) fn give_up_at(&self, at: Instant) {
         let mut earliest = self.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
         *earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
     }
 
-    /// The host is no longer running.
+    /// Signals that the host is not running any more.
     pub(crate) fn closes(&self) {
         self.closing.notify_waiters();
     }
@@ -92,13 +92,15 @@ pub(crate) struct Driver<D: Device> {
     pump: Pump<D>,
     signal: Arc<Signal>,
     timer: Timer,
-    /// A duplicate of the device's descriptor: readiness belongs to the open file, not to the number.
+    /// A duplicate of the device's descriptor: readiness belongs to the open file, not to the
+    /// descriptor.
     fd: Option<AsyncFd<OwnedFd>>,
-    /// The last field: whoever is told of the end may open the device again.
+    /// The last field, dropped last: after its notification, the application may open the device
+    /// again.
     farewell: Farewell,
 }
 
-/// Tells how the driver ended, when it is dropped.
+/// Reports the result of the driver when it is dropped.
 struct Farewell {
     control: Arc<Control>,
     outcome: Ended,
@@ -110,16 +112,16 @@ impl Drop for Farewell {
     }
 }
 
-/// Why the driver woke. A guard clears the readiness it stands for.
+/// Reasons why the driver woke. A guard clears its readiness.
 struct Woken<'a> {
     readable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
     writable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
-    /// The device has ended: receiving says why.
+    /// True if the device has ended: receiving returns the reason.
     is_gone: bool,
 }
 
 impl<D: Device> Driver<D> {
-    /// Must be called inside a runtime with I/O enabled.
+    /// Creates the driver. Needs a runtime with I/O enabled.
     pub(crate) fn new(
         host: Arc<Host<RealClock>>,
         mut device: D,
@@ -183,8 +185,8 @@ impl<D: Device> Driver<D> {
     }
 }
 
-/// Goes to the end of the runtime's queue, behind the tasks that were just woken. Unlike `yield_now`, it does not
-/// wait for the runtime to look for I/O.
+/// Moves to the end of the runtime's queue, behind the tasks that were just woken. Unlike
+/// `yield_now`, does not wait for the runtime to poll I/O.
 async fn let_others_run() {
     let mut has_yielded = false;
     poll_fn(|cx| {
@@ -234,8 +236,8 @@ fn poll_woken<'a>(
     if is_woken { Poll::Ready(Ok(woken)) } else { Poll::Pending }
 }
 
-/// Ready when the device has ended. A TUN interface that was deleted reports an error and nothing to read, which the runtime takes
-/// for the end of writing.
+/// Ready when the device has ended. A deleted TUN interface reports an error and nothing to read,
+/// which the runtime takes for the end of writing.
 fn poll_gone(cx: &mut Context<'_>, fd: &AsyncFd<OwnedFd>) -> Poll<io::Result<()>> {
     loop {
         let mut guard = ready!(fd.poll_write_ready(cx))?;
@@ -266,7 +268,7 @@ impl<D: Device> Drop for Driver<D> {
     fn drop(&mut self) {
         self.pump.host().stop();
         self.farewell.control.closes();
-        // The last resets; a device that fails here has nobody left to tell.
+        // The last resets; an error of the device cannot be reported any more.
         if !std::thread::panicking() {
             while self.pump.step(false).is_ok_and(|step| step.has_more) {}
         }

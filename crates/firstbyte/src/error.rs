@@ -1,4 +1,4 @@
-//! From the engine's reasons to [`io::Error`], with the kinds a kernel's sockets give.
+//! Converts errors of the engine to [`io::Error`], with the kinds of the kernel's sockets.
 use host::Error;
 use proto::{
     AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, RejectRoute, UrgentError,
@@ -86,7 +86,7 @@ pub(crate) fn ended(error: Error<CloseReason>) -> io::Error {
     }
 }
 
-/// The kinds that Linux's errno for the same event has.
+/// Returns an error of the kind that Linux's errno has for the same event.
 fn closed(reason: CloseReason) -> io::Error {
     let kind = match reason {
         CloseReason::Finished => ErrorKind::NotConnected,
@@ -108,7 +108,7 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
     )
 }
 
-/// The stack under the socket is gone.
+/// Returns the error of a socket whose stack has ended.
 pub(crate) fn stopped() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: None })
 }
@@ -118,12 +118,12 @@ pub(crate) fn device_failed(error: Arc<io::Error>) -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: Some(error) })
 }
 
-/// Returns whether `error` reports the end of a stack.
+/// True if `error` reports the end of a stack.
 pub(crate) fn is_stopped(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-/// The end of a stack, with the error of the device if the device ended it.
+/// The end of a stack, with the device's error if that was the reason.
 #[derive(Debug)]
 struct Stopped {
     device: Option<Arc<io::Error>>,

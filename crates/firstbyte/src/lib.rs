@@ -1,7 +1,8 @@
 //! TCP with Fast Open: tokio-style streams over our own stack or over the kernel's sockets.
 //!
-//! [`Net::kernel`] gives the sockets of this host, which need no rights and no device. The same listeners and
-//! streams run over a stack of our own, with what no kernel has; the page of [`kernel`] compares both.
+//! [`Net::kernel`] uses the sockets of this host, which need no root and no device. The same
+//! listeners and streams run over our own stack, with features that no kernel has; the module
+//! [`kernel`] compares both.
 //!
 //! ```
 //! use firstbyte::{Net, TcpListener, TcpStream};
@@ -24,24 +25,26 @@
 //! # }
 //! ```
 //!
-//! A [`Net`] of [`Net::builder`] is a running host of its own: addresses, TCP, and a device that its packets enter and leave by
-//! ([`device::tun`] for the kernel's side of the machine, [`device::memory`] for tests). [`TcpListener`] and
-//! [`TcpStream`] on it have most of the methods of tokio's, and what no kernel's sockets have:
+//! A [`Net`] of [`Net::builder`] is a running host of its own, with addresses, TCP, and a device for
+//! its packets ([`device::tun`] connects to the kernel, [`device::memory`] is for tests). Its
+//! [`TcpListener`] and [`TcpStream`] have most of the methods of tokio's, and additional ones that
+//! the kernel's sockets lack:
 //!
-//! - [`TcpStream::connect_with`]: the first bytes of the stream go with the SYN (TCP Fast Open, RFC 7413), and
-//!   [`outcome`](TcpStream::outcome) tells whether that worked.
-//! - [`TcpStream::connect_deferred`]: the same for code that connects first and writes later.
-//! - A listener with [`fast_open`](TcpListenerBuilder::fast_open) hands out a connection when its SYN comes, and
-//!   **the answer rides on the SYN-ACK** if it is written before the task waits again. [`early_data`] says which
-//!   bytes may be a replay.
+//! - [`TcpStream::connect_with`] sends the first bytes of the stream on the SYN (TCP Fast Open, RFC
+//!   7413), and [`outcome`](TcpStream::outcome) reports whether that worked.
+//! - [`TcpStream::connect_deferred`] does the same for code that connects first and writes later.
+//! - A listener with [`fast_open`](TcpListenerBuilder::fast_open) returns a connection when its SYN
+//!   arrives, and **the reply is sent on the SYN-ACK** if it is written before the task waits
+//!   again. [`early_data`] tells which bytes may be a replay.
 //!
-//! # Early data may come twice
-//! A network may duplicate a SYN with data, and a server that was restarted cannot tell the copy from a new
-//! connection (RFC 7413 §6.1). Send with [`connect_with`](TcpStream::connect_with), and act upon before
-//! [`confirmed`](EarlyData::confirmed), only what may happen twice.
+//! # Early data may arrive twice
+//! The network may duplicate a SYN with data, and a restarted server cannot distinguish the copy
+//! from a new connection (RFC 7413 §6.1). Use [`connect_with`](TcpStream::connect_with), and
+//! process data before it is [`confirmed`](EarlyData::confirmed), only for requests that may be
+//! executed twice.
 //!
 //! # Example
-//! Two hosts in one process; no rights are needed.
+//! Two hosts in one process; needs no root.
 //!
 //! ```
 //! use firstbyte::{Net, Outcome, TcpListener, TcpStream, device};
@@ -78,9 +81,10 @@
 //! ```
 //!
 //! # The runtime
-//! [`NetBuilder::start`] spawns one task, the driver, on the current tokio runtime, of either flavour, which needs
-//! I/O and time enabled ([`enable_all`](tokio::runtime::Builder::enable_all)). Everything else is called from the
-//! application's own tasks. The driver waits; it never polls in a loop. Linux only, for its timer.
+//! [`NetBuilder::start`] spawns one task, the driver, on the current tokio runtime of either
+//! flavour. The runtime needs I/O and time enabled
+//! ([`enable_all`](tokio::runtime::Builder::enable_all)). Everything else runs in the application's
+//! own tasks. The driver waits; it never polls in a loop. Linux only, because of its timer.
 //!
 //! # What it is not
 //! Not a resolver: names in addresses are looked up by the operating system.
@@ -102,7 +106,7 @@ pub use net::{Backend, Net, NetBuilder, SHUTDOWN_TIMEOUT, StackHandle};
 pub use socket::TcpSocket;
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, StreamInfo, TcpStream, WriteHalf};
 
-/// What is remembered of paths, as values ([`Net::paths`]) and in files.
+/// The path cache, as values ([`Net::paths`]) and in files.
 pub mod paths {
     pub use host::paths::{LoadError, check_writable, load, save};
     pub use proto::{PathRecord, Paths, PathsError, VerdictRecord};
@@ -116,7 +120,7 @@ pub use proto::{
     TimerKind, TraceEvent, TraceMask, Traced, Verdict, WriteFlags, parse_route, show_route,
 };
 
-/// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.
+/// Devices for packets: [`device::tun`], [`device::memory`], captures, or your own.
 pub mod device {
     pub use ::device::*;
     pub use wire::{Arrival, Capabilities, RxBatch, RxChecksum, RxData, RxPacket, TxChecksum, TxPacket};

@@ -1,4 +1,4 @@
-//! Waiting for connections.
+//! TCP listeners.
 use crate::kernel::KernelListener;
 use crate::net::Inner;
 use crate::{Net, StackHandle, TcpStream, error};
@@ -15,11 +15,11 @@ use tokio::net::ToSocketAddrs;
 
 /// A TCP listener on a [`Net`].
 ///
-/// With [`fast_open`](TcpListenerBuilder::fast_open), a connection is handed out as soon as a SYN with a valid
-/// cookie has come: the request it carried can be read, and an answer written before the task waits again rides
-/// on the SYN-ACK. Bytes that came so [may be a replay](TcpStream::early_data).
+/// With [`fast_open`](TcpListenerBuilder::fast_open), a connection is returned as soon as a SYN
+/// with a valid cookie arrives. Its request can be read, and a reply written before the task waits
+/// again is sent on the SYN-ACK. The bytes of the SYN [may be a replay](TcpStream::early_data).
 ///
-/// Dropping a listener closes it and resets the connections nobody accepted.
+/// Dropping a listener closes it and resets connections that were not accepted.
 #[derive(Debug)]
 pub struct TcpListener {
     net: Net,
@@ -33,25 +33,27 @@ enum Listening {
 }
 
 impl TcpListener {
-    /// A listener with the default options on the first of `addr` that can be had. For port 0, one is chosen that
-    /// no listener has; [`local_addr`](Self::local_addr) tells which.
+    /// Opens a listener with the default options on the first usable address of `addr`. Port 0
+    /// selects a free port; [`local_addr`](Self::local_addr) returns it.
     ///
     /// # Errors
-    /// [`AddrInUse`](io::ErrorKind::AddrInUse), [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable).
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse),
+    /// [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable).
     pub async fn bind<A: ToSocketAddrs>(net: &Net, addr: A) -> io::Result<TcpListener> {
         TcpListener::builder(net).bind(addr).await
     }
 
-    /// Begins the description of a listener.
+    /// Returns a builder for a listener.
     #[must_use]
     pub fn builder(net: &Net) -> TcpListenerBuilder {
         TcpListenerBuilder { net: net.clone(), options: ListenOptions::default() }
     }
 
-    /// The next connection, and its peer's address. Any number of tasks may wait.
+    /// Waits for the next connection. Returns it with its peer's address. Any number of tasks may
+    /// wait.
     ///
     /// # Cancel safety
-    /// Safe: a connection is handed out or stays in the queue.
+    /// Safe: a connection is returned or stays in the queue.
     ///
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) from every call once the stack has
@@ -68,9 +70,9 @@ impl TcpListener {
     /// every failure returns at once.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
+    /// Fails like [`accept`](Self::accept).
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        // Others run in between, even where the caller goes on after errors for ever.
+        // Other tasks run in between, even if the caller retries errors forever.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let (stream, peer) = match &self.inner {
             Listening::Stack { net, id, .. } => {
@@ -89,10 +91,10 @@ impl TcpListener {
         Poll::Ready(Ok((stream, peer)))
     }
 
-    /// Where it listens.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// None today; the signature is tokio's.
+    /// None today; the signature matches tokio's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.inner {
             Listening::Stack { local, .. } => Ok(*local),
@@ -100,7 +102,7 @@ impl TcpListener {
         }
     }
 
-    /// Queues and limits now.
+    /// Returns the current queues and limits.
     ///
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
@@ -113,8 +115,9 @@ impl TcpListener {
         }
     }
 
-    /// `listen` once more: from now on so many connections may wait to be accepted, and as many half-open ones for their clients; at most
-    /// `net.core.somaxconn` as it is now. Those that wait already stay.
+    /// Changes the backlog, like a repeated `listen`: the number of connections that may wait to be
+    /// accepted, and of half-open ones; at most the current `net.core.somaxconn`. Connections that
+    /// already wait stay.
     ///
     /// ```
     /// # async fn example(net: firstbyte::Net) -> std::io::Result<()> {
@@ -136,7 +139,7 @@ impl TcpListener {
         }
     }
 
-    /// The stack it belongs to.
+    /// Returns the stack of this listener.
     #[must_use]
     pub fn net(&self) -> &Net {
         &self.net
@@ -151,7 +154,7 @@ impl Drop for TcpListener {
     }
 }
 
-/// What a listener will be. Made by [`TcpListener::builder`].
+/// Options of a listener. Created by [`TcpListener::builder`].
 #[derive(Clone, Debug)]
 pub struct TcpListenerBuilder {
     net: Net,
@@ -159,62 +162,64 @@ pub struct TcpListenerBuilder {
 }
 
 impl TcpListenerBuilder {
-    /// The most connections that wait to be accepted; 1024 if not called, and never above `net.core.somaxconn`.
+    /// Sets the maximum number of connections that wait to be accepted (default: 1024), capped by
+    /// `net.core.somaxconn`.
     #[must_use]
     pub fn backlog(mut self, backlog: u32) -> Self {
         self.options.backlog = backlog;
         self
     }
 
-    /// Fast Open, for at most `qlen` connections whose handshake is not complete (`TCP_FASTOPEN`); 0 = off.
+    /// Enables Fast Open for at most `qlen` connections whose handshake is not complete
+    /// (`TCP_FASTOPEN`); 0 disables it.
     #[must_use]
     pub fn fast_open(mut self, qlen: u32) -> Self {
         self.options.fast_open = Some(qlen);
         self
     }
 
-    /// Cookie keys of this listener's own (`TCP_FASTOPEN_KEY`).
+    /// Sets cookie keys for this listener (`TCP_FASTOPEN_KEY`).
     #[must_use]
     pub fn key(mut self, ring: KeyRing) -> Self {
         self.options.key = Some(ring);
         self
     }
 
-    /// The longest time a SYN-ACK waits for the answer it could carry; the stack's setting if not called. Zero:
-    /// the SYN-ACK leaves at once, as Linux's does.
+    /// Sets the longest time that a SYN-ACK waits for a reply to carry (default: the stack's
+    /// setting). Zero sends the SYN-ACK at once, like Linux.
     #[must_use]
     pub fn synack_hold(mut self, hold: Duration) -> Self {
         self.options.synack_hold = Some(hold);
         self
     }
 
-    /// Accepts SYN data without a cookie (`TCP_FASTOPEN_NO_COOKIE`): anyone can then make the application work
-    /// under a forged address.
+    /// Accepts SYN data without a cookie (`TCP_FASTOPEN_NO_COOKIE`): anybody can then make the
+    /// application work with a forged address.
     #[must_use]
     pub fn fast_open_no_cookie(mut self, no_cookie: bool) -> Self {
         self.options.fast_open_no_cookie = no_cookie;
         self
     }
 
-    /// A connection is accepted when its first data is there, or after at least this long (`TCP_DEFER_ACCEPT`); zero =
-    /// when the handshake is complete.
+    /// Accepts a connection only when its first data arrives, or after at least this time
+    /// (`TCP_DEFER_ACCEPT`); zero accepts it when the handshake is complete.
     #[must_use]
     pub fn defer_accept(mut self, defer: Duration) -> Self {
         self.options.defer_accept = defer;
         self
     }
 
-    /// What accepted connections begin with.
+    /// Sets the initial options of accepted connections.
     #[must_use]
     pub fn socket_options(mut self, options: proto::SocketOptions) -> Self {
         self.options.socket = options;
         self
     }
 
-    /// Opens the listener on the first of `addr` that can be had.
+    /// Opens the listener on the first usable address of `addr`.
     ///
     /// # Errors
-    /// As [`TcpListener::bind`].
+    /// Fails like [`TcpListener::bind`].
     pub async fn bind<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpListener> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
         for local in tokio::net::lookup_host(addr).await? {
@@ -249,7 +254,7 @@ impl TcpListenerBuilder {
         for port in free_ports(net) {
             local.set_port(port);
             match net.host().listen(local, self.options.clone()) {
-                // Taken by another thread since.
+                // Another thread has taken the port.
                 Err(error @ host::Error::Stack(ListenError::AddrInUse)) => refused = error,
                 done => return done,
             }
@@ -258,7 +263,7 @@ impl TcpListenerBuilder {
     }
 }
 
-/// The local ports that no listener has, from a random one on.
+/// Returns the local ports without a listener, from a random one on.
 fn free_ports(net: &StackHandle) -> impl Iterator<Item = u16> {
     let (taken, reserved, (low, high)) = net.inspect(|stack| {
         let listeners = stack.sockets().map_while(|socket| match socket {

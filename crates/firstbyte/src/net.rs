@@ -8,7 +8,7 @@ use std::time::Duration;
 pub use builder::NetBuilder;
 pub use stack::StackHandle;
 
-/// How long a shutdown waits for peers when nobody says otherwise.
+/// Default time that a shutdown waits for peers.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Delay before a call on an ended stack fails. The first failing call does not wait.
@@ -115,7 +115,7 @@ pub(crate) enum Inner {
 }
 
 impl Net {
-    /// Begins the description of a stack.
+    /// Returns a builder for a stack.
     #[must_use]
     pub fn builder() -> NetBuilder<()> {
         NetBuilder::new()
@@ -163,35 +163,34 @@ impl Net {
         Net { inner: Inner::Stack(stack) }
     }
 
-    /// Begins the description of a connection.
+    /// Returns a socket, to open a connection with options.
     #[must_use]
     pub fn socket(&self) -> TcpSocket {
         TcpSocket::new(self)
     }
 
-    /// Ends the stack: listeners close, connections still open close as at the end of a process,
-    /// and what was written is delivered for up to [`SHUTDOWN_TIMEOUT`]. See
+    /// Ends the stack: listeners close, open connections close like at the end of a process, and
+    /// written data is delivered for up to [`SHUTDOWN_TIMEOUT`]. See
     /// [`shutdown_timeout`](Net::shutdown_timeout).
     ///
     /// Does nothing to the kernel's sockets: they stay open until they are dropped.
     ///
     /// # Errors
-    /// As [`shutdown_timeout`](Net::shutdown_timeout).
+    /// Fails like [`shutdown_timeout`](Net::shutdown_timeout).
     pub async fn shutdown(&self) -> io::Result<()> {
         self.shutdown_timeout(SHUTDOWN_TIMEOUT).await
     }
 
-    /// Ends the stack, waiting at most `timeout` until what was written has been delivered; then
-    /// what is left is reset and the device is released. Every socket fails with
-    /// [`ConnectionAborted`] from the call on. Of several calls, the one that gives up first
-    /// counts.
+    /// Ends the stack, and waits at most `timeout` until written data is delivered. Then the rest
+    /// is reset and the device is released. From the call on, every socket fails with
+    /// [`ConnectionAborted`]. Of several calls, the earliest deadline counts.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the shutdown going on in the background.
+    /// If the future is dropped, the shutdown continues in the background.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when something had to be reset; the device's own error
-    /// when that ended the stack before.
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if something was reset; the device's error if the
+    /// device ended the stack before.
     ///
     /// [`ConnectionAborted`]: io::ErrorKind::ConnectionAborted
     pub async fn shutdown_timeout(&self, timeout: Duration) -> io::Result<()> {
@@ -208,7 +207,7 @@ impl Net {
     /// Safe: nothing is lost when the future is dropped.
     ///
     /// # Errors
-    /// As [`shutdown_timeout`](Net::shutdown_timeout).
+    /// Fails like [`shutdown_timeout`](Net::shutdown_timeout).
     pub async fn closed(&self) -> io::Result<()> {
         match &self.inner {
             Inner::Stack(stack) => stack.closed().await,

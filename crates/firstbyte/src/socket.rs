@@ -1,4 +1,4 @@
-//! Opening connections: every way to do it, with every option.
+//! Opens connections, in every way and with every option.
 use crate::kernel;
 use crate::net::Inner;
 use crate::{Net, TcpStream, error};
@@ -11,10 +11,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::ToSocketAddrs;
 
-/// A connection that is not open yet: choose options, then one of the `connect` methods. Made by [`Net::socket`].
+/// A connection that is not open yet: set options, then call one of the `connect` methods. Created
+/// by [`Net::socket`].
 ///
-/// Fast Open is off for [`connect`](Self::connect), which has nothing to send with the SYN, and
-/// [`Auto`](FastOpen::Auto) for the other two, unless [`fast_open`](Self::fast_open) says otherwise.
+/// By default, Fast Open is off for [`connect`](Self::connect), which has no data for the SYN, and
+/// [`Auto`](FastOpen::Auto) for the other two; [`fast_open`](Self::fast_open) changes this.
 #[derive(Clone, Debug)]
 pub struct TcpSocket {
     net: Net,
@@ -29,57 +30,59 @@ impl TcpSocket {
         TcpSocket { net: net.clone(), options, fast_open: None, read_grace: READ_GRACE }
     }
 
-    /// The local address; an unspecified address or port 0 is chosen by the stack.
+    /// Sets the local address; the stack chooses an unspecified address or port 0.
     #[must_use]
     pub fn bind(mut self, local: SocketAddr) -> Self {
         self.options.local = Some(local);
         self
     }
 
-    /// How to use Fast Open. With [`Auto`](FastOpen::Auto), even [`connect`](Self::connect) asks for a cookie, so
-    /// that the next connection to this peer has one.
+    /// Sets the use of Fast Open. With [`Auto`](FastOpen::Auto), even [`connect`](Self::connect)
+    /// requests a cookie, which the next connection to this peer can use.
     #[must_use]
     pub fn fast_open(mut self, fast_open: FastOpen) -> Self {
         self.fast_open = Some(fast_open);
         self
     }
 
-    /// Send the cookie even without data, so that a server that speaks first may do so at once.
+    /// Sends the cookie even without data, so that a server that speaks first can send data at
+    /// once.
     #[must_use]
     pub fn data_less(mut self, data_less: bool) -> Self {
         self.options.data_less = data_less;
         self
     }
 
-    /// Close the sending direction right behind the first bytes; the stream can only be read then.
+    /// Closes the sending direction right behind the first bytes; the stream is then read-only.
     #[must_use]
     pub fn fin(mut self, fin: bool) -> Self {
         self.options.fin = fin;
         self
     }
 
-    /// Let that FIN ride on the SYN. Only where the server is known to take it: Linux drops such a SYN.
+    /// Sends that FIN on the SYN. Only for servers that are known to accept it: Linux drops such a
+    /// SYN.
     #[must_use]
     pub fn syn_fin(mut self, syn_fin: bool) -> Self {
         self.options.syn_fin = syn_fin;
         self
     }
 
-    /// Send small segments at once (Nagle off).
+    /// Sends small segments at once (disables Nagle).
     #[must_use]
     pub fn nodelay(mut self, nodelay: bool) -> Self {
         self.options.socket.nodelay = nodelay;
         self
     }
 
-    /// See [`TcpStream::set_linger`].
+    /// Sets the linger option, see [`TcpStream::set_linger`].
     #[must_use]
     pub fn linger(mut self, linger: Option<Duration>) -> Self {
         self.options.socket.linger = linger;
         self
     }
 
-    /// See [`TcpStream::set_keepalive`]; a time out of range is brought into it.
+    /// Sets keep-alive, see [`TcpStream::set_keepalive`]; clamps the time to the valid range.
     #[must_use]
     pub fn keepalive(mut self, time: Option<Duration>) -> Self {
         self.options.socket.keepalive = time.is_some();
@@ -87,66 +90,70 @@ impl TcpSocket {
         self
     }
 
-    /// See [`TcpStream::set_user_timeout`]; of the handshake, too.
+    /// Sets the user timeout, see [`TcpStream::set_user_timeout`]; also for the handshake.
     #[must_use]
     pub fn user_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.options.socket.user_timeout = timeout;
         self
     }
 
-    /// Every option of the connection, instead of those that were chosen before; the other methods are shorthands for some.
+    /// Sets every option of the connection, and replaces earlier ones; the other methods are
+    /// shorthands for some of them.
     #[must_use]
     pub fn socket_options(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
         self
     }
 
-    /// Congestion control (`TCP_CONGESTION`) instead of the route's or the stack's.
+    /// Sets the congestion control (`TCP_CONGESTION`) instead of the route's or the stack's.
     #[must_use]
     pub fn congestion(mut self, algorithm: CongestionControl) -> Self {
         self.options.socket.congestion = Some(algorithm);
         self
     }
 
-    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
+    /// Limits the sending rate to this many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
     #[must_use]
     pub fn max_pacing_rate(mut self, bytes_per_second: u32) -> Self {
         self.options.socket.max_pacing_rate = Some(bytes_per_second);
         self
     }
 
-    /// Clamp of the MSS, 88 to 32767 bytes (`TCP_MAXSEG`); a number out of range is brought into it.
+    /// Limits the MSS, 88 to 32767 bytes (`TCP_MAXSEG`); clamps other numbers to this range.
     #[must_use]
     pub fn max_segment(mut self, bytes: u16) -> Self {
         self.options.socket.max_segment = Some(bytes);
         self
     }
 
-    /// Send buffer, bytes that are not acknowledged or not yet sent (`SO_SNDBUF`, at most `net.core.wmem_max`): writes wait for room in
-    /// it, and it stays as it is. If not called, it begins with `tcp_wmem`'s initial size and follows the congestion window.
+    /// Sets the size of the send buffer: unacknowledged and unsent bytes (`SO_SNDBUF`, at most
+    /// `net.core.wmem_max`). Writes wait for room, and the size is fixed. By default, it starts
+    /// with the initial size of `tcp_wmem` and follows the congestion window.
     #[must_use]
     pub fn send_buffer_size(mut self, bytes: usize) -> Self {
         self.options.socket.send_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
         self
     }
 
-    /// Receive buffer, bytes (`SO_RCVBUF`, at most `net.core.rmem_max`): the window is never larger. If not called, it begins with
-    /// `tcp_rmem`'s initial size and follows what the application takes in a round trip.
+    /// Sets the size of the receive buffer, bytes (`SO_RCVBUF`, at most `net.core.rmem_max`): the
+    /// window is never larger. By default, it starts with the initial size of `tcp_rmem` and
+    /// follows the amount that the application reads in a round trip.
     #[must_use]
     pub fn recv_buffer_size(mut self, bytes: usize) -> Self {
         self.options.socket.recv_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
         self
     }
 
-    /// Bound of the window that is offered, bytes (`TCP_WINDOW_CLAMP`); the buffer behind it may be larger.
+    /// Limits the advertised window, bytes (`TCP_WINDOW_CLAMP`); the buffer may be larger.
     #[must_use]
     pub fn window_clamp(mut self, bytes: u32) -> Self {
         self.options.socket.window_clamp = Some(bytes);
         self
     }
 
-    /// How long a deferred stream that is read before anything was written waits for a write, before its SYN goes
-    /// without data; 1 ms if not called, zero = not at all. Counted by the runtime's timer, in milliseconds.
+    /// Sets how long a deferred stream, if it is read before anything was written, waits for a
+    /// write before it sends a SYN without data (default: 1 ms; zero: not at all). Uses the
+    /// runtime's timer, with milliseconds resolution.
     #[must_use]
     pub fn read_grace(mut self, grace: Duration) -> Self {
         self.read_grace = grace;
@@ -159,18 +166,19 @@ impl TcpSocket {
     /// Dropping the future aborts the connection.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`].
+    /// Fails like [`TcpStream::connect`].
     pub async fn connect<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpStream> {
         self.connect_bytes(addr, Bytes::new(), FastOpen::Off).await
     }
 
-    /// Connects and sends `first_bytes`, with Fast Open on the SYN. See [`TcpStream::connect_with`].
+    /// Connects and sends `first_bytes`, with Fast Open on the SYN. See
+    /// [`TcpStream::connect_with`].
     ///
     /// # Cancel safety
-    /// Dropping the future aborts the connection; the peer may have read `first_bytes` all the same.
+    /// Dropping the future aborts the connection; the peer may already have read `first_bytes`.
     ///
     /// # Errors
-    /// As [`TcpStream::connect`].
+    /// Fails like [`TcpStream::connect`].
     pub async fn connect_with<A: ToSocketAddrs>(
         self,
         addr: A,
@@ -179,10 +187,11 @@ impl TcpSocket {
         self.connect_bytes(addr, first_bytes.into(), FastOpen::Auto).await
     }
 
-    /// A stream that connects by itself when it knows what to say. See [`TcpStream::connect_deferred`].
+    /// Returns a stream that connects when it has data to send. See
+    /// [`TcpStream::connect_deferred`].
     ///
     /// # Errors
-    /// The name has no address. What keeps the connection from opening is reported by its first use.
+    /// The name has no address. The first use of the stream reports errors of the connection.
     pub async fn connect_deferred<A: ToSocketAddrs>(mut self, addr: A) -> io::Result<TcpStream> {
         let peer = tokio::net::lookup_host(addr).await?.next().ok_or_else(no_address)?;
         self.options.fast_open = self.fast_open.unwrap_or(FastOpen::Auto);
@@ -208,7 +217,7 @@ impl TcpSocket {
     }
 }
 
-/// Long enough for the task that owns a fresh stream to come from its first read to its first write.
+/// Long enough for the task of a new stream to get from its first read to its first write.
 const READ_GRACE: Duration = Duration::from_millis(1);
 
 async fn connect_one(net: &Net, peer: SocketAddr, options: ConnectOptions) -> io::Result<TcpStream> {
@@ -226,7 +235,7 @@ async fn connect_one(net: &Net, peer: SocketAddr, options: ConnectOptions) -> io
     Ok(TcpStream::open(net, id, peer))
 }
 
-/// A connect under way: aborted when it is dropped before its end.
+/// A connect in progress: aborted if it is dropped before its end.
 struct Attempt<'a> {
     host: &'a Host<RealClock>,
     id: Option<ConnId>,

@@ -28,19 +28,20 @@ pub use info::StreamInfo;
 pub use owned::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use split::{ReadHalf, WriteHalf};
 
-/// A TCP connection on a [`Net`], read and written as `tokio::net::TcpStream` is.
+/// A TCP connection on a [`Net`], with the methods of `tokio::net::TcpStream`.
 ///
-/// Shutting down the write side sends a FIN after what was written and leaves the read side open. A flush does
-/// nothing by itself: what is written is sent as soon as TCP allows; [`push`](Self::push) is the word for "nothing
-/// more is coming soon".
+/// Shutting down the write side sends a FIN after the written data and leaves the read side open. A
+/// flush has no effect: data is sent as soon as TCP allows. Call [`push`](Self::push) if no more
+/// data follows soon.
 ///
-/// Dropping a stream closes it: what was written is still delivered in the background, unless received data was
-/// never read, which resets the connection and tells the peer so (RFC 1122 §4.2.2.13).
+/// Dropping a stream closes it. Written data is delivered in the background. If received data was
+/// not read, the connection is reset, so that the peer knows (RFC 1122 §4.2.2.13).
 pub struct TcpStream {
     connection: Arc<Connection>,
 }
 
-/// Both ends and the state, which the stack is asked for: not for use within [`Net::inspect`].
+/// Shows both addresses and the state, which are read from the stack: do not use it within
+/// [`Net::inspect`].
 impl std::fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.connection.fmt_as("TcpStream", f)
@@ -49,36 +50,38 @@ impl std::fmt::Debug for TcpStream {
 
 /// Opening.
 impl TcpStream {
-    /// Connects to the first address that answers, with a plain handshake. [`TcpSocket`] has options.
+    /// Connects to the first address that answers, with a plain handshake. [`TcpSocket`] has
+    /// options.
     ///
     /// # Cancel safety
     /// Dropping the future aborts the connection.
     ///
     /// # Errors
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused), [`TimedOut`](io::ErrorKind::TimedOut),
-    /// [`HostUnreachable`](io::ErrorKind::HostUnreachable), [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable)
-    /// (no address of the peer's family here), [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable),
-    /// [`AddrInUse`](io::ErrorKind::AddrInUse), and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) when the
-    /// stack is shut down.
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused),
+    /// [`TimedOut`](io::ErrorKind::TimedOut), [`HostUnreachable`](io::ErrorKind::HostUnreachable),
+    /// [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable) (no address of the peer's family
+    /// here), [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable),
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse), and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) when the stack is shut down.
     pub async fn connect<A: ToSocketAddrs>(net: &Net, addr: A) -> io::Result<TcpStream> {
         TcpSocket::new(net).connect(addr).await
     }
 
-    /// Connects and sends `first_bytes`: on the SYN where a cookie of the peer is known, with the handshake's last
-    /// packet where not (and then a cookie is asked for, for the next time). Returns when the SYN has been answered;
-    /// [`outcome`](Self::outcome) tells what became of Fast Open.
+    /// Connects and sends `first_bytes`: on the SYN if a cookie of the peer is known, otherwise
+    /// with the last packet of the handshake (and requests a cookie for the next time). Returns
+    /// when the SYN is answered; [`outcome`](Self::outcome) reports the result of Fast Open.
     ///
-    /// **Send only what may be delivered twice.** The network may duplicate a SYN, and a server that lost its
-    /// memory takes the copy for a new connection (RFC 7413 §6.1). A request that must happen once belongs after a
-    /// plain [`connect`](Self::connect).
+    /// **Send only requests that may be executed twice.** The network may duplicate a SYN, and a
+    /// server that has lost its state takes the copy for a new connection (RFC 7413 §6.1). Send
+    /// other requests after a plain [`connect`](Self::connect).
     ///
     /// # Cancel safety
-    /// Dropping the future aborts the connection, but the SYN may have left: `first_bytes` may already have been
-    /// delivered, and acted upon.
+    /// Dropping the future aborts the connection, but the SYN may already be sent: the peer may
+    /// have received and processed `first_bytes`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect). An error does not mean that the peer has not read `first_bytes`; the same holds
-    /// when several addresses are tried, one after the other.
+    /// Fails like [`connect`](Self::connect). An error does not mean that the peer has not read
+    /// `first_bytes`, also if several addresses are tried, one after another.
     pub async fn connect_with<A: ToSocketAddrs>(
         net: &Net,
         addr: A,
@@ -87,18 +90,21 @@ impl TcpStream {
         TcpSocket::new(net).connect_with(addr, first_bytes).await
     }
 
-    /// A stream whose own first bytes go with its SYN, for code that connects first and writes later (TLS, HTTP
-    /// libraries). Nothing is sent until the first of these:
+    /// Returns a stream that sends its first bytes on the SYN, for code that connects first and
+    /// writes later (TLS, HTTP libraries). Nothing is sent until the first of these:
     ///
     /// - a flush, after something was written;
     /// - a shutdown of the write side;
-    /// - one packet's worth of bytes written;
-    /// - a read. With bytes written but not flushed, they go at once; with none, the SYN goes without data after
-    ///   [`read_grace`](TcpSocket::read_grace), so that a protocol whose server speaks first does not wait for ever;
-    /// - [`delivered`](Self::delivered) or [`try_read`](Self::try_read), after something was written.
+    /// - writing one packet's worth of bytes;
+    /// - a read. Bytes that were written but not flushed are sent at once. Without any, the SYN is
+    ///   sent without data after [`read_grace`](TcpSocket::read_grace), so that a protocol whose
+    ///   server speaks first does not wait forever;
+    /// - [`delivered`](Self::delivered) or [`try_read`](Self::try_read), after something was
+    ///   written.
     ///
-    /// What keeps the connection from opening is reported by reads and writes. What is dropped before the first of
-    /// these is never sent. As with [`connect_with`](Self::connect_with), the first bytes may be delivered twice.
+    /// Reads and writes report errors of the connection. Data of a stream that is dropped before
+    /// the first of these is never sent. As with [`connect_with`](Self::connect_with), the first
+    /// bytes may be delivered twice.
     ///
     /// # Errors
     /// The name has no address. Only the first address of a name is used.
@@ -133,32 +139,33 @@ impl TcpStream {
 
 /// Reading and writing beyond [`AsyncRead`] and [`AsyncWrite`].
 impl TcpStream {
-    /// Waits until a read would not block: data, the end of the stream, or an error. May return when it would.
+    /// Waits until a read would not block: data, the end of the stream, or an error. May return
+    /// spuriously.
     ///
     /// # Cancel safety
     /// Safe.
     ///
     /// # Errors
-    /// As reads.
+    /// Fails like a read.
     pub async fn readable(&self) -> io::Result<()> {
         self.connection.readable().await
     }
 
-    /// Waits until a write would not block. May return when it would.
+    /// Waits until a write would not block. May return spuriously.
     ///
     /// # Cancel safety
     /// Safe.
     ///
     /// # Errors
-    /// As writes.
+    /// Fails like a write.
     pub async fn writable(&self) -> io::Result<()> {
         self.connection.writable().await
     }
 
-    /// Reads what is there. `Ok(0)` is the end of the stream, or an empty `buf`.
+    /// Reads available data. `Ok(0)` is the end of the stream, or an empty `buf`.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) when nothing is there yet; else as reads.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if no data is available; otherwise like a read.
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.connection.try_read(buf)
     }
@@ -166,29 +173,31 @@ impl TcpStream {
     /// Writes as much as fits.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) when nothing fits; else as writes.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing fits; otherwise like a write.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.connection.try_write(data)
     }
 
-    /// Reads without consuming: the next read gives the same bytes. `Ok(0)` is the end of the stream.
+    /// Reads without consuming: the next read returns the same bytes. `Ok(0)` is the end of the
+    /// stream.
     ///
     /// # Cancel safety
     /// Safe.
     ///
     /// # Errors
-    /// As reads.
+    /// Fails like a read.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.connection.peek(buf).await
     }
 
-    /// The next bytes as they came in, without a copy, at most `max` of them; `None` is the end of the stream.
+    /// Reads the next bytes as they were received, without a copy, at most `max`; `None` is the end
+    /// of the stream.
     ///
     /// # Cancel safety
-    /// Safe: bytes are handed out or stay.
+    /// Safe: bytes are returned or stay.
     ///
     /// # Errors
-    /// As reads.
+    /// Fails like a read.
     pub async fn read_chunk(&mut self, max: usize) -> io::Result<Option<Bytes>> {
         poll_fn(|cx| self.connection.poll_read_chunk(cx, max)).await
     }
@@ -199,7 +208,7 @@ impl TcpStream {
     /// Not safe: a part may have been written when the future is dropped.
     ///
     /// # Errors
-    /// As writes.
+    /// Fails like a write.
     pub async fn write_bytes(&mut self, mut data: Bytes) -> io::Result<()> {
         while !data.is_empty() {
             poll_fn(|cx| self.connection.poll_write_bytes(cx, &mut data)).await?;
@@ -207,46 +216,47 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Says that nothing more is coming soon: what was written leaves now, even if it is small (Nagle), and even on a
-    /// SYN-ACK that is being held for more.
+    /// Tells the stack that no more data follows soon. Written data is sent now, even if it is
+    /// small (Nagle), and even on a SYN-ACK that is held.
     pub fn push(&self) {
         self.connection.push();
     }
 
-    /// Waits until the peer has acknowledged everything that was written, and the FIN after a shutdown.
+    /// Waits until the peer has acknowledged everything written, and the FIN after a shutdown.
     ///
     /// # Cancel safety
     /// Safe.
     ///
     /// # Errors
-    /// Why the connection ended before.
+    /// The reason why the connection ended before.
     pub async fn delivered(&self) -> io::Result<()> {
         self.connection.delivered().await
     }
 
-    /// Two borrowed halves, one for reading, one for writing, for use within one task.
+    /// Splits the stream into two borrowed halves, for reading and writing within one task.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         split::split(self)
     }
 
-    /// Two owned halves that may move to different tasks. Dropping the write half shuts down the write side.
+    /// Splits the stream into two owned halves that may move to different tasks. Dropping the write
+    /// half shuts down the write side.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         owned::split(self)
     }
 }
 
-/// What is known about the connection.
+/// Information about the connection.
 impl TcpStream {
-    /// The peer's address.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// None today; the signature is tokio's.
+    /// None today; the signature matches tokio's.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.connection.peer())
     }
 
-    /// The local address.
+    /// Returns the local address.
     ///
     /// # Errors
     /// [`NotConnected`](io::ErrorKind::NotConnected) before the SYN of a deferred stream;
@@ -255,25 +265,26 @@ impl TcpStream {
         self.connection.local_addr()
     }
 
-    /// What became of Fast Open. [`Pending`](Outcome::Pending) until the SYN has been answered.
+    /// Returns the outcome of Fast Open: [`Pending`](Outcome::Pending) until the SYN is answered.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.connection.outcome()
     }
 
-    /// Which bytes at the start of an accepted stream came in the SYN. Until
-    /// [`confirmed`](EarlyData::confirmed), and after a restart of this host even then, they may be a replay of an
-    /// earlier connection's (RFC 7413 §6.1): act only on what may happen twice.
+    /// Returns which bytes at the start of an accepted stream arrived on the SYN. They may be a
+    /// replay of an earlier connection until [`confirmed`](EarlyData::confirmed), and after a
+    /// restart of this host even then (RFC 7413 §6.1): process only requests that may be executed
+    /// twice.
     #[must_use]
     pub fn early_data(&self) -> EarlyData {
         self.connection.early_data()
     }
 
-    /// Returns a snapshot of the connection: state, round trips, windows, retransmissions. The same on
-    /// both backends.
+    /// Returns a snapshot of the connection: state, round trips, windows, retransmissions. The same
+    /// on both backends.
     ///
     /// # Errors
-    /// As [`local_addr`](Self::local_addr).
+    /// Fails like [`local_addr`](Self::local_addr).
     pub fn info(&self) -> io::Result<StreamInfo> {
         self.connection.info()
     }
@@ -281,16 +292,17 @@ impl TcpStream {
     /// Returns all that our stack knows of the connection.
     ///
     /// # Errors
-    /// As [`local_addr`](Self::local_addr); [`Unsupported`](io::ErrorKind::Unsupported) on the kernel's
-    /// sockets.
+    /// Fails like [`local_addr`](Self::local_addr); [`Unsupported`](io::ErrorKind::Unsupported) on
+    /// the kernel's sockets.
     pub fn connection_info(&self) -> io::Result<ConnectionInfo> {
         self.connection.connection_info()
     }
 
-    /// What is known of the connection in one line, as `ss -tin` has it: sample it in a loop to see what limits a transfer.
+    /// Formats the connection as one line, like `ss -tin`: sample it in a loop to see the limit of
+    /// a transfer.
     ///
     /// # Errors
-    /// As [`local_addr`](Self::local_addr).
+    /// Fails like [`local_addr`](Self::local_addr).
     pub fn ss(&self) -> io::Result<String> {
         self.connection.ss()
     }

@@ -1,8 +1,9 @@
-//! The driver's deadline, by a kernel timer.
+//! The driver's deadline, with a kernel timer.
 //!
-//! A runtime's own timers count in milliseconds; the hold of a SYN-ACK is shorter than one. A timerfd fires
-//! within some ten microseconds of its time. It is armed again only when a deadline moves earlier: one that
-//! moves later lets the timer fire for nothing once, which is cheaper than a system call per change.
+//! A runtime's own timers have a resolution of milliseconds; the hold of a SYN-ACK is shorter. A
+//! timerfd fires within about ten microseconds of its time. It is armed again only if the deadline
+//! moves earlier. If the deadline moves later, the timer fires once too early, which is cheaper
+//! than a system call per change.
 use crate::watched::watch_fd;
 use host::{Clock, RealClock};
 use proto::Instant;
@@ -21,14 +22,14 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not armed. Must be called inside a runtime with I/O enabled.
+    /// Creates a timer that is not armed. Needs a runtime with I/O enabled.
     pub(crate) fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Timer { fd: watch_fd(fd)?, armed_at: None })
     }
 
-    /// Ready once `deadline` has passed, and now and then before.
+    /// Ready once `deadline` has passed, and sometimes before.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,

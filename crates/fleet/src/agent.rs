@@ -1,45 +1,49 @@
-//! What a host does next, and in which order.
+//! The next action of a host, and the order of actions.
 //!
-//! The order is what makes it safe to stop anywhere: a host takes part before it reads the plan (so that the plan waits for it), a plan is
-//! saved before it is used (so that a host that starts without the store has it), and used before it is confirmed.
+//! The order makes it safe to stop at any time. A host takes part before it reads the plan, so that
+//! the plan waits for it. It saves a plan before it uses it, so that it has the plan if it restarts
+//! without the store. It uses a plan before it confirms it.
 use crate::plan::Plan;
 use proto::fast_open::KeyRing;
 
-/// What to do next. After each comes the method that says how it went, or [`Agent::failed`].
+/// The next action. After each one, call the method that reports its result, or [`Agent::failed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// See that these keys are in use; then [`Agent::holds`].
+    /// Make sure that these keys are in use; then [`Agent::holds`].
     Hold(KeyRing),
     /// Check that keys can be saved and used here; then [`Agent::checked`]. A host that cannot use
     /// keys must not take part, because every rotation would wait for it.
     Check,
-    /// Claim this host's name for this agent, and enter the host in the store, unless it is there; then [`Agent::joined`].
+    /// Claim this host's name for this agent, and add the host to the store if it is missing; then
+    /// [`Agent::joined`].
     Join,
-    /// Read the plan, and what the store has of this host; then [`Agent::fetched`].
+    /// Read the plan, and this host's entries in the store; then [`Agent::fetched`].
     Fetch,
-    /// Write the plan where it is found after a restart, for nobody else to read; then [`Agent::saved`].
+    /// Save the plan for the next start, readable only by its owner; then [`Agent::saved`].
     Save(Plan),
-    /// Write into the store that this version is applied, if this host is still entered there; then [`Agent::confirmed`].
+    /// Record in the store that this version is applied, if the host is still a member; then
+    /// [`Agent::confirmed`].
     Confirm(u64),
-    /// Tell how often the backup key was used while this version is in use; then [`Agent::reported`].
+    /// Report how often the backup key was used while this version is in use; then
+    /// [`Agent::reported`].
     Report(u64),
     /// Wait for a while, then [`Agent::wake`].
     Rest,
 }
 
-/// A host's part in a fleet.
+/// The state of a host in a fleet.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The plan that is saved here.
+    /// The plan that is saved on this host.
     plan: Option<Plan>,
-    /// Read, and not yet saved.
+    /// A plan that was read but not saved yet.
     newer: Option<Plan>,
-    /// Its keys are in use, as far as this process knows.
+    /// True if its keys are in use, as far as this process knows.
     is_held: bool,
-    /// True once it is known that keys can be saved and used here.
+    /// True once keys are known to be saved and usable on this host.
     is_able: bool,
     joined: bool,
-    /// The store was read since the last rest.
+    /// True if the store was read since the last rest.
     is_fresh: bool,
     confirmed: u64,
     turn: Turn,
@@ -53,17 +57,17 @@ enum Turn {
     Rest,
 }
 
-/// The store's plan is older than the one that this host has.
+/// The store's plan is older than the plan of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Behind {
-    /// The store's version.
+    /// Version in the store.
     pub store: u64,
-    /// This host's.
+    /// Version on this host.
     pub here: u64,
 }
 
 impl Agent {
-    /// One that starts with what was saved here, if anything.
+    /// Creates an agent with the plan that an earlier run saved, if any.
     #[must_use]
     pub fn new(saved: Option<Plan>) -> Agent {
         Agent {
@@ -78,13 +82,13 @@ impl Agent {
         }
     }
 
-    /// The plan that this host follows.
+    /// Returns the plan that this host follows.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
     }
 
-    /// What to do next.
+    /// Returns the next action.
     #[must_use]
     pub fn action(&self) -> Action {
         if let Some(newer) = &self.newer {
@@ -102,13 +106,13 @@ impl Agent {
         }
     }
 
-    /// The keys of [`Action::Hold`] are in use.
+    /// Records that the keys of [`Action::Hold`] are in use.
     pub fn holds(&mut self) {
         self.is_held = true;
         self.turn = if self.is_fresh { Turn::Report } else { Turn::Store };
     }
 
-    /// Records that keys can be saved and used here.
+    /// Records that keys can be saved and used on this host.
     pub fn checked(&mut self) {
         self.is_able = true;
     }
@@ -119,10 +123,10 @@ impl Agent {
     }
 
     /// Records the plan of the store, and the version that this host has `applied` according to the
-    /// store. `None`: the store was told to forget this host, or the claim of this agent has ended.
+    /// store. `None`: the host was removed from the store, or this agent's claim has expired.
     ///
     /// # Errors
-    /// [`Behind`]: the keys that are in use stay, and nothing is confirmed.
+    /// [`Behind`]: the current keys stay, and nothing is confirmed.
     pub fn fetched(&mut self, plan: Plan, applied: Option<u64>) -> Result<(), Behind> {
         let Some(applied) = applied else {
             self.joined = false;
@@ -140,13 +144,14 @@ impl Agent {
         Ok(())
     }
 
-    /// The plan of [`Action::Save`] is saved.
+    /// Records that the plan of [`Action::Save`] is saved.
     pub fn saved(&mut self) {
         self.plan = self.newer.take().or(self.plan.take());
         (self.turn, self.is_held) = (Turn::Hold, false);
     }
 
-    /// The store knows that this version is applied; `false`: it was told to forget this host.
+    /// Records that the store has the applied version; `false`: the host was removed from the
+    /// store.
     pub fn confirmed(&mut self, is_entered: bool) {
         match is_entered {
             true => self.confirmed = self.plan.as_ref().map_or(0, Plan::version),
@@ -154,18 +159,18 @@ impl Agent {
         }
     }
 
-    /// The report is written.
+    /// Records that the report is written.
     pub fn reported(&mut self) {
         self.turn = Turn::Rest;
     }
 
-    /// Whatever was to be done has failed: it is tried again after a rest. Keys that are in use stay.
+    /// Records that the action failed: it is repeated after a rest. The current keys stay.
     pub fn failed(&mut self) {
         self.newer = None;
         self.turn = Turn::Rest;
     }
 
-    /// The rest is over.
+    /// Ends the rest.
     pub fn wake(&mut self) {
         self.is_fresh = false;
         self.turn = if self.is_held { Turn::Store } else { Turn::Hold };
@@ -219,7 +224,7 @@ mod tests {
     fn without_the_store_the_saved_keys_are_used_and_kept() {
         let mut agent = Agent::new(Some(plan(3)));
         assert_eq!(agent.action(), Action::Hold(plan(3).keys().clone()));
-        // The server is not there yet.
+        // The server is not running yet.
         agent.failed();
         agent.wake();
         assert_eq!(agent.action(), Action::Hold(plan(3).keys().clone()));

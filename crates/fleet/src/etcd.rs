@@ -1,6 +1,8 @@
-//! Calls of etcd's JSON gateway (`/v3/…`, etcd 3.4 and later), as values: a path, a body to send, and what the answer says.
+//! Calls of etcd's JSON gateway (`/v3/…`, etcd 3.4 and later) as values: path and body of the
+//! request, and parsing of the answer.
 //!
-//! The gateway has protobuf's JSON: bytes in base64, 64-bit numbers as text, and no field that is zero.
+//! The gateway uses protobuf's JSON: bytes in base64, 64-bit numbers as strings, and fields with
+//! zero omitted.
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -14,50 +16,50 @@ pub struct Call {
     pub body: Value,
 }
 
-/// A key, its value, and when it was made and changed.
+/// A key, its value, and its revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub key: String,
     /// Its value.
     pub value: String,
-    /// The store's revision at which the key was made.
+    /// Revision of the store at which the key was created.
     pub created: i64,
-    /// The store's revision at which the value was written.
+    /// Revision of the store at which the value was written.
     pub changed: i64,
-    /// The lease it ends with; 0 for none.
+    /// Lease of the key; 0 for none.
     pub lease: i64,
 }
 
-/// What must hold for a transaction.
+/// A condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// There is no such key.
+    /// The key does not exist.
     Absent(String),
-    /// There is such a key.
+    /// The key exists.
     Present(String),
-    /// The key was made at this revision, and not again since.
+    /// The key was created at this revision, and not since.
     Created(String, i64),
     /// The value was written at this revision, and not since.
     Unchanged(String, i64),
 }
 
-/// What a transaction does.
+/// An operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Write; with a lease the key ends when the lease does. 0 for none.
+    /// Writes a value with a lease that ends the key; 0 for none.
     Put(String, String, i64),
-    /// Delete.
+    /// Deletes a key.
     Delete(String),
 }
 
-/// Everything whose key begins with `prefix`, at one moment.
+/// Reads everything whose key begins with `prefix`, as one snapshot.
 #[must_use]
 pub fn range(prefix: &str) -> Call {
     Call { path: "/v3/kv/range", body: json!({ "key": encoded(prefix), "range_end": after(prefix) }) }
 }
 
-/// All the changes, if all guards hold; else nothing.
+/// Applies all changes if all guards hold, otherwise none.
 #[must_use]
 pub fn transaction(guards: &[Guard], changes: &[Change]) -> Call {
     let compare: Vec<Value> = guards.iter().map(compare).collect();
@@ -73,34 +75,34 @@ pub fn transaction(guards: &[Guard], changes: &[Change]) -> Call {
     Call { path: "/v3/kv/txn", body: json!({ "compare": compare, "success": success }) }
 }
 
-/// A lease that ends `seconds` after it was last kept alive.
+/// Grants a lease that ends `seconds` after its last keep-alive.
 #[must_use]
 pub fn grant(seconds: u64) -> Call {
     Call { path: "/v3/lease/grant", body: json!({ "TTL": seconds.to_string(), "ID": "0" }) }
 }
 
-/// Keep a lease alive.
+/// Keeps a lease alive.
 #[must_use]
 pub fn keep_alive(lease: i64) -> Call {
     Call { path: "/v3/lease/keepalive", body: json!({ "ID": lease.to_string() }) }
 }
 
-/// End a lease, and the keys that are written with it.
+/// Ends a lease, and deletes its keys.
 #[must_use]
 pub fn revoke(lease: i64) -> Call {
     Call { path: "/v3/lease/revoke", body: json!({ "ID": lease.to_string() }) }
 }
 
-/// Log in; [`token`] reads what is sent along from then on.
+/// Logs in; [`token`] returns the token for later calls.
 #[must_use]
 pub fn authenticate(user: &str, password: &str) -> Call {
     Call { path: "/v3/auth/authenticate", body: json!({ "name": user, "password": password }) }
 }
 
-/// What [`range`] found.
+/// Parses the result of [`range`].
 ///
 /// # Errors
-/// A sentence, where that is no such answer.
+/// The answer is invalid.
 pub fn entries(answer: &Value) -> Result<Vec<Entry>, String> {
     let Some(found) = answer.get("kvs") else {
         return answer.get("header").map(|_| Vec::new()).ok_or_else(no_answer);
@@ -108,19 +110,19 @@ pub fn entries(answer: &Value) -> Result<Vec<Entry>, String> {
     found.as_array().ok_or_else(no_answer)?.iter().map(entry).collect()
 }
 
-/// Did the guards of a [`transaction`] hold?
+/// Returns whether the guards of a [`transaction`] held.
 ///
 /// # Errors
-/// A sentence, where that is no such answer.
+/// The answer is invalid.
 pub fn succeeded(answer: &Value) -> Result<bool, String> {
     answer.get("header").ok_or_else(no_answer)?;
     Ok(answer.get("succeeded").and_then(Value::as_bool).unwrap_or(false))
 }
 
-/// The lease that [`grant`] gave.
+/// Returns the lease granted by [`grant`].
 ///
 /// # Errors
-/// A sentence, where that is no such answer.
+/// The answer is invalid.
 pub fn granted(answer: &Value) -> Result<i64, String> {
     match number(answer, "ID")? {
         0 => Err(no_answer()),
@@ -128,18 +130,18 @@ pub fn granted(answer: &Value) -> Result<i64, String> {
     }
 }
 
-/// Is the lease alive, after [`keep_alive`]?
+/// Returns whether the lease of [`keep_alive`] is alive.
 ///
 /// # Errors
-/// A sentence, where that is no such answer.
+/// The answer is invalid.
 pub fn is_alive(answer: &Value) -> Result<bool, String> {
     Ok(number(answer.get("result").ok_or_else(no_answer)?, "TTL")? > 0)
 }
 
-/// What goes along as `Authorization`, after [`authenticate`].
+/// Returns the value of the header `Authorization`, after [`authenticate`].
 ///
 /// # Errors
-/// A sentence, where that is no such answer.
+/// The answer is invalid.
 pub fn token(answer: &Value) -> Result<String, String> {
     Ok(answer.get("token").and_then(Value::as_str).ok_or_else(no_answer)?.to_owned())
 }
@@ -172,7 +174,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     })
 }
 
-/// Absent is zero.
+/// Reads a number; a missing field is zero.
 fn number(value: &Value, name: &str) -> Result<i64, String> {
     match value.get(name) {
         None => Ok(0),
@@ -190,7 +192,7 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| no_answer())
 }
 
-/// The first key that does not begin with the prefix: its last byte one greater (prefixes here are ASCII).
+/// Returns the first key after those with the prefix: its last byte plus one (prefixes are ASCII).
 fn after(prefix: &str) -> String {
     let mut bytes = prefix.as_bytes().to_vec();
     if let Some(last) = bytes.last_mut() {
@@ -200,7 +202,7 @@ fn after(prefix: &str) -> String {
 }
 
 fn no_answer() -> String {
-    "this is no answer of etcd 3.4 or later".to_owned()
+    "this is not an answer of etcd 3.4 or later".to_owned()
 }
 
 #[cfg(test)]

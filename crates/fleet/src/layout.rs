@@ -1,4 +1,4 @@
-//! What lies in the store, and what is written only if nothing has changed.
+//! The layout of the store, and the conditions for writing to it.
 //!
 //! ```text
 //!  /firstbyte/fleets/NAME/plan            the keys, the step, the version
@@ -13,39 +13,39 @@ use crate::rotation::{Fleet, Member, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where the parts of one fleet lie.
+/// The keys of one fleet in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     folder: String,
 }
 
-/// All of a fleet that lies in the store, at one moment.
+/// A snapshot of one fleet in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The plan and the hosts; `None` where no fleet of that name was made.
+    /// The plan and the hosts; `None` if the fleet does not exist.
     pub fleet: Option<Fleet>,
-    /// Who rotates.
+    /// The lock of a rotation.
     pub lock: Option<Lock>,
-    /// The agent that speaks for each host, by the host's name.
+    /// The claims of agents, by host name.
     pub claims: BTreeMap<String, Claim>,
-    /// The revision at which the plan was written.
+    /// Revision at which the plan was written.
     pub plan_changed: i64,
 }
 
-/// Who rotates.
+/// The lock of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// Who, in words.
+    /// Description of its holder.
     pub holder: String,
-    /// With this lease it ends.
+    /// Lease that ends the lock.
     pub lease: i64,
     created: i64,
 }
 
-/// The right of one agent to speak for a host, while its lease lives.
+/// The right of one agent to act for a host, while its lease lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Identifies the machine, and the stack on it, whose keys the agent sets.
+    /// Identity of the machine and the stack whose keys the agent sets.
     pub instance: String,
     /// The lease that ends the claim.
     pub lease: i64,
@@ -58,43 +58,44 @@ struct Host {
     applied: u64,
 }
 
-/// The longest name.
+/// Longest name, characters.
 const NAME_MAX: usize = 200;
 
-/// Of fleets and hosts: letters, digits, `.`, `_` and `-`, as host names have them.
+/// Checks the name of a fleet or host: letters, digits, `.`, `_` and `-`, as in host names.
 ///
 /// # Errors
-/// A sentence.
+/// A message that describes a valid name.
 pub fn name(text: &str) -> Result<String, String> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match text.bytes().all(is_fine) && (1..=NAME_MAX).contains(&text.len()) {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "a name has 1 to {NAME_MAX} letters, digits, dots, hyphens and underscores, as that of a host has"
+            "expected a name of 1 to {NAME_MAX} letters, digits, dots, hyphens and underscores, \
+            like a host name"
         )),
     }
 }
 
 impl Layout {
-    /// Of the fleet of this name (see [`name`]).
+    /// Returns the layout of the fleet of this name (see [`name`]).
     #[must_use]
     pub fn new(fleet: &str) -> Layout {
         Layout { folder: format!("/firstbyte/fleets/{fleet}/") }
     }
 
-    /// Read everything.
+    /// Reads everything.
     #[must_use]
     pub fn read(&self) -> Call {
         range(&self.folder)
     }
 
-    /// What [`Layout::read`] found.
+    /// Parses the result of [`Layout::read`].
     ///
-    /// An entry of one host that cannot be read concerns that host alone: the rotation waits for
-    /// it, and the agents of others go on.
+    /// An invalid entry of one host only affects that host: rotations wait for it, and other agents
+    /// continue.
     ///
     /// # Errors
-    /// A sentence that shows no key: there is something else in the place of the plan.
+    /// The plan is invalid. The message shows no key.
     pub fn stored(&self, entries: &[Entry]) -> Result<Stored, String> {
         let (mut plan, mut lock, mut plan_changed) = (None, None, 0);
         let mut claims: BTreeMap<String, Claim> = BTreeMap::new();
@@ -121,12 +122,12 @@ impl Layout {
                     claims.insert(host.to_owned(), claim);
                 }
                 ("reports", host) => {
-                    // Nothing is known of it until its next report.
+                    // An invalid report counts as missing until the next one.
                     if let Ok(report) = serde_json::from_str(value) {
                         reports.insert(host.to_owned(), report);
                     }
                 }
-                // A later release's.
+                // An entry of a later release.
                 _ => {}
             }
         }
@@ -137,13 +138,13 @@ impl Layout {
         Ok(Stored { fleet: plan.map(|plan| Fleet { plan, members }), lock, claims, plan_changed })
     }
 
-    /// The first plan, where there is none.
+    /// Creates the first plan, unless there is one.
     #[must_use]
     pub fn create(&self, plan: &Plan) -> Call {
         transaction(&[Guard::Absent(self.at("plan"))], &[Change::Put(self.at("plan"), plan.text(), 0)])
     }
 
-    /// Take the lock, where nobody has it.
+    /// Takes the lock, if it is free.
     #[must_use]
     pub fn lock(&self, holder: &str, lease: i64) -> Call {
         transaction(
@@ -152,7 +153,7 @@ impl Layout {
         )
     }
 
-    /// The next plan, if the one that was read is still there and the lock as well.
+    /// Writes the next plan, if the plan that was read and the lock are unchanged.
     #[must_use]
     pub fn advance(&self, read: &Stored, plan: &Plan) -> Call {
         let lock = read.lock.as_ref().map_or(0, |lock| lock.created);
@@ -162,14 +163,14 @@ impl Layout {
         )
     }
 
-    /// A host takes part, unless it does already.
+    /// Adds a host, unless it is a member.
     #[must_use]
     pub fn join(&self, host: &str) -> Call {
         transaction(&[Guard::Absent(self.host(host))], &[Change::Put(self.host(host), applied(0), 0)])
     }
 
-    /// Makes the agent of `instance` the one that speaks for `host`, while `lease` lives. `before`
-    /// is the claim that was read, which the new one replaces.
+    /// Makes the agent of `instance` act for `host` while `lease` lives. `before` is the claim that
+    /// was read, which the new one replaces.
     #[must_use]
     pub fn claim(&self, host: &str, instance: &str, lease: i64, before: Option<&Claim>) -> Call {
         let key = self.at(&format!("claims/{host}"));
@@ -180,20 +181,20 @@ impl Layout {
         transaction(&[guard], &[Change::Put(key, instance.to_owned(), lease)])
     }
 
-    /// A host has applied this version, if it still takes part.
+    /// Records that a host has applied this version, if it is still a member.
     #[must_use]
     pub fn confirm(&self, host: &str, version: u64) -> Call {
         transaction(&[Guard::Present(self.host(host))], &[Change::Put(self.host(host), applied(version), 0)])
     }
 
-    /// What a host tells; it ends with the lease.
+    /// Writes a host's report, which ends with the lease.
     #[must_use]
     pub fn report(&self, host: &str, report: &Report, lease: i64) -> Call {
         let text = serde_json::to_string(report).unwrap_or_default();
         transaction(&[], &[Change::Put(self.at(&format!("reports/{host}")), text, lease)])
     }
 
-    /// A host takes part no more, if it does.
+    /// Removes a host.
     #[must_use]
     pub fn forget(&self, host: &str) -> Call {
         transaction(

@@ -1,4 +1,5 @@
-//! Cookie keys that many servers share: one plan in a store, an agent on each host, an operator who moves the plan on.
+//! Cookie keys that many servers share: one plan in a store, an agent on each host, an operator who
+//! advances the plan.
 //!
 //! ```text
 //!  operator ── Rotation::next ──► plan in the store ──► Agent on each host ──► the kernel's keys, or a stack's
@@ -6,17 +7,18 @@
 //!      └──────────── what each host has applied, and whether cookies of the former key still come ◄─┘
 //! ```
 //!
-//! - [`plan`]: the keys that every host shall have, and the step of a rotation they belong to;
-//! - [`rotation`]: may the plan move on, and if not, which host holds it up;
-//! - [`agent`]: what a host does next, and in which order, so that it may stop anywhere;
-//! - [`quiet`]: since when no cookie of the former key has come, from a counter;
-//! - [`layout`]: what lies in the store, and what is written only if nothing has changed;
-//! - [`etcd`]: that as calls of etcd's JSON gateway.
+//! - [`plan`]: the keys of all hosts, and the step of a rotation;
+//! - [`rotation`]: decides whether the plan may advance, or which host blocks it;
+//! - [`agent`]: the next action of a host, in an order that allows stopping at any time;
+//! - [`quiet`]: the time since the last cookie of the old key, from a counter;
+//! - [`layout`]: the layout of the store, and the conditions for writing;
+//! - [`etcd`]: the calls of etcd's JSON gateway.
 //!
-//! Nothing here has a clock, a socket or a file.
+//! This crate uses no clock, socket or file.
 //!
-//! **What holds at every moment**, whatever stops: a cookie that one host makes is taken by every other. All hosts have applied a step before
-//! the next begins, so that two of them are at most one step apart, and neighbouring steps accept each other's cookies:
+//! **Invariant**, whatever stops: every host accepts the cookies of every other host. All hosts
+//! have applied a step before the next one begins. So two hosts are at most one step apart, and
+//! neighbouring steps accept each other's cookies:
 //!
 //! | step | makes | takes |
 //! |---|---|---|
@@ -25,8 +27,8 @@
 //! | switched | B | B, A |
 //! | settled | B | B |
 //!
-//! The last step comes when no cookie of A has come to any host for a time that the operator chooses. Who comes later with one makes an
-//! ordinary handshake, and gets a cookie of B.
+//! The last step follows when no host has seen a cookie of A for a time that the operator chooses.
+//! A client with an older cookie makes an ordinary handshake, and gets a cookie of B.
 //!
 //! ```
 //! use firstbyte_fleet::{Fleet, Key, KeyRing, Member, Move, Plan, Rotation};

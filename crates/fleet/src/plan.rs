@@ -1,9 +1,9 @@
-//! The keys that every host shall have.
+//! The keys of all hosts.
 use proto::fast_open::{Key, KeyRing};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The keys that every host shall have, and the step of a rotation they belong to. `Debug` does not show the keys.
+/// The keys of all hosts, and the step of a rotation. `Debug` does not show the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     version: u64,
@@ -17,9 +17,9 @@ pub struct Plan {
 pub enum Step {
     /// One key, and no rotation.
     Settled,
-    /// The new key is the backup: its cookies are taken, and nobody makes them yet.
+    /// The new key is the backup: hosts accept its cookies, but do not make them yet.
     Announced,
-    /// The new key is the primary, the former one the backup.
+    /// The new key is the primary, the old one the backup.
     Switched,
 }
 
@@ -34,32 +34,33 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// The first of a fleet. With a backup among the keys it stands in the middle of a rotation, whose former key the backup is.
+    /// Creates the first plan of a fleet. Keys with a backup are in the middle of a rotation: the
+    /// backup is the old key.
     #[must_use]
     pub fn first(keys: KeyRing) -> Plan {
         let step = if keys.backup().is_some() { Step::Switched } else { Step::Settled };
         Plan { version: 1, step, keys }
     }
 
-    /// How many plans there were, this one included: a later one has a greater version.
+    /// Returns the version: a later plan has a larger one.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Where in a rotation.
+    /// Returns the step of the rotation.
     #[must_use]
     pub fn step(&self) -> Step {
         self.step
     }
 
-    /// The keys.
+    /// Returns the keys.
     #[must_use]
     pub fn keys(&self) -> &KeyRing {
         &self.keys
     }
 
-    /// The version of the plan that ends the rotation under way, or the one that would begin here.
+    /// Returns the version of the plan that ends the current rotation, or the next one.
     #[must_use]
     pub fn settled_at(&self) -> u64 {
         self.version
@@ -70,30 +71,30 @@ impl Plan {
             }
     }
 
-    /// The next one; `new` is asked only for the first step.
+    /// Returns the next plan; calls `new` only for the first step.
     #[must_use]
     pub(crate) fn next(&self, new: impl FnOnce() -> Key) -> Plan {
         let primary = self.keys.primary();
         let (step, keys) = match (self.step, self.keys.backup()) {
             (Step::Announced, Some(new)) => (Step::Switched, KeyRing::with_backup(new, primary)),
             (Step::Settled, None) => (Step::Announced, KeyRing::with_backup(primary, new())),
-            // Switched; a reading that had other pairs is refused.
+            // Switched: `read` rejects other combinations.
             _ => (Step::Settled, KeyRing::new(primary)),
         };
         Plan { version: self.version + 1, step, keys }
     }
 
-    /// As it lies in the store, or in a file: JSON, with the keys.
+    /// Formats the plan for the store or a file: JSON, with the keys.
     #[must_use]
     pub fn text(&self) -> String {
         let Plan { version, step, keys } = self;
         serde_json::json!({ "version": version, "step": step, "keys": keys.to_string() }).to_string()
     }
 
-    /// The reverse.
+    /// Parses a plan.
     ///
     /// # Errors
-    /// A sentence that does not show the keys.
+    /// The plan is invalid. The message does not show the keys.
     pub fn read(text: &str) -> Result<Plan, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -102,20 +103,22 @@ impl Plan {
             step: Step,
             keys: String,
         }
-        // The position, but not the words: they may be keys.
+        // The position, but not the text, which may be keys.
         let Text { version, step, keys } = serde_json::from_str(text).map_err(|error| {
-            format!("this is no plan of keys (line {}, column {})", error.line(), error.column())
+            format!("invalid plan of keys (line {}, column {})", error.line(), error.column())
         })?;
-        let keys: KeyRing = keys.parse().map_err(|error| format!("a plan of keys: {error}"))?;
+        let keys: KeyRing = keys.parse().map_err(|error| format!("invalid plan of keys: {error}"))?;
         if keys.has_zero_key() {
-            return Err("a plan of keys with a key of zeros, whose cookies everybody can make".to_owned());
+            return Err("invalid plan of keys: a key is all zeros, and everybody can make its \
+                cookies"
+                .to_owned());
         }
         if keys.backup().is_some() != (step != Step::Settled) {
-            return Err(format!("a plan of keys that is {step} with the wrong number of keys"));
+            return Err(format!("invalid plan of keys: {step} with the wrong number of keys"));
         }
-        // Room for every rotation there will be.
+        // Leaves room for future rotations.
         if version == 0 || version > u64::MAX / 2 {
-            return Err(format!("a plan of keys of version {version}"));
+            return Err(format!("invalid plan of keys: version {version}"));
         }
         Ok(Plan { version, step, keys })
     }

@@ -1,7 +1,8 @@
-//! Since when no cookie of the former key has come.
+//! The time since the last cookie of the old key.
 use std::time::Duration;
 
-/// A counter of cookies that the backup key took, watched by one process. Times are since any moment that stays the same.
+/// A counter of cookies accepted with the backup key, watched by one process. Times are relative to
+/// any fixed point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quiet {
     begun: Option<Begun>,
@@ -16,8 +17,9 @@ struct Begun {
 }
 
 impl Quiet {
-    /// The counter stands at `uses` and belongs to something that runs for `uptime`, while plan `version` is in use. Gives the time without
-    /// a use, as far as this process has seen it: a counter that began anew, like a new plan, begins it anew.
+    /// Adds an observation: the counter shows `uses`, its owner has run for `uptime`, and plan
+    /// `version` is in use. Returns the time without a use, as far as this process has seen it. A
+    /// reset counter or a new plan restarts the time.
     pub fn observe(&mut self, now: Duration, version: u64, uptime: Duration, uses: u64) -> Duration {
         let goes_on =
             |begun: &Begun| begun.version == version && begun.uses == uses && begun.uptime <= uptime;

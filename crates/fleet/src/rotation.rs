@@ -1,4 +1,4 @@
-//! May the plan move on, and if not, which host holds it up.
+//! Decides whether the plan may advance, or which host blocks it.
 use crate::plan::{Plan, Step};
 use proto::fast_open::Key;
 use serde::{Deserialize, Serialize};
@@ -6,74 +6,75 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// A fleet as it stands in the store at one moment.
+/// A snapshot of a fleet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fleet {
-    /// What all shall have.
+    /// The plan for all hosts.
     pub plan: Plan,
     /// Its hosts, by name.
     pub members: BTreeMap<String, Member>,
 }
 
-/// A host that takes part, until an operator says that it does not.
+/// A member host, until an operator removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Member {
-    /// The version of the plan that it has applied; 0 before the first.
+    /// Version of the plan that it has applied; 0 before the first.
     pub applied: u64,
-    /// What it told lately; `None` while nothing is heard of it.
+    /// Its last report; `None` if there is none.
     pub report: Option<Report>,
-    /// True if an agent speaks for the host now.
+    /// True if an agent acts for the host now.
     pub is_live: bool,
     /// True if the host's entry in the store is not one of ours. Its agent rewrites it.
     pub is_unreadable: bool,
 }
 
-/// What a host tells again and again.
+/// The periodic report of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// The version of the plan in use.
     pub version: u64,
-    /// So long, in seconds, no cookie of the backup key has come since that version is in use.
+    /// Time since the last cookie of the backup key while that version is in use, seconds.
     pub quiet_seconds: f64,
-    /// Cookies of the backup key that came since the counter began.
+    /// Cookies of the backup key since the counter started.
     pub backup_uses: u64,
 }
 
-/// What an operator does next.
+/// The next step of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
-    /// Put this plan in place of the one that was read, unless it has changed meanwhile.
+    /// Replace the plan that was read by this one, unless it has changed.
     Advance(Plan),
-    /// Wait: for these hosts, or with none for the first host.
+    /// Wait for these hosts; an empty list waits for the first host.
     Wait(Vec<Waiting>),
-    /// The rotation is over: every host has the new key alone.
+    /// The rotation is complete: every host has only the new key.
     Complete,
 }
 
-/// A host for which the plan waits.
+/// A host that the plan waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// Which.
+    /// Name of the host.
     pub host: String,
-    /// For what.
+    /// Reason for waiting.
     pub why: Why,
 }
 
-/// For what the plan waits.
+/// Reason for waiting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
-    /// It has not applied the plan yet: it has this version, or 0 for none.
+    /// It has not applied the plan: it has this version, or 0 for none.
     Applies(u64),
-    /// It has a later plan than the store, which was put back to an older state.
+    /// It has a later plan than the store, which was restored to an older state.
     Ahead(u64),
-    /// No agent runs there, so it is unknown whether the former key is used there.
+    /// No agent is running there, so the use of the old key is unknown.
     Away,
-    /// The host's agent runs, and has not yet reported whether the former key is used there.
+    /// The agent is running, and has not reported the use of the old key yet.
     Unreported,
     /// The host's entry in the store cannot be read.
     Unreadable,
-    /// A cookie of the former key came there so many seconds ago, or it is known for so long only that none came.
+    /// A cookie of the old key arrived this many seconds ago, or none arrived since the count began
+    /// this many seconds ago.
     Used(f64),
 }
 
@@ -82,18 +83,19 @@ impl fmt::Display for Why {
         match self {
             Why::Applies(0) => f.write_str("has no keys yet"),
             Why::Applies(version) => write!(f, "still has version {version}"),
-            Why::Ahead(version) => write!(f, "has version {version}, which the store has forgotten"),
-            Why::Away => f.write_str("is away: its agent does not run"),
-            Why::Unreported => f.write_str("runs, and has not reported yet"),
+            Why::Ahead(version) => write!(f, "has version {version}, which is not in the store any more"),
+            Why::Away => f.write_str("is away: its agent is not running"),
+            Why::Unreported => f.write_str("is running, and has not reported yet"),
             Why::Unreadable => f.write_str(
-                "has an entry in the store that cannot be read: start its agent, or take it out with `firstbyte fleet forget`",
+                "has an unreadable entry in the store: start its agent, or remove it with \
+                `firstbyte fleet forget`",
             ),
-            Why::Used(seconds) => write!(f, "has seen no cookie of the former key for {seconds:.0} s"),
+            Why::Used(seconds) => write!(f, "has seen no cookie of the old key for {seconds:.0} s"),
         }
     }
 }
 
-/// One rotation, as an operator carries it out: begun, or gone on with where another stopped.
+/// A rotation, started or continued by an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
     quiet: Duration,
@@ -101,18 +103,19 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// The former key goes when no host has seen a cookie of it for `quiet`.
+    /// Creates a rotation that removes the old key when no host has seen a cookie of it for
+    /// `quiet`.
     #[must_use]
     pub fn new(quiet: Duration) -> Rotation {
         Rotation { quiet, ends_at: None }
     }
 
-    /// What to do, as the fleet stands. `new` makes the new key, where a rotation begins.
+    /// Returns the next step for the current fleet. `new` makes the new key when a rotation begins.
     pub fn next(&mut self, fleet: &Fleet, new: impl FnOnce() -> Key) -> Move {
         let ends_at = *self.ends_at.get_or_insert(fleet.plan.settled_at());
         let version = fleet.plan.version();
         let waiting = self.waiting(fleet);
-        // Another operator may have begun the next one.
+        // Another operator may have started the next rotation.
         if version > ends_at || (version == ends_at && waiting.is_empty()) {
             return Move::Complete;
         }
@@ -122,7 +125,7 @@ impl Rotation {
         Move::Advance(fleet.plan.next(new))
     }
 
-    /// The hosts that hold the plan up.
+    /// Returns the hosts that block the plan.
     #[must_use]
     pub fn waiting(&self, fleet: &Fleet) -> Vec<Waiting> {
         let held = |(host, member): (&String, &Member)| {
@@ -138,7 +141,7 @@ impl Rotation {
             applied if applied > plan.version() => return Some(Why::Ahead(applied)),
             _ => {}
         }
-        // Only the last step takes something away.
+        // Only the last step removes a key.
         if plan.step() != Step::Switched {
             return None;
         }
@@ -218,7 +221,7 @@ mod tests {
             moves += 1;
         }
         assert_eq!((moves, fleet.plan.version(), fleet.plan.step()), (2, 4, Step::Settled));
-        // Another operator has begun the next one meanwhile: not ours.
+        // Another operator has started the next rotation: not ours.
         fleet.plan = fleet.plan.next(|| Key::from_bytes([5; 16]));
         assert_eq!(rotation.next(&fleet, || unreachable!()), Move::Complete);
     }

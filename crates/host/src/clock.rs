@@ -1,23 +1,24 @@
-//! Where time comes from.
+//! Clocks of hosts.
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use proto::Instant;
 
 /// A source of time for one [`Host`](crate::Host). Time never goes backwards.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now, in nanoseconds since an epoch of the clock's own.
+    /// Returns the current time, in nanoseconds since an epoch of the clock.
     fn now(&self) -> Instant;
 }
 
-/// The monotonic clock of the operating system; its epoch lies 100 days before its construction, so that what is remembered from
-/// earlier runs has a time (no verdict against Fast Open is older than 46 days).
+/// The monotonic clock of the operating system. Its epoch is 100 days before its construction, so
+/// that cached entries of earlier runs have a time (no verdict against Fast Open is older than 46
+/// days).
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock {
     epoch: std::time::Instant,
 }
 
 impl RealClock {
-    /// A clock that begins now.
+    /// Creates a clock that begins now.
     #[expect(clippy::new_without_default, reason = "a default that differs at each call would mislead")]
     #[must_use]
     pub fn new() -> RealClock {
@@ -32,22 +33,22 @@ impl Clock for RealClock {
     }
 }
 
-/// How long the clock has run when it begins.
+/// Time on the clock when it begins.
 const BEFORE: Duration = Duration::from_secs(100 * 24 * 3600);
 
-/// The one place of the product that reads the clock for a stack.
+/// Reads the system clock, the only place that does so for a stack.
 fn monotonic() -> std::time::Instant {
     sync::monotonic()
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that only moves when told to.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     nanos: AtomicU64,
 }
 
 impl VirtualClock {
-    /// A clock that shows `start`.
+    /// Creates a clock that shows `start`.
     #[must_use]
     pub fn new(start: Instant) -> VirtualClock {
         VirtualClock { nanos: AtomicU64::new(start.as_nanos()) }
@@ -58,7 +59,7 @@ impl VirtualClock {
         self.advance_to(self.now() + by);
     }
 
-    /// Moves the clock forward to `to`; a time already passed changes nothing.
+    /// Moves the clock forward to `to`; an earlier time changes nothing.
     pub fn advance_to(&self, to: Instant) {
         self.nanos.fetch_max(to.as_nanos(), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The shared state of one running stack, and its life from running to stopped.
+//! The shared state of one running stack, and its life cycle.
 use crate::waiters::{Waiters, Woken};
 use crate::{Clock, RealClock};
 use proto::{ConnId, Instant, ListenerId, RxBatch, Stack, TxPacket};
@@ -8,11 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 use sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a [`Pump`](crate::Pump) moves packets for: one running stack behind its lock. [`Host`] is one; who gives the stack another face
-/// (descriptors instead of handles) writes another.
+/// The stack that a [`Pump`](crate::Pump) moves packets for: one running stack behind its lock.
+/// [`Host`] implements it; another interface to the stack (descriptors instead of handles)
+/// implements its own.
 pub trait Pumped {
-    /// One exchange with the outside: packets and the time in, at most `tx_max` packets and the wakers of whom it concerns out. Packets
-    /// that are not for this stack stay in `rx`.
+    /// Exchanges packets with the outside: takes received packets and the time, returns at most
+    /// `tx_max` packets and the wakers to wake. Packets that are not for this stack stay in `rx`.
     fn exchange(
         &self,
         rx: &mut RxBatch,
@@ -21,38 +22,39 @@ pub trait Pumped {
         woken: &mut Vec<Waker>,
     ) -> Exchange;
 
-    /// The device has refused these, which an exchange gave; it leaves none.
+    /// Takes back packets of an exchange that the device rejected. Leaves `refused` empty.
     fn take_back(&self, refused: &mut VecDeque<TxPacket>);
 }
 
 /// A stack that many tasks may call at once.
 ///
-/// Every method locks, does its work in memory and unlocks; none blocks, none makes a system call. Methods named
-/// `poll_*` take the caller's waker when they would block; a waker is woken once and then forgotten.
+/// Every method locks, works in memory and unlocks; none blocks, none makes a system call. Methods
+/// named `poll_*` register the caller's waker if they would block; a waker is woken once and then
+/// forgotten.
 ///
-/// A panic inside the engine would be a bug; it poisons the lock, and every later call panics too, except those
-/// that let go (`close`, `abort`, …), which then do nothing.
+/// A panic inside the engine would be a bug. It poisons the lock, and every later call panics too,
+/// except those that release handles (`close`, `abort`, …), which then do nothing.
 pub struct Host<C = RealClock> {
     shared: Mutex<Shared>,
     clock: C,
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
-/// How far the life of a host has come.
+/// Phase of a host's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Everything works.
     Running,
-    /// Listeners and connections were closed; what was written is still being delivered.
+    /// Listeners and connections are closed; written data is still being delivered.
     Closing,
     /// Nothing moves any more.
     Stopped,
 }
 
-/// Why a verb of a [`Host`] failed.
+/// Error of a method of [`Host`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error<E> {
-    /// The engine said so.
+    /// Error of the engine.
     Stack(E),
     /// The host is no longer [`Phase::Running`].
     Stopped,
@@ -69,18 +71,19 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 
 impl<E: std::error::Error> std::error::Error for Error<E> {}
 
-/// What an exchange left behind.
+/// Result of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
-    /// When the stack wants to be called next.
+    /// Time of the next call that the stack needs.
     pub deadline: Option<Instant>,
-    /// The stack may have more to send.
+    /// True if the stack may have more to send.
     pub is_capped: bool,
-    /// How far the life of the stack has come.
+    /// Phase of the host's life.
     pub phase: Phase,
 }
 
-/// Packets and the time go in, packets come out. True: there may be more than `tx_max`. Events are left for the caller.
+/// Passes packets and the time to the stack, and collects packets to send. Returns true if there
+/// may be more than `tx_max`. Leaves events to the caller.
 pub fn turn(
     stack: &mut Stack,
     now: Instant,
@@ -104,16 +107,16 @@ pub(crate) struct Shared {
     pub(crate) stack: Stack,
     pub(crate) waiters: Waiters,
     pub(crate) phase: Phase,
-    /// Handles an application holds.
+    /// Handles held by the application.
     pub(crate) connections: HashSet<ConnId>,
     pub(crate) listeners: HashSet<ListenerId>,
-    /// The pump has been told that there is work, and has not come yet.
+    /// True if the pump was notified and has not stepped yet.
     notified: bool,
 }
 
 impl<C: Clock> Host<C> {
-    /// Puts `stack` under a lock. `notify` is called, outside the lock, when a verb may have left work for the
-    /// [`Pump`](crate::Pump): at most once until the pump has stepped.
+    /// Puts `stack` behind a lock. Calls `notify`, without the lock, when a method may have left
+    /// work for the [`Pump`](crate::Pump): at most once until the pump steps.
     pub fn new(stack: Stack, clock: C, notify: impl Fn() + Send + Sync + 'static) -> Host<C> {
         let shared = Shared {
             stack,
@@ -126,52 +129,54 @@ impl<C: Clock> Host<C> {
         Host { shared: Mutex::new(shared), clock, notify: Box::new(notify) }
     }
 
-    /// The host's clock.
+    /// Returns the host's clock.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// How far the host's life has come.
+    /// Returns the phase of the host's life.
     pub fn phase(&self) -> Phase {
         self.lock().phase
     }
 
-    /// Looks into the stack: counters, snapshots, caches. Other callers wait meanwhile. A panic of `look` is the caller's alone.
+    /// Reads the stack: counters, snapshots, caches. Other callers wait. A panic of `look` affects
+    /// only its caller.
     pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
         let shared = self.lock();
-        // `look` cannot have changed what it sees.
+        // `look` cannot have changed the stack.
         let looked = catch_unwind(AssertUnwindSafe(|| look(&shared.stack)));
         drop(shared);
         looked.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Changes the stack itself (settings, addresses, keys, caches) and has the pump look after it.
+    /// Changes the stack (settings, addresses, keys, caches), and notifies the pump.
     pub fn configure<R>(&self, change: impl FnOnce(&mut Stack, Instant) -> R) -> R {
         self.mutate(|shared, now, _| change(&mut shared.stack, now))
     }
 
-    /// Sockets on which some task waits.
+    /// Returns the number of sockets that tasks wait on.
     pub fn waiting_count(&self) -> usize {
         self.lock().waiters.len()
     }
 
-    /// Closes every listener and every connection as the end of a process would: what was written is still
-    /// delivered, unread data resets. From here on verbs fail with [`Error::Stopped`].
+    /// Closes every listener and every connection, like the end of a process: written data is still
+    /// delivered, unread data resets. From here on, methods fail with [`Error::Stopped`].
     pub fn begin_shutdown(&self) {
         self.let_go(Shared::close_everything);
     }
 
-    /// Has every peer acknowledged everything? Meaningful after [`begin_shutdown`](Self::begin_shutdown).
+    /// True if the peers have acknowledged everything, after
+    /// [`begin_shutdown`](Self::begin_shutdown).
     pub fn is_delivered(&self) -> bool {
         self.lock().stack.undelivered() == 0
     }
 
-    /// Ends everything, with a reset where a peer has not acknowledged everything. The pump's next step sends the
-    /// last packets.
+    /// Ends everything, with a reset if a peer has not acknowledged everything. The pump's next
+    /// step sends the last packets.
     pub fn stop(&self) {
         match self.shared.lock() {
             Ok(shared) => self.run(shared, |_| true, Shared::stop),
-            // Whoever waits shall panic too instead of waiting for ever.
+            // Wakes waiting tasks, so that they panic instead of waiting forever.
             Err(poisoned) => {
                 let mut woken = Woken::new();
                 poisoned.into_inner().waiters.remove_all(&mut woken);
@@ -180,18 +185,19 @@ impl<C: Clock> Host<C> {
         }
     }
 
-    /// Runs a verb under the lock; afterwards wakes whom it named and tells the pump.
+    /// Runs a method under the lock, then wakes the collected wakers and notifies the pump.
     pub(crate) fn mutate<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
         self.run(self.lock(), |_| true, verb)
     }
 
-    /// As [`mutate`](Self::mutate), for verbs that seldom leave work for the pump and never move a deadline: it is
-    /// told only if there is something to send.
+    /// Runs a method like [`mutate`](Self::mutate) that rarely leaves work for the pump and never
+    /// moves a deadline: notifies the pump only if there is something to send.
     pub(crate) fn consult<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
         self.run(self.lock(), Stack::is_transmit_pending, verb)
     }
 
-    /// As [`mutate`](Self::mutate), for verbs that run while something is dropped: does nothing after a panic.
+    /// Runs a method like [`mutate`](Self::mutate) that is called during a drop: does nothing after
+    /// a panic.
     pub(crate) fn let_go(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken)) {
         if let Ok(shared) = self.shared.lock() {
             self.run(shared, |_| true, verb);

@@ -1,7 +1,7 @@
-//! The memory of paths in a file, so that a restart starts warm.
+//! The path cache in a file, so that a restarted program has warm paths.
 //!
-//! A file is replaced as a whole: written beside its place under a name that nobody can foresee, synced, renamed. Cookies identify this client to servers, so only its owner
-//! may read it.
+//! A file is replaced as a whole: written beside its place under an unpredictable name, synced,
+//! renamed. Cookies identify this client to servers, so only its owner may read the file.
 
 use proto::{Paths, PathsError};
 use std::fmt;
@@ -12,15 +12,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Larger files are refused: 4096 paths take about a megabyte.
+/// Largest file, bytes: 4096 paths take about a megabyte.
 const SIZE_MAX: u64 = 64 << 20;
 
-/// Why a file of paths could not be read. The file and the stack are as they were.
+/// Error of reading a cache file. The file and the stack are unchanged.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The operating system says no; [`NotFound`](io::ErrorKind::NotFound) on the first run.
+    /// Error of the operating system; [`NotFound`](io::ErrorKind::NotFound) on the first run.
     Io(io::Error),
-    /// The file holds something else; it says on which line.
+    /// The content is invalid; the error names the line.
     Content(PathsError),
 }
 
@@ -35,18 +35,19 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Reads a file that [`save`] wrote, and how long ago that was by the system's clock (zero if the clock went back).
+/// Reads a file written by [`save`]. Returns its age by the system's clock (zero if the clock went
+/// back).
 ///
 /// # Errors
 /// See [`LoadError`].
 pub fn load(path: &Path) -> Result<(Paths, Duration), LoadError> {
     let refused = |why| LoadError::Io(io::Error::new(io::ErrorKind::InvalidData, why));
-    // Before it is opened: that of a pipe would wait for who writes.
+    // Checked before it is opened: opening a pipe would wait for a writer.
     if !fs::metadata(path).map_err(LoadError::Io)?.is_file() {
-        return Err(refused("it is no file with contents of its own: a folder, a device or a pipe"));
+        return Err(refused("it is not a regular file, but a folder, a device or a pipe"));
     }
     let file = fs::File::open(path).map_err(LoadError::Io)?;
-    // One more shows that there is more, whatever the file's length is said to be.
+    // One byte more reveals a larger file, independent of its reported length.
     let text = io::read_to_string(file.take(SIZE_MAX + 1)).map_err(LoadError::Io)?;
     if text.len() as u64 > SIZE_MAX {
         return Err(refused("it is larger than 64 MiB"));
@@ -56,26 +57,27 @@ pub fn load(path: &Path) -> Result<(Paths, Duration), LoadError> {
     Ok((paths, elapsed))
 }
 
-/// Writes `paths`, true now, to `path`; what was there is replaced only when all of it is on disk.
+/// Writes `paths`, as of now, to `path`. The old file is replaced only when everything is on disk.
 ///
 /// # Errors
-/// What the operating system says. The file that was there is unharmed.
+/// An error of the operating system. The old file is unchanged.
 pub fn save(path: &Path, paths: &Paths) -> io::Result<()> {
     let text = Paths { saved: Some(since_1970()), ..paths.clone() }.to_string();
     let beside = beside(path);
     let file = create(&beside)?;
     let written = write(file, text.as_bytes()).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // What is half written is of no use; that it cannot be removed either changes nothing.
+        // Best effort: a partial file is useless.
         let _ = fs::remove_file(&beside);
     }
     written.and_then(|()| sync_folder(path))
 }
 
-/// Could [`save`] write to `path` now? Whoever saves at the end asks at the start. Nothing is left behind.
+/// Checks that [`save`] can write to `path`, to fail at the start instead of the end. Leaves
+/// nothing behind.
 ///
 /// # Errors
-/// What the operating system says.
+/// An error of the operating system.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -85,7 +87,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     fs::remove_file(beside)
 }
 
-/// A file that was not there: with `O_EXCL` no link is followed either (open(2)).
+/// Creates a new file: with `O_EXCL`, links are not followed (open(2)).
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -99,16 +101,16 @@ fn write(mut file: File, bytes: &[u8]) -> io::Result<()> {
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder)?.sync_all() {
-        // A file system that syncs no folders.
+        // A file system that does not sync folders.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
 }
 
-/// `.NAME.RANDOM.tmp` in the same folder: a rename works only within one file system.
+/// Returns `.NAME.RANDOM.tmp` in the same folder: a rename works only within one file system.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Keyed by the operating system's randomness.
+    // Seeded with the operating system's randomness.
     let random = RandomState::new().build_hasher().finish();
     path.with_file_name(format!(".{name}.{random:016x}.tmp"))
 }
@@ -158,7 +160,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// A folder that others may write to: a link under the temporary name must not be followed.
+    /// Others may write to the folder: a link under the temporary name must not be followed.
     #[test]
     fn no_link_is_followed() {
         let folder = folder("link");
@@ -178,7 +180,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Files that others made may be of any kind and length.
+    /// Files of others may be of any kind and length.
     #[test]
     fn what_has_no_end_is_not_read() {
         let folder = folder("endless");

@@ -1,4 +1,4 @@
-//! The pump: packets between a device and a host, and the time.
+//! The pump: moves packets between a device and a host, and advances the time.
 use crate::{Host, Phase, Pumped};
 use device::Device;
 use proto::{Instant, RxBatch, RxPacket, TxPacket};
@@ -7,14 +7,15 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// The most packets one step takes from the device. A batch shares one lock, and one decision about ACKs.
+/// Most packets read from the device in one step. A batch shares one lock, and one decision about
+/// ACKs.
 pub const RX_BATCH: usize = 64;
 
-/// The most packets that wait for a device. While it takes none, the stack is not asked for more, and keeps
-/// what it has in its send buffers.
+/// Most packets that wait for a device. While it accepts none, the stack keeps data in its send
+/// buffers.
 pub const TX_QUEUE_MAX: usize = 256;
 
-/// Moves packets between one stack behind its lock, a [`Host`] most often, and one [`Device`].
+/// Moves packets between one stack behind its lock, usually a [`Host`], and one [`Device`].
 pub struct Pump<D, H = Host> {
     host: Arc<H>,
     device: D,
@@ -22,33 +23,33 @@ pub struct Pump<D, H = Host> {
     tx: VecDeque<TxPacket>,
     woken: Vec<Waker>,
     unclaimed: Option<Box<dyn FnMut(RxPacket) + Send>>,
-    /// Why the device cannot be read, to be told once what came before is handled.
+    /// Read error of the device, returned once the packets before it are handled.
     fault: Option<io::Error>,
     send_errors: u64,
 }
 
-/// What a step did, and when the next one is due.
+/// Result of a step, and the time of the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// When to step again if nothing happens before; `None` = only when something happens. A time that has
-    /// passed means at once.
+    /// Time of the next step if nothing happens before; `None`: only when something happens. A time
+    /// in the past means now.
     pub deadline: Option<Instant>,
-    /// Packets taken from the device.
+    /// Packets received from the device.
     pub received: usize,
-    /// The device had no more: wait until it is readable. Otherwise step again at once.
+    /// True if the device had no more: wait until it is readable. Otherwise step again now.
     pub is_drained: bool,
-    /// Tasks woken. Let them run before the next step: what they do may leave in fewer packets.
+    /// Tasks woken. Let them run before the next step: their output may then need fewer packets.
     pub woken: usize,
-    /// The device would not take everything: step again when it can be written.
+    /// True if the device did not accept everything: step again when it is writable.
     pub is_blocked: bool,
-    /// The stack may have more to send: step again at once.
+    /// True if the stack may have more to send: step again now.
     pub has_more: bool,
-    /// How far the host's life has come.
+    /// Phase of the host's life.
     pub phase: Phase,
 }
 
 impl<D: Device, H: Pumped> Pump<D, H> {
-    /// A pump between `host` and `device`.
+    /// Creates a pump between `host` and `device`.
     pub fn new(host: Arc<H>, device: D) -> Pump<D, H> {
         Pump {
             host,
@@ -62,36 +63,39 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         }
     }
 
-    /// Gives packets that are not for this host (UDP, other destinations) to `take` instead of dropping them.
+    /// Passes packets that are not for this host (UDP, other destinations) to `take` instead of
+    /// dropping them.
     pub fn on_unclaimed(&mut self, take: impl FnMut(RxPacket) + Send + 'static) {
         self.unclaimed = Some(Box::new(take));
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// The device, to change it.
+    /// Returns the device, to change it.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// The host.
+    /// Returns the host.
     pub fn host(&self) -> &Arc<H> {
         &self.host
     }
 
-    /// Packets that went back because the device failed to send, since the beginning.
+    /// Returns the number of packets that went back to the stack because the device failed to send
+    /// them.
     pub fn send_errors(&self) -> u64 {
         self.send_errors
     }
 
-    /// One round: a batch in (unless `is_readable` says that there is none), time, wakers, everything out.
+    /// Runs one round: receives a batch (unless `is_readable` is false), advances the time, wakes
+    /// tasks, sends everything.
     ///
     /// # Errors
-    /// Only when the device can no longer be read. What a device fails to send goes back to the stack, which tries again later; if it
-    /// is broken for good, the next read says so.
+    /// The device cannot be read any more. Packets that a device fails to send go back to the
+    /// stack, which retries later; if the device is broken, the next read fails.
     pub fn step(&mut self, is_readable: bool) -> io::Result<Step> {
         let is_drained = !is_readable || self.receive()?;
         let received = self.rx.len();
@@ -99,7 +103,7 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         let woken = self.woken.len();
         self.woken.drain(..).for_each(Waker::wake);
         self.hand_back();
-        // What went back has other deadlines than it had.
+        // Returned packets have new deadlines.
         let deadline = if self.send() { exchange.deadline } else { Some(Instant::ZERO) };
         Ok(Step {
             deadline,
@@ -112,7 +116,8 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         })
     }
 
-    /// Fills the batch; true when the device had no more. Packets received before a fault are handled first.
+    /// Fills the batch. Returns true if the device had no more. Packets received before an error
+    /// are handled first.
     fn receive(&mut self) -> io::Result<bool> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
@@ -139,7 +144,7 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         }
     }
 
-    /// False: the device refused some.
+    /// Sends packets. Returns false if the device rejected some.
     fn send(&mut self) -> bool {
         if self.tx.is_empty() || self.device.send(&mut self.tx).is_ok() {
             return true;

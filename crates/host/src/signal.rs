@@ -1,9 +1,10 @@
-//! A flag that wakes whoever runs the pump: set from anywhere, any number of times, seen once.
+//! A flag that wakes the task that runs the pump: set from anywhere, any number of times, seen
+//! once.
 use std::task::{Context, Poll, Waker};
 use sync::atomic::{AtomicBool, Ordering};
 use sync::{Mutex, MutexGuard, PoisonError};
 
-/// One flag, one task that waits for it: what the notify hook of a [`Host`](crate::Host) sets, most often.
+/// A flag for one waiting task, usually set by the notify hook of a [`Host`](crate::Host).
 #[derive(Debug, Default)]
 pub struct Signal {
     is_set: AtomicBool,
@@ -22,7 +23,7 @@ impl Signal {
         }
     }
 
-    /// Ready, and the flag cleared, if it was set.
+    /// Returns ready, and clears the flag, if it was set.
     pub fn poll_take(&self, cx: &Context<'_>) -> Poll<()> {
         if self.is_set.swap(false, Ordering::AcqRel) {
             return Poll::Ready(());
@@ -34,7 +35,7 @@ impl Signal {
                 None => *slot = Some(cx.waker().clone()),
             }
         }
-        // Set between the first look and the registration: nobody saw the waker then.
+        // Set between the first check and the registration, when there was no waker yet.
         if self.is_set.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
     }
 

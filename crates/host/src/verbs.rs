@@ -1,6 +1,7 @@
-//! The verbs of an application, with waiting.
+//! The methods of an application, with waiting.
 //!
-//! `poll_*` never say `Blocked`: they register the waker and return [`Poll::Pending`]. `try_*` do the opposite.
+//! `poll_*` methods register the waker and return [`Poll::Pending`] instead of `Blocked`. `try_*`
+//! methods return `Blocked`.
 use crate::host::Shared;
 use crate::waiters::Woken;
 use crate::{Clock, Error, Host};
@@ -14,17 +15,17 @@ use proto::{
 };
 use std::io::IoSlice;
 
-/// What makes reading worth another try.
+/// Events after which a read may succeed.
 const READ: Events = Events::READABLE.union(Events::CLOSED);
-/// What makes writing worth another try.
+/// Events after which a write may succeed.
 const WRITE: Events = Events::WRITABLE.union(Events::CONNECTED).union(Events::CLOSED);
-/// What may end the wait for an urgent byte.
+/// Events that may end the wait for an urgent byte.
 const URGENT: Events = READ.union(Events::URGENT);
-/// What may end the wait for a handshake.
+/// Events that may end the wait for a handshake.
 const CONNECT: Events = Events::CONNECTED.union(Events::CLOSED);
-/// What may end the wait for the last acknowledgement, which the answer to a SYN with data is, too.
+/// Events that may end the wait for the last ACK, which may also be the answer to a SYN with data.
 const DELIVER: Events = Events::SENT_ALL.union(Events::CONNECTED).union(Events::CLOSED);
-/// What makes accepting worth another try.
+/// Events after which an accept may succeed.
 const ACCEPT: Events = Events::ACCEPTABLE.union(Events::CLOSED);
 
 /// Listeners.
@@ -43,12 +44,12 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// The next connection of a listener, or `Blocked`.
+    /// Returns the next connection of a listener, or `Blocked`.
     pub fn try_accept(&self, id: ListenerId) -> Result<(ConnId, SocketAddr), Error<AcceptError>> {
         self.consult(|shared, now, _| shared.accept(now, id))
     }
 
-    /// The next connection of a listener. Any number of tasks may wait.
+    /// Waits for the next connection of a listener. Any number of tasks may wait.
     pub fn poll_accept(
         &self,
         cx: &mut Context<'_>,
@@ -63,17 +64,18 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// A snapshot of a listener.
+    /// Returns a snapshot of a listener.
     pub fn listener_info(&self, id: ListenerId) -> Option<ListenerInfo> {
         self.inspect(|stack| stack.listener_info(id))
     }
 
-    /// `listen` once more: another backlog from now on, capped by `net.core.somaxconn` as it is now. False: no such listener.
+    /// Changes the backlog, like a repeated `listen`, capped by the current `net.core.somaxconn`.
+    /// Returns false if there is no such listener.
     pub fn set_backlog(&self, id: ListenerId, backlog: u32) -> bool {
         self.mutate(|shared, now, _| shared.stack.set_backlog(now, id, backlog))
     }
 
-    /// Closes a listener and resets what nobody accepted.
+    /// Closes a listener and resets connections that were not accepted.
     pub fn close_listener(&self, id: ListenerId) {
         self.let_go(|shared, now, woken| {
             if shared.listeners.remove(&id) {
@@ -86,8 +88,8 @@ impl<C: Clock> Host<C> {
 
 /// Opening and closing connections.
 impl<C: Clock> Host<C> {
-    /// Opens a connection, to be let go with [`close`](Self::close) or [`abort`](Self::abort). The SYN leaves
-    /// with the pump's next step.
+    /// Opens a connection; release it with [`close`](Self::close) or [`abort`](Self::abort). The
+    /// SYN leaves with the pump's next step.
     pub fn connect(&self, peer: SocketAddr, options: ConnectOptions) -> Result<ConnId, Error<ConnectError>> {
         self.mutate(|shared, now, _| {
             shared.ensure_running()?;
@@ -97,10 +99,10 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// Waits until the SYN of [`connect`](Self::connect) has been answered.
+    /// Waits for the answer to the SYN of [`connect`](Self::connect).
     ///
     /// # Errors
-    /// Why the connection ended instead.
+    /// The reason why the connection ended instead.
     pub fn poll_connected(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<(), Error<CloseReason>>> {
         self.consult(|shared, now, woken| {
             shared.ensure_running()?;
@@ -119,7 +121,7 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// Ends the sending direction: FIN after what was written.
+    /// Closes the sending direction: a FIN follows the written data.
     pub fn shutdown(&self, id: ConnId) -> Result<(), Error<WriteError>> {
         self.mutate(|shared, now, _| {
             let ended = shared.stack.shutdown(now, id);
@@ -127,8 +129,8 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// Lets go of a connection: `id` is invalid from here on. Unread data (or linger 0) resets; else what was
-    /// written is delivered in the background.
+    /// Releases a connection: `id` becomes invalid. Unread data (or linger 0) resets it; otherwise
+    /// written data is delivered in the background.
     pub fn close(&self, id: ConnId) {
         self.let_go(|shared, now, woken| {
             if shared.connections.remove(&id) {
@@ -138,7 +140,7 @@ impl<C: Clock> Host<C> {
         });
     }
 
-    /// Resets and lets go.
+    /// Resets and releases a connection.
     pub fn abort(&self, id: ConnId) {
         self.let_go(|shared, now, woken| {
             if shared.connections.remove(&id) {
@@ -148,7 +150,8 @@ impl<C: Clock> Host<C> {
         });
     }
 
-    /// Waits until everything written (and a FIN, if queued) has been acknowledged, or the connection ended.
+    /// Waits until everything written (and a FIN, if queued) is acknowledged, or the connection has
+    /// ended.
     pub fn poll_delivered(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<(), Error<WriteError>>> {
         self.consult(|shared, now, woken| {
             if let Some(reason) = shared.stack.close_reason(id)
@@ -170,7 +173,7 @@ impl<C: Clock> Host<C> {
 
 /// Reading.
 impl<C: Clock> Host<C> {
-    /// Reads into `buf`, or says `Blocked`.
+    /// Reads into `buf`, or returns `Blocked`.
     pub fn try_read(&self, id: ConnId, buf: &mut [u8]) -> Result<usize, Error<ReadError>> {
         self.consult(|shared, now, _| {
             shared.stack.read(now, id, buf).map_err(|error| shared.read_error(error))
@@ -197,8 +200,8 @@ impl<C: Clock> Host<C> {
         self.poll_read_with(cx, id, |shared, now| shared.stack.read_chunk(now, id, max))
     }
 
-    /// Hands what is there to `take`, in chunks of at most `max` bytes in all, under one lock. Returns how many
-    /// bytes that were; 0 is the end of the stream. Stops before an urgent byte.
+    /// Passes available data to `take` under one lock, in chunks of at most `max` bytes in total.
+    /// Returns the number of bytes; 0 is the end of the stream. Stops before an urgent byte.
     pub fn poll_read_chunks(
         &self,
         cx: &mut Context<'_>,
@@ -220,7 +223,7 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// Reads into `buf` without consuming: the next read gives the same bytes.
+    /// Reads into `buf` without consuming: the next read returns the same bytes.
     pub fn poll_peek(
         &self,
         cx: &mut Context<'_>,
@@ -230,17 +233,20 @@ impl<C: Clock> Host<C> {
         self.poll_read_with(cx, id, |shared, now| shared.stack.peek(now, id, buf))
     }
 
-    /// Bytes before the last urgent one of which the peer told; see [`Stack::urgent_mark`](proto::Stack::urgent_mark).
+    /// Returns the number of bytes before the last urgent byte that the peer announced; see
+    /// [`Stack::urgent_mark`](proto::Stack::urgent_mark).
     pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
         self.inspect(|stack| stack.urgent_mark(id))
     }
 
-    /// The urgent byte of a socket that reads it apart; see [`Stack::read_urgent`](proto::Stack::read_urgent).
+    /// Reads the urgent byte of a socket without SO_OOBINLINE; see
+    /// [`Stack::read_urgent`](proto::Stack::read_urgent).
     pub fn try_read_urgent(&self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {
         self.consult(|shared, _, _| shared.read_urgent(id, take))
     }
 
-    /// As [`try_read_urgent`](Self::try_read_urgent), and waits for one that was told of and for one that was not.
+    /// Reads the urgent byte like [`try_read_urgent`](Self::try_read_urgent), and waits for it,
+    /// announced or not.
     pub fn poll_read_urgent(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<u8, Error<UrgentError>>> {
         self.consult(|shared, now, woken| match shared.await_urgent(id) {
             Err(Error::Stack(UrgentError::Blocked)) => {
@@ -274,14 +280,15 @@ impl<C: Clock> Host<C> {
 
 /// Writing.
 impl<C: Clock> Host<C> {
-    /// Takes as many bytes as fit, or says `Blocked`.
+    /// Writes as many bytes as fit, or returns `Blocked`.
     pub fn try_write(&self, id: ConnId, data: &[u8]) -> Result<usize, Error<WriteError>> {
         self.mutate(|shared, now, _| {
             shared.stack.write(now, id, data).map_err(|error| shared.write_error(error))
         })
     }
 
-    /// As [`try_write`](Self::try_write), with flags that hold if all of `data` was taken.
+    /// Writes like [`try_write`](Self::try_write), with flags that apply if all of `data` was
+    /// accepted.
     pub fn try_write_with(
         &self,
         id: ConnId,
@@ -293,7 +300,8 @@ impl<C: Clock> Host<C> {
         })
     }
 
-    /// As [`poll_write`](Self::poll_write), with flags that hold if all of `data` was taken.
+    /// Writes like [`poll_write`](Self::poll_write), with flags that apply if all of `data` was
+    /// accepted.
     pub fn poll_write_flagged(
         &self,
         cx: &mut Context<'_>,
@@ -304,7 +312,7 @@ impl<C: Clock> Host<C> {
         self.poll_write_with(cx, id, |shared, now| shared.stack.write_with(now, id, data, flags))
     }
 
-    /// Takes as many bytes as fit.
+    /// Writes as many bytes as fit.
     pub fn poll_write(
         &self,
         cx: &mut Context<'_>,
@@ -314,7 +322,7 @@ impl<C: Clock> Host<C> {
         self.poll_write_with(cx, id, |shared, now| shared.stack.write(now, id, data))
     }
 
-    /// Takes bytes without copying; what does not fit stays in `data`.
+    /// Writes bytes without copying; the rest stays in `data`.
     pub fn poll_write_bytes(
         &self,
         cx: &mut Context<'_>,
@@ -324,7 +332,7 @@ impl<C: Clock> Host<C> {
         self.poll_write_with(cx, id, |shared, now| shared.stack.write_bytes(now, id, data))
     }
 
-    /// Takes as many bytes as fit of several slices, in order.
+    /// Writes as many bytes of several slices as fit, in order.
     pub fn poll_write_vectored(
         &self,
         cx: &mut Context<'_>,
@@ -354,7 +362,7 @@ impl<C: Clock> Host<C> {
         self.poll_write_with(cx, id, |shared, _| shared.stack.send_capacity(id).map(drop))
     }
 
-    /// Says that nothing more is coming soon: ends the hold of a SYN-ACK and Nagle's wait.
+    /// Tells the stack that no more data follows soon: ends the hold of a SYN-ACK and Nagle's wait.
     pub fn push(&self, id: ConnId) {
         self.mutate(|shared, now, _| shared.stack.push(now, id));
     }
@@ -385,33 +393,34 @@ impl<C: Clock> Host<C> {
         self.mutate(|shared, now, _| shared.stack.set_option(now, id, option))
     }
 
-    /// The options of a connection; `None` once it was let go.
+    /// Returns the options of a connection; `None` once it was released.
     pub fn options(&self, id: ConnId) -> Option<SocketOptions> {
         self.inspect(|stack| stack.options(id))
     }
 
-    /// A snapshot of a connection; `None` once it was let go.
+    /// Returns a snapshot of a connection; `None` once it was released.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         self.inspect(|stack| stack.info(id))
     }
 
-    /// The connection in the words of `ss -tin`, now (see [`ConnectionInfo::ss`]); `None` once it was let go.
+    /// Formats the connection like `ss -tin` (see [`ConnectionInfo::ss`]); `None` once it was
+    /// released.
     pub fn ss(&self, id: ConnId) -> Option<String> {
         let now = self.clock().now();
         self.info(id).map(|info| info.ss(now).to_string())
     }
 
-    /// What became of Fast Open; `None` once the connection was let go.
+    /// Returns the outcome of Fast Open; `None` once the connection was released.
     pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
         self.inspect(|stack| stack.outcome(id))
     }
 
-    /// Which bytes came in the SYN; `None` once the connection was let go.
+    /// Returns the bytes that arrived on the SYN; `None` once the connection was released.
     pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
         self.inspect(|stack| stack.early_data(id))
     }
 
-    /// Why the connection ended; `None` while it lives.
+    /// Returns why the connection ended; `None` while it lives.
     pub fn close_reason(&self, id: ConnId) -> Option<CloseReason> {
         self.inspect(|stack| stack.close_reason(id))
     }
@@ -441,7 +450,8 @@ impl Shared {
         read.map_err(|error| self.ended_or(error, error == UrgentError::NotFound))
     }
 
-    /// As [`read_urgent`](Self::read_urgent), where one of which nobody has told is still to come, or never will.
+    /// Reads like [`read_urgent`](Self::read_urgent), and blocks if an urgent byte was not
+    /// announced and may still come.
     fn await_urgent(&mut self, id: ConnId) -> Result<u8, Error<UrgentError>> {
         let read = self.read_urgent(id, true);
         let is_apart = self.stack.options(id).is_some_and(|options| options.urgent_apart);
@@ -465,7 +475,7 @@ impl Shared {
         self.ended_or(error, error == WriteError::NotFound)
     }
 
-    /// Handles vanish when the host stops; that is the better explanation.
+    /// Handles vanish when the host stops: this explains the error better.
     fn ended_or<E>(&self, error: E, is_unknown: bool) -> Error<E> {
         match self.ensure_running::<E>() {
             Err(stopped) if is_unknown => stopped,

@@ -1,30 +1,32 @@
-//! Who waits for what: wakers by socket and by the events that make trying again worthwhile.
+//! Waiting tasks: wakers by socket, and by the events after which an attempt may succeed.
 //!
-//! A waiter is registered under the lock that just said "would block", and is taken out when one of its events comes, so nothing is lost and
-//! an idle registry holds only what really waits. Several tasks may wait on one socket (two halves of a split stream, many acceptors); all
-//! whose interest matches are woken.
+//! A waiter is registered under the lock of the call that would block, and removed when one of its
+//! events comes. So no event is lost, and an idle registry only holds tasks that wait. Several
+//! tasks may wait on one socket (two halves of a split stream, many acceptors); every one with a
+//! matching interest is woken.
 use core::time::Duration;
 use proto::{Events, Instant, SocketId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::task::Waker;
 
-/// From so many waiters of one socket on, all are asked: woken, to register anew if they still care. Who was asked and did not is
-/// forgotten the next time, so that wakers of futures that were dropped cannot pile up.
+/// Number of waiters of a socket from which all are checked: woken, to register again if they still
+/// wait. A waiter that did not return by the next check is removed, so that wakers of dropped
+/// futures cannot pile up.
 const ASKED_FROM: usize = 1024;
 
-/// The least time between two rounds of asking. Without it more than [`ASKED_FROM`] waiters that do care, and come back as slowly as
-/// a runtime with much to do polls them, would ask one another for ever.
+/// Least time between two checks. Without it, more than [`ASKED_FROM`] waiters that return slowly,
+/// from the queue of a busy runtime, would trigger one check after another.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
-/// Wakers collected under the lock, to be woken after it is released.
+/// Wakers collected under the lock, woken after it is released.
 pub(crate) type Woken = SmallVec<[Waker; 4]>;
 
 /// The wakers of one host.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     sockets: HashMap<SocketId, SmallVec<[Waiter; 2]>>,
-    /// When waiters of any socket were asked last.
+    /// Time of the last check of any socket.
     asked_at: Option<Instant>,
 }
 
@@ -32,12 +34,13 @@ pub(crate) struct Waiters {
 struct Waiter {
     interest: Events,
     waker: Waker,
-    /// It was woken, and has not come back.
+    /// True if it was woken for a check and has not returned.
     asked: bool,
 }
 
 impl Waiters {
-    /// Wakes `waker` at the next event of `socket` that `interest` contains. Registering twice is once.
+    /// Wakes `waker` at the next event of `socket` in `interest`. Repeated registration has no
+    /// effect.
     pub(crate) fn register(
         &mut self,
         now: Instant,
@@ -63,7 +66,7 @@ impl Waiters {
         waiters.push(Waiter { interest, waker: waker.clone(), asked: false });
     }
 
-    /// Takes out everyone who waits for one of `events`.
+    /// Removes every waiter of `socket` for one of `events`.
     pub(crate) fn notify(&mut self, socket: SocketId, events: Events, woken: &mut impl Extend<Waker>) {
         let Some(waiters) = self.sockets.get_mut(&socket) else { return };
         waiters.retain(|waiter| {
@@ -78,19 +81,19 @@ impl Waiters {
         }
     }
 
-    /// Takes out everyone who waits for `socket`, which is going away.
+    /// Removes every waiter of `socket`, which is going away.
     pub(crate) fn remove(&mut self, socket: SocketId, woken: &mut impl Extend<Waker>) {
         if let Some(waiters) = self.sockets.remove(&socket) {
             woken.extend(waiters.into_iter().map(|w| w.waker));
         }
     }
 
-    /// Takes out everyone.
+    /// Removes every waiter.
     pub(crate) fn remove_all(&mut self, woken: &mut impl Extend<Waker>) {
         woken.extend(self.sockets.drain().flat_map(|(_, waiters)| waiters).map(|w| w.waker));
     }
 
-    /// Sockets somebody waits for.
+    /// Returns the number of sockets with waiters.
     pub(crate) fn len(&self) -> usize {
         self.sockets.len()
     }

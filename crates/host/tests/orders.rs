@@ -1,7 +1,7 @@
-//! Tasks that wait for a host, and the pump, in many orders of events: the code of production over the checker's lock
-//! (`cargo xtask threads`).
+//! Tasks that wait for a host, and the pump, in many orders of events: the production code with the
+//! checker's lock (`cargo xtask threads`).
 //!
-//! In each order of events every thread ends: a wake-up that is lost, or a deadlock, is told by the checker.
+//! In each order of events every thread ends: the checker reports a lost wake-up or a deadlock.
 #![cfg(feature = "shuttle")]
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
@@ -20,12 +20,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use sync::model::{Token, Waited, check};
 use sync::thread;
 
-/// Of each test, random ones; and as many that prefer threads.
+/// Number of random orders in each test, and of orders that prefer threads.
 const ORDERS: usize = 250;
 
 const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
-/// What a thread sleeps on.
+/// The object that a thread sleeps on.
 #[derive(Default)]
 struct Sleep(Token);
 
@@ -35,7 +35,7 @@ impl Wake for Sleep {
     }
 }
 
-/// Polls until it is done, and sleeps in between.
+/// Polls until ready, and sleeps in between.
 fn wait<R>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<R>) -> R {
     let sleep = Arc::new(Sleep::default());
     let waker = Waker::from(Arc::clone(&sleep));
@@ -47,7 +47,7 @@ fn wait<R>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<R>) -> R {
     }
 }
 
-/// Polls until it is ready, or the deadline has passed, which it may do whenever the thread sleeps.
+/// Polls until ready, or until the deadline, which may pass whenever the thread sleeps.
 fn wait_until(deadline: Option<Instant>, host: &Host, mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
     let sleep = Arc::new(Sleep::default());
     let waker = Waker::from(Arc::clone(&sleep));
@@ -59,7 +59,8 @@ fn wait_until(deadline: Option<Instant>, host: &Host, mut poll: impl FnMut(&mut 
     }
 }
 
-/// A host and the thread that drives it, as a runtime's task does: it sleeps until it is signalled, or the deadline comes.
+/// A host and the thread that drives it like a runtime's task: it sleeps until a signal or the
+/// deadline.
 struct Side {
     host: Arc<Host>,
     driver: thread::JoinHandle<()>,
@@ -83,7 +84,8 @@ fn side(address: &str, mut device: MemoryDevice) -> Side {
             if step.has_more || !step.is_drained {
                 continue;
             }
-            // Where the device took not all, it must tell of room: no timer covers for it here.
+            // A device that did not accept everything must signal when it has room: no timer
+            // replaces that here.
             let deadline = step.deadline.filter(|_| !step.is_blocked);
             wait_until(deadline, &host, |cx| signal.poll_take(cx));
         }
@@ -100,7 +102,7 @@ impl Side {
         self.host.listen(address(), ListenOptions::default()).unwrap()
     }
 
-    /// Both ends of a connection with itself.
+    /// Returns both ends of a connection of the host with itself.
     fn pair(&self) -> (ConnId, ConnId) {
         let listener = self.listen();
         let client = self.host.connect(address(), ConnectOptions::default()).unwrap();
@@ -252,7 +254,7 @@ fn every_task_ends_with_the_device() {
     });
 }
 
-/// A handle is let go while somebody waits on it: who waits is told.
+/// A handle is released while a task waits on it: the task is woken.
 #[test]
 fn a_handle_let_go_wakes_who_waits_on_it() {
     check(ORDERS, || {
@@ -266,7 +268,8 @@ fn a_handle_let_go_wakes_who_waits_on_it() {
     });
 }
 
-/// A future that was dropped leaves its waker until the next event at most, and takes no wake-up from others.
+/// A dropped future leaves its waker until the next event at most, and takes no wake-up from
+/// others.
 #[test]
 fn a_task_that_gave_up_takes_nothing_from_others() {
     check(ORDERS, || {
@@ -307,7 +310,7 @@ fn two_hosts_over_a_narrow_wire_go_on() {
         assert_eq!(reader.join().unwrap(), 10_000);
         server.host.begin_shutdown();
         client.host.begin_shutdown();
-        // Who ends first takes the wire away.
+        // The side that ends first removes the wire.
         server.driver.join().unwrap();
         client.driver.join().unwrap();
     });

@@ -1,4 +1,4 @@
-//! Two hosts, two pumps, a wire in memory and a clock that stands still: no runtime.
+//! Two hosts, two pumps, a wire in memory and a virtual clock: no runtime.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 extern crate firstbyte_host as host;
 
@@ -19,7 +19,7 @@ use wire::{Capabilities, RxBatch, RxPacket, TxPacket};
 
 const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
-/// Counts how often it was woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -61,7 +61,7 @@ impl Side {
     }
 }
 
-/// A server and a client at the same virtual time.
+/// A server and a client with the same virtual time.
 struct Pair {
     server: Side,
     client: Side,
@@ -97,7 +97,7 @@ impl Pair {
         panic!("the two sides never come to rest");
     }
 
-    /// A connection with both ends open.
+    /// Opens a connection.
     fn connected(&mut self) -> (ConnId, ConnId) {
         let listener = self.server.listen(ListenOptions::default());
         let client = self.client.connect(ConnectOptions::default());
@@ -111,7 +111,7 @@ fn server_addr() -> SocketAddr {
     "10.0.0.1:80".parse().unwrap()
 }
 
-/// A waker, and how often it was woken.
+/// Returns a waker, and its counter.
 fn waker() -> (Waker, Arc<Count>) {
     let count = Arc::new(Count::default());
     (Waker::from(count.clone()), count)
@@ -192,7 +192,7 @@ fn wakers_of_dropped_futures_do_not_pile_up() {
     let (live, count) = waker();
     let mut asked = 0;
     let mut dropped = Vec::new();
-    // Each of a hundred seconds has a thousand futures that are dropped.
+    // A thousand futures are dropped in each of a hundred seconds.
     for _ in 0..100 {
         assert!(readable(&live).is_pending());
         for _ in 0..1000 {
@@ -204,17 +204,17 @@ fn wakers_of_dropped_futures_do_not_pile_up() {
         pair.clock.advance(Duration::from_secs(1));
     }
     let held = dropped.iter().filter(|count| Arc::strong_count(count) > 1).count();
-    // The live one comes back in time, each second.
+    // The live one returns in time, each second.
     assert_eq!((held, asked), (2000, 99));
 }
 
-/// However many really wait: they do not wake one another for ever, and all are told of what they wait for.
+/// Any number of waiters: they do not wake each other forever, and all get their events.
 #[test]
 fn thousands_may_accept_from_one_listener() {
     let mut pair = Pair::new();
     let listener = pair.server.listen(ListenOptions::default());
     let acceptors: Vec<_> = (0..3000).map(|_| waker()).collect();
-    // As a runtime polls them, from its queue: all at the start, then whoever was woken.
+    // Polls like a runtime, from its queue: all at the start, then the woken ones.
     let mut queue: VecDeque<usize> = (0..acceptors.len()).collect();
     let (mut polls, mut accepted) = (Vec::new(), 0);
     for _ in 0..4 {
@@ -235,7 +235,7 @@ fn thousands_may_accept_from_one_listener() {
         queue.extend((0..acceptors.len()).filter(|&other| acceptors[other].1.take() > 0));
         assert_eq!(queue.len(), acceptors.len());
     }
-    // Once a second the first 1,024 are asked.
+    // Once per second the first 1,024 are checked.
     assert_eq!((polls, accepted), (vec![4024, 3000, 4024, 3000], 3));
 }
 
@@ -254,7 +254,7 @@ fn the_pump_is_told_once_until_it_comes() {
     pair.client.host.try_write(client, b"x").unwrap();
     assert_eq!(pair.client.notified.take(), 1);
     pair.settle();
-    // Reading a few bytes, or nothing, announces no window (once the first read has made it large).
+    // Reading few or no bytes does not announce a window (once the first read has made it large).
     assert_eq!(pair.server.host.try_read(server, &mut [0; 5]), Ok(5));
     pair.settle();
     pair.server.notified.take();
@@ -315,7 +315,7 @@ fn a_device_that_takes_nothing_stops_the_stack_and_loses_nothing() {
     assert_eq!(pair.client.host.info(client).unwrap().total_retrans, 0);
 }
 
-/// A server with Fast Open whose client holds a cookie of it, 20 ms away.
+/// A server with Fast Open, 20 ms away, whose client has its cookie.
 fn with_cookie() -> (Pair, ListenerId) {
     let mut pair = Pair::new();
     let listener = pair.server.listen(ListenOptions { fast_open: Some(16), ..ListenOptions::default() });
@@ -390,7 +390,7 @@ fn packets_nobody_claims_are_handed_back() {
     let mut pair = Pair::new();
     let (sender, receiver) = std::sync::mpsc::channel::<RxPacket>();
     pair.server.pump.on_unclaimed(move |packet| sender.send(packet).unwrap());
-    // An IPv4 packet with a UDP datagram of 4 bytes to 10.0.0.1, checksum of the header right.
+    // An IPv4 packet with a UDP datagram of 4 bytes to 10.0.0.1, with a valid header checksum.
     let mut udp = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
     let sum: u32 = udp.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -417,7 +417,7 @@ fn a_stopped_host_tells_everyone() {
         pair.client.host.connect(server_addr(), ConnectOptions::default());
     assert_eq!(again, Err(Error::Stopped));
     pair.settle();
-    // What was open is reset, so that the peer does not wait for ever.
+    // Open connections are reset, so that the peer does not wait forever.
     assert_eq!(pair.server.host.close_reason(server), Some(CloseReason::Reset));
 }
 
@@ -430,7 +430,7 @@ fn a_shutdown_delivers_first() {
     assert_eq!(pair.client.host.phase(), Phase::Closing);
     assert!(!pair.client.host.is_delivered());
     pair.settle();
-    // The acknowledgement of the FIN may be delayed.
+    // The ACK of the FIN may be delayed.
     pair.clock.advance(Duration::from_millis(500));
     pair.settle();
     assert!(pair.client.host.is_delivered());
@@ -463,7 +463,7 @@ fn a_dead_device_ends_the_pump() {
     assert_eq!(client.pump.step(true).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
 }
 
-/// A device that fails to send for as long as it is told to.
+/// A device that fails to send while told to.
 struct Failing {
     wire: memory::MemoryDevice,
     fails: bool,
@@ -487,7 +487,7 @@ impl Device for Failing {
     }
 }
 
-/// It goes back to the stack, which tries again: no retransmission, no time-out.
+/// The packets go back to the stack, which retries: no retransmission, no timeout.
 #[test]
 fn what_a_device_fails_to_send_is_not_lost() {
     let clock = Arc::new(VirtualClock::new(Instant::from_nanos(1_000_000_000)));
@@ -522,7 +522,7 @@ fn what_a_device_fails_to_send_is_not_lost() {
     assert_eq!((counters.retrans_segs, counters.timeouts), (0, 0));
 }
 
-/// Whatever a write leaves to be done, at once or at a time, the pump is told of.
+/// Every write that leaves work, now or later, notifies the pump.
 #[test]
 fn a_write_that_has_to_wait_tells_the_pump_of_its_deadline() {
     for situation in ["closed window", "cork", "Nagle"] {
@@ -556,8 +556,8 @@ fn a_write_that_has_to_wait_tells_the_pump_of_its_deadline() {
     }
 }
 
-/// The clock jumps over a thousand time-outs: each step handles some of them and asks to be made again at once, and who waits for the lock gets
-/// it meanwhile.
+/// The clock jumps over a thousand timeouts: each step handles some of them and asks for another
+/// step, so that other users of the lock get it in between.
 #[test]
 fn many_timeouts_take_many_steps() {
     let mut pair = Pair::new();

@@ -9,26 +9,26 @@ use std::fmt::Write as _;
 pub struct Chapter {
     /// The subject.
     pub title: String,
-    /// In the order worth reading.
+    /// Pages in reading order.
     pub leaves: Vec<Leaf>,
 }
 
 /// A page of the book.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// Its file, beside the index.
+    /// File name of the page, beside the index.
     pub file: String,
     /// Its name.
     pub name: String,
-    /// What it asks.
+    /// The question that the page answers.
     pub question: String,
-    /// Whether all came as expected; none where nothing is expected.
+    /// Whether all checks passed; `None` without checks.
     pub holds: Option<bool>,
-    /// The answer in a line.
+    /// The answer in one line.
     pub answer: String,
 }
 
-/// The index, as HTML.
+/// Formats the index as HTML.
 pub fn book(title: &str, preface: &str, chapters: &[Chapter]) -> String {
     let mut html = head(title);
     // Writing to a string cannot fail.

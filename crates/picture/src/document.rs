@@ -1,100 +1,103 @@
-//! What a page says and shows.
+//! The content of a page.
 
 use crate::graph::Ends;
 use crate::{Graph, Ladder};
 
-/// Runs share the upright axis of a quantity, unless one reaches so many times as high as another, which would be a flat line then.
+/// Runs share the y axis of a quantity, unless the top of one is more than this factor above
+/// another, which would then be a flat line.
 const SHARED_WITHIN: f64 = 10.0;
 
-/// Runs share the axis of time, unless one is over in so small a part of it that it would be a line at the left edge.
+/// Runs share the time axis, unless one is shorter than the longest by more than this factor and
+/// would be a line at the left edge.
 const SEEN_WITHIN: f64 = 30.0;
 
-/// A question, its answer in words, and what was seen.
+/// A question, its answer in words, and pictures of the runs.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// Name of the page.
     pub title: String,
-    /// What is asked.
+    /// The question.
     pub question: String,
-    /// Where it stands in a book.
+    /// Neighbouring pages in a book.
     pub place: Option<Place>,
     /// The answer: words and tables.
     pub answer: Vec<Block>,
-    /// Graphs about all runs together, over no common time: distributions, sweeps.
+    /// Graphs of all runs together, without a time axis: distributions, sweeps.
     pub summary: Vec<Graph>,
-    /// What happened, run by run; these share one axis of time.
+    /// The runs, which share one time axis.
     pub runs: Vec<Run>,
 }
 
-/// The pages around one of a book: of each its file and what it asks.
+/// Neighbouring pages of a book: file name and question of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
-    /// The one before.
+    /// The previous page.
     pub previous: Option<(String, String)>,
-    /// The one behind.
+    /// The next page.
     pub next: Option<(String, String)>,
 }
 
-/// A piece of the answer.
+/// A part of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A heading.
     Heading(String),
     /// A paragraph.
     Text(String),
-    /// A line whose spaces count.
+    /// A line with significant spaces.
     Line(String),
     /// A table.
     Table(Table),
-    /// Whether something is as it should be.
+    /// The result of a check.
     Verdict(Verdict),
-    /// An answer to a question: whether it is yes, and the words. Nothing was expected.
+    /// The answer to a question: yes or no, and the words. Not a check.
     Answer(bool, String),
-    /// Rows of which each is as it should be, or is not.
+    /// A table with the result of a check per row.
     Judged(Table, Vec<bool>),
 }
 
-/// Something that was expected, and whether it came.
+/// An expectation, and whether it was met.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// It did.
+    /// True if it was met.
     pub holds: bool,
-    /// What.
+    /// The expectation.
     pub text: String,
 }
 
-/// Rows under headings.
+/// Rows with headings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Heading of each column, and whether it holds numbers.
+    /// Heading of each column, and whether it contains numbers.
     pub columns: Vec<(String, bool)>,
     /// Cells; missing ones are empty.
     pub rows: Vec<Vec<String>>,
 }
 
-/// What happened once.
+/// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its name; empty if it needs none beside the question.
+    /// Name of the run; empty if the question is enough.
     pub name: String,
     /// Quantities over time, milliseconds since the run began.
     pub graphs: Vec<Graph>,
-    /// Its packets.
+    /// The packets.
     pub ladder: Option<Ladder>,
 }
 
 impl Document {
-    /// A page without an answer yet.
+    /// Creates a page without an answer.
     pub fn new(title: impl Into<String>, question: impl Into<String>) -> Document {
         Document { title: title.into(), question: question.into(), ..Document::default() }
     }
 
-    /// Where the common axis of time ends, milliseconds.
+    /// Returns the end of the shared time axis, milliseconds.
     pub(crate) fn end(&self) -> f64 {
         self.runs.iter().map(Run::end).fold(0.0, f64::max)
     }
 
-    /// Where the axes of a run's graph end: run beside run is compared by eye, which needs one scale.
+    /// Returns the ends of the axes of a run's graph. Graphs of different runs have one scale, so
+    /// that they can be compared by eye.
     pub(crate) fn ends(&self, run: &Run, graph: &Graph) -> Ends {
         let twins = self.runs.iter().flat_map(|run| &run.graphs).filter(|other| other.is_twin(graph));
         let own = graph.top();
@@ -105,8 +108,8 @@ impl Document {
         Ends { right: self.end_of(run), top, ..graph.ends() }
     }
 
-    /// Where a run's axis of time ends. One that is over so early that it would be a line at the left edge has an axis of its own, which
-    /// others as short share.
+    /// Returns the end of a run's time axis. A run that would be a line at the left edge shares an
+    /// axis with other short runs.
     pub(crate) fn end_of(&self, run: &Run) -> f64 {
         let whole = self.end();
         if self.is_whole(run) {
@@ -115,7 +118,7 @@ impl Document {
         self.runs.iter().filter(|other| !self.is_whole(other)).map(Run::end).fold(0.0, f64::max)
     }
 
-    /// Does the run share the axis of the longest?
+    /// True if the run shares the axis of the longest run.
     pub(crate) fn is_whole(&self, run: &Run) -> bool {
         let end = run.end();
         end <= 0.0 || self.end() <= SEEN_WITHIN * end
@@ -123,7 +126,7 @@ impl Document {
 }
 
 impl Run {
-    /// A run of which nothing is shown yet.
+    /// Creates a run without pictures.
     pub fn new(name: impl Into<String>) -> Run {
         Run { name: name.into(), ..Run::default() }
     }
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
     use crate::{Series, Style, Tone};
 
-    /// A document of runs whose queue reaches these heights.
+    /// Returns a document of runs whose queues reach these heights.
     fn queues(heights: &[f64]) -> Document {
         let mut document = Document::new("name", "Why?");
         for height in heights {

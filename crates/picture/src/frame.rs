@@ -1,19 +1,20 @@
-//! The place of a drawing: as wide as the page lets it be, or so many pixels.
+//! The size of a drawing: as wide as the page, or a fixed number of pixels.
 
-/// Units across the data of a graph that has no width of its own.
+/// Units across the data of a graph without a fixed width.
 const UNITS: f64 = 10_000.0;
 
-/// How wide a drawing is.
+/// Width of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Frame {
-    /// As wide as its place; the script may zoom.
+    /// The full width of its container; the script may zoom.
     Fluid,
-    /// So many pixels.
+    /// A fixed width, pixels.
     Fixed(f64),
 }
 
 impl Frame {
-    /// The place of `share` (0 to 1) of the width inside the margins, for text and lines that keep their size.
+    /// Returns the position of `share` (0 to 1) of the width inside the margins, for text and lines
+    /// with a fixed size.
     pub(crate) fn across(self, share: f64, margins: f64) -> String {
         match self {
             Frame::Fluid => format!("{}%", trimmed(share * 100.0)),
@@ -21,7 +22,7 @@ impl Frame {
         }
     }
 
-    /// A share of the frame in the units of the data, as SVG coordinates.
+    /// Returns a share of the frame in the units of the data, as an SVG coordinate.
     pub(crate) fn data(self, share: f64, margins: f64) -> String {
         match self {
             Frame::Fluid => trimmed(share * UNITS),
@@ -29,7 +30,8 @@ impl Frame {
         }
     }
 
-    /// What the element around the data says of its size: `edge` more above and below them.
+    /// Returns the size attributes of the element around the data, with `edge` more above and
+    /// below.
     pub(crate) fn viewport(self, margins: f64, height: f64, edge: f64) -> String {
         let outer = height + 2.0 * edge;
         let (width, units) = match self {
@@ -42,7 +44,7 @@ impl Frame {
     }
 }
 
-/// Two decimals at most.
+/// Formats a number with two decimals at most.
 pub(crate) fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! A graph: quantities over time, or over each other.
+//! A graph of quantities over time, or over another quantity.
 //!
 //! ```text
 //!   kB ┌──────────────────────────┐
@@ -14,94 +14,97 @@ use crate::scale::{number, round_up, ticks};
 use crate::series::{Series, Style};
 use std::fmt::Write as _;
 
-/// The unit of an upright axis that counts bytes: as many digits as are of use stand there, and kB or MB where there would be more.
+/// Unit of a y axis in bytes. The axis uses kB or MB for large values, and only as many digits as
+/// needed.
 pub const BYTES: &str = "bytes";
 
-/// What stands on the upright axis.
+/// The y axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
     /// A quantity and its unit.
     Number {
-        /// What is measured.
+        /// Name of the quantity.
         label: String,
-        /// In what.
+        /// Its unit.
         unit: String,
     },
-    /// Names, from the bottom.
+    /// Names, from the bottom up.
     Names(Vec<String>),
 }
 
-/// Quantities that share their axes.
+/// Quantities that share axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What the eye should look for; may be empty.
+    /// A hint at what to look for; may be empty.
     pub note: String,
-    /// The upright axis.
+    /// The y axis.
     pub y: Axis,
-    /// What stands below: the unit of time, or another quantity.
+    /// Label of the x axis: the unit of time, or another quantity.
     pub x: String,
-    /// Over time: zoomed together with all others of the page.
+    /// True for a graph over time, which is zoomed together with the others on the page.
     pub over_time: bool,
-    /// What is drawn, the last above the others.
+    /// The quantities, the last one drawn on top.
     pub series: Vec<Series>,
 }
 
-/// Where the axes of a drawing begin and end.
+/// Ends of the axes of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    /// Of the level one, in its unit: 0, or less where there are values below that.
+    /// Start of the x axis: 0, or less if there are negative values.
     pub(crate) left: f64,
     pub(crate) right: f64,
-    /// Of the upright one, as well.
+    /// Start of the y axis: 0, or less if there are negative values.
     pub(crate) bottom: f64,
     pub(crate) top: f64,
 }
 
 impl Ends {
-    /// Of axes that begin at zero.
+    /// Returns axes that start at zero.
     pub(crate) fn from_zero(right: f64, top: f64) -> Ends {
         Ends { left: 0.0, right, bottom: 0.0, top }
     }
 
-    /// Which share of the level axis is left of a value.
+    /// Returns the share of the x axis to the left of a value.
     fn across(self, x: f64) -> f64 {
         (x - self.left) / (self.right - self.left)
     }
 
-    /// Which share of the upright axis is above a value.
+    /// Returns the share of the y axis above a value.
     fn down(self, y: f64) -> f64 {
         (self.top - y) / (self.top - self.bottom)
     }
 }
 
-/// Left of the data, for the numbers of the upright axis.
+/// Space left of the data, for the numbers of the y axis.
 pub(crate) const LEFT: f64 = 58.0;
-/// Left and right of the data together.
+/// Space left and right of the data together.
 const MARGINS: f64 = 72.0;
-/// Above the data, for the unit.
+/// Space above the data, for the unit.
 const ABOVE: f64 = 22.0;
-/// Below it, for numbers and the name of the axis.
+/// Space below the data, for numbers and the name of the axis.
 const BELOW: f64 = 38.0;
-/// Of the data.
+/// Height of the data.
 const HEIGHT: f64 = 190.0;
-/// Of one row of names.
+/// Height of a row of names.
 const ROW: f64 = 20.0;
-/// Milliseconds from which an axis of time counts seconds; the script does the same.
+/// Length from which a time axis shows seconds, milliseconds; the script uses the same value.
 const IN_SECONDS: f64 = 10_000.0;
-/// Bytes from which an axis counts the next larger unit.
+/// Value from which an axis shows kB, bytes.
 const IN_KB: f64 = 10e3;
 const IN_MB: f64 = 10e6;
-/// Above and below the data, so that a line at either end is whole; the script knows it, too.
+/// Space above and below the data, so that a line at the edge is not cut; the script uses the same
+/// value.
 const EDGE: f64 = 3.0;
-/// How far an axis that is not of time goes beyond the last value, where a distribution rises to its end.
+/// Extension of an x axis that is not time beyond the last value, as a factor, for distributions
+/// that rise at their end.
 const BEYOND: f64 = 1.03;
-/// Into so many parts the axis is cut where a series has more points than can be seen.
+/// Number of parts into which the axis is divided if a series has more points than can be seen.
 const PARTS: usize = 1500;
 
 impl Graph {
-    /// An empty graph over time in milliseconds.
+    /// Creates an empty graph over time in milliseconds.
     pub fn new(title: impl Into<String>, label: impl Into<String>, unit: impl Into<String>) -> Graph {
         Graph {
             title: title.into(),
@@ -113,22 +116,22 @@ impl Graph {
         }
     }
 
-    /// An empty graph of which thing held when.
+    /// Creates an empty graph that shows which of several names applies at each time.
     pub fn of_names(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Graph {
         Graph { y: Axis::Names(names.into_iter().collect()), ..Graph::new(title, "", "") }
     }
 
-    /// An empty graph over something else than time.
+    /// Changes the x axis to another quantity than time.
     pub fn over(self, x: impl Into<String>) -> Graph {
         Graph { x: x.into(), over_time: false, ..self }
     }
 
-    /// With a sentence on what to look for.
+    /// Adds a hint at what to look for.
     pub fn with_note(self, note: impl Into<String>) -> Graph {
         Graph { note: note.into(), ..self }
     }
 
-    /// With one more quantity; one without points is left out.
+    /// Adds a quantity, unless it has no points.
     pub fn with(mut self, series: Series) -> Graph {
         if !series.points.is_empty() {
             self.series.push(series);
@@ -136,7 +139,7 @@ impl Graph {
         self
     }
 
-    /// What the legend says of a series: also where it is, if not in the picture.
+    /// Returns the legend of a series, which also says if values are above the picture.
     pub(crate) fn legend(&self, series: &Series) -> String {
         let lowest = series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite()).fold(f64::MAX, f64::min);
         match series.aside {
@@ -150,7 +153,7 @@ impl Graph {
         }
     }
 
-    /// What one of the upright axis's unit is, and its name, if it ends at `top`.
+    /// Returns the value and the name of the y axis's unit, if the axis ends at `top`.
     pub(crate) fn y_unit(&self, top: f64) -> (f64, &str) {
         match &self.y {
             Axis::Number { unit, .. } if unit == BYTES && top >= IN_MB => (1e6, "MB"),
@@ -160,12 +163,12 @@ impl Graph {
         }
     }
 
-    /// Is anything to be seen of it: something that is not zero all the time, and lasts?
+    /// True if there is something to see: values that are not always zero, over some time.
     pub fn shows(&self) -> bool {
         self.series.iter().any(Series::shows)
     }
 
-    /// Is there nothing to draw?
+    /// True if there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
@@ -174,7 +177,7 @@ impl Graph {
         self.series.iter().filter_map(|series| series.points.last()).map(|(x, _)| *x).fold(0.0, f64::max)
     }
 
-    /// Where the axes end, if the graph stands alone.
+    /// Returns the ends of the axes for a single graph.
     pub(crate) fn ends(&self) -> Ends {
         if self.over_time {
             return Ends::from_zero(self.last_x(), self.top());
@@ -194,7 +197,7 @@ impl Graph {
         self.series.iter().filter(|series| !series.aside).flat_map(|series| series.points.iter().copied())
     }
 
-    /// What one of the level axis's unit is, and what stands below it, if it ends there.
+    /// Returns the value of the x axis's unit and its label, if the axis ends at `end`.
     pub(crate) fn x_axis(&self, end: f64) -> (f64, &str) {
         match self.over_time && end >= IN_SECONDS {
             true => (1000.0, "time, s"),
@@ -213,7 +216,7 @@ impl Graph {
         }
     }
 
-    /// The end of the upright axis, if the graph stands alone.
+    /// Returns the top of the y axis for a single graph.
     pub(crate) fn top(&self) -> f64 {
         match &self.y {
             Axis::Number { .. } => round_up(
@@ -223,12 +226,12 @@ impl Graph {
         }
     }
 
-    /// Does the other show the same of another run?
+    /// True if the other graph shows the same quantity of another run.
     pub(crate) fn is_twin(&self, other: &Graph) -> bool {
         (&self.title, &self.note, &self.y, &self.x) == (&other.title, &other.note, &other.y, &other.x)
     }
 
-    /// The drawing without title and legend.
+    /// Draws the graph without title and legend.
     pub(crate) fn draw(&self, frame: Frame, ends: Ends) -> String {
         let ends = Ends { right: if ends.right > ends.left { ends.right } else { ends.left + 1.0 }, ..ends };
         let height = self.data_height();
@@ -313,13 +316,13 @@ impl Graph {
     }
 }
 
-/// Where an axis begins that has these values: at 0, or at a round number below it.
+/// Returns the start of an axis for these values: 0, or a round number below it.
 fn down_to(values: impl Iterator<Item = f64>) -> f64 {
     let least = values.filter(|value| value.is_finite()).fold(0.0, f64::min);
     if least < 0.0 { -round_up(-least) } else { 0.0 }
 }
 
-/// Where values lie on a drawing.
+/// Positions of values on a drawing.
 struct Place {
     frame: Frame,
     ends: Ends,
@@ -370,7 +373,7 @@ impl Place {
                     };
                 }
             }
-            // A line of no length with round ends is a dot of the same size at any zoom.
+            // A line of zero length with round ends is a dot of the same size at any zoom.
             Style::Dots | Style::Crosses => {
                 for (x, y) in points {
                     let _ = write!(path, "M{} {}h0.01", self.x(*x), self.y(*y));

@@ -1,35 +1,35 @@
-//! A ladder: the packets between two ends, one below the other, with the time at either end of each.
+//! A ladder diagram: the packets between two ends, one below the other, with the time at each end.
 
 use crate::frame::{Frame, trimmed};
 use crate::markup::escape;
 use crate::scale::number;
 use std::fmt::Write as _;
 
-/// Which way a packet goes.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// From the left end to the right.
+    /// From the left end to the right end.
     Right,
-    /// From the right end to the left.
+    /// From the right end to the left end.
     Left,
 }
 
-/// What a packet is most worth looking at for.
+/// The most important property of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It opens or closes.
+    /// Opens or closes the connection.
     Control,
-    /// It asks for, brings or uses a Fast Open cookie.
+    /// Requests, brings or uses a Fast Open cookie.
     Cookie,
-    /// It carries data.
+    /// Carries data.
     Data,
-    /// It carries what went before.
+    /// A retransmission.
     Again,
-    /// It acknowledges.
+    /// An ACK.
     Ack,
-    /// It closes or opens the receive window.
+    /// Closes or opens the receive window.
     Window,
-    /// It resets.
+    /// A reset.
     Reset,
 }
 
@@ -38,28 +38,28 @@ pub enum Kind {
 pub struct Rung {
     /// Direction.
     pub way: Way,
-    /// What it is.
+    /// Kind of packet.
     pub kind: Kind,
-    /// At the left end, ms; none where it was not seen.
+    /// Time at the left end, ms; `None` if it was not seen there.
     pub left_ms: Option<f64>,
-    /// At the right end, ms.
+    /// Time at the right end, ms; `None` if it was not seen there.
     pub right_ms: Option<f64>,
-    /// In a few words, above the arrow.
+    /// Short label above the arrow.
     pub label: String,
-    /// Numbers, below it; where there is not room for these and for what is said, they are left out.
+    /// Numbers below the arrow; omitted if there is not enough room for them and `said`.
     pub numbers: String,
-    /// What is special about it, behind the numbers; may be empty.
+    /// Special remarks behind the numbers; may be empty.
     pub said: String,
-    /// Everything there is to say, for whoever asks.
+    /// All details, shown on demand.
     pub detail: String,
-    /// Who lost it.
+    /// Device that lost the packet.
     pub lost_by: Option<String>,
 }
 
 /// Packets between two ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// Name of the left end.
     pub left: String,
@@ -67,21 +67,21 @@ pub struct Ladder {
     pub right: String,
     /// The packets in the order of sending.
     pub rungs: Vec<Rung>,
-    /// Packets that followed and are not shown.
+    /// Number of further packets that are not shown.
     pub left_out: usize,
 }
 
-/// Columns of time at either side.
+/// Width of the time column on each side.
 pub(crate) const SIDE: f64 = 54.0;
-/// Both.
+/// Width of both columns.
 const MARGINS: f64 = 2.0 * SIDE;
-/// Of one packet.
+/// Height of one packet.
 const ROW: f64 = 42.0;
-/// Above the first, for the names of the ends.
+/// Space above the first packet, for the names of the ends.
 const HEAD: f64 = 24.0;
 
 impl Kind {
-    /// Every kind, as the legend lists them.
+    /// All kinds, in the order of the legend.
     pub(crate) const ALL: [Kind; 7] =
         [Kind::Control, Kind::Cookie, Kind::Data, Kind::Again, Kind::Ack, Kind::Window, Kind::Reset];
 
@@ -111,7 +111,7 @@ impl Kind {
 }
 
 impl Rung {
-    /// When it left.
+    /// Returns the time at which the packet was sent.
     pub(crate) fn sent_ms(&self) -> Option<f64> {
         match self.way {
             Way::Right => self.left_ms.or(self.right_ms),
@@ -121,7 +121,7 @@ impl Rung {
 }
 
 impl Ladder {
-    /// Its beginning: so many packets at most.
+    /// Returns the ladder with at most `most` packets.
     pub(crate) fn cut(&self, most: usize) -> Ladder {
         let mut ladder = self.clone();
         ladder.rungs.truncate(most);
@@ -129,7 +129,7 @@ impl Ladder {
         ladder
     }
 
-    /// What stands below the last packet, if that is not the last.
+    /// Returns the note below the last packet, if there are more.
     pub(crate) fn left_out_words(&self) -> Option<String> {
         match self.left_out {
             0 => None,
@@ -147,12 +147,12 @@ impl Ladder {
         HEAD + ROW * self.rungs.len() as f64 + 8.0
     }
 
-    /// The kinds that occur.
+    /// Returns the kinds that occur.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(|kind| self.rungs.iter().any(|rung| rung.kind == *kind))
     }
 
-    /// The drawing without its title.
+    /// Draws the ladder without its title.
     pub(crate) fn draw(&self, frame: Frame) -> String {
         let mut svg = String::new();
         let (right, bottom) = (frame.across(1.0, MARGINS), self.height());
@@ -222,14 +222,14 @@ impl Rung {
         time(self.right_ms, &frame.across(1.0, MARGINS), 6.0, right, "start");
     }
 
-    /// From end to end, or half the way to a cross where it was lost.
+    /// Draws an arrow from end to end, or to a cross in the middle if the packet was lost.
     fn draw_arrow(&self, svg: &mut String, frame: Frame, y: f64) {
         let x = |share: f64| frame.across(share, MARGINS);
         let (from, full) = if self.way == Way::Right { (0.0, 1.0) } else { (1.0, 0.0) };
         let to = if self.lost_by.is_some() { 0.5 + (full - 0.5) * 0.5 } else { full };
         let _ =
             write!(svg, "<line class=\"arrow\" x1=\"{}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"/>", x(from), x(to));
-        // The head is a small drawing of its own, so that it keeps its size at the end of a line of any length.
+        // The arrowhead is a separate drawing, so that it keeps its size on a line of any length.
         let (d, class) = match (&self.lost_by, self.way) {
             (Some(_), _) => ("M-5 -5L5 5M-5 5L5 -5", "lost"),
             (None, Way::Right) => ("M0 0L-9 -4V4Z", "head"),
@@ -243,7 +243,7 @@ impl Rung {
     }
 }
 
-/// As many decimals as say something.
+/// Formats a time with significant decimals.
 fn time_text(ms: f64) -> String {
     if ms >= 10_000.0 {
         format!("{} s", number((ms / 10.0).round() / 100.0))

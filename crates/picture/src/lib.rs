@@ -1,4 +1,4 @@
-//! Pages and pictures of what packets did: ladders and graphs over time, as one HTML file or as SVG.
+//! Draws ladder diagrams and graphs over time, as one HTML file or as SVG.
 //!
 //! ```text
 //!   Document ──► page: one HTML file, no network, light and dark      book: an index over pages
@@ -6,9 +6,9 @@
 //!    └ Run         what happened once ──► graph, ladder: SVG ──► sheet: one SVG file
 //! ```
 //!
-//! The drawings are made here and are complete without a script; the page's small script adds what moves: zoom and pan over all graphs
-//! at once, and a slider that walks ladders and graphs through time. Nothing here knows where the packets come from: the lab and the
-//! reader of captures fill a [`Document`].
+//! Drawings are complete without a script. The page's small script adds interaction: zoom and pan
+//! of all graphs at once, and a time slider for ladders and graphs. This crate does not know the
+//! source of the packets: the lab and the capture reader fill a [`Document`].
 //!
 //! ```
 //! use firstbyte_picture::{BYTES, Document, Graph, Run, Series, Style, Tone};

@@ -1,6 +1,6 @@
 //! Text inside HTML and SVG.
 
-/// The text with what would be markup written out; control characters, which neither format allows, become spaces.
+/// Escapes markup; replaces control characters, which neither format allows, with spaces.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,11 +17,11 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The text for a page: what stands between backticks is code.
+/// Formats text for a page: text between backticks becomes code.
 pub(crate) fn prose(text: &str) -> String {
     let escaped = escape(text);
     let pieces: Vec<&str> = escaped.split('`').collect();
-    // A backtick without its twin is a backtick.
+    // An unpaired backtick stays a backtick.
     if pieces.len().is_multiple_of(2) {
         return escaped;
     }

@@ -1,4 +1,4 @@
-//! The page: one HTML file with its style and its script inside.
+//! The page: one HTML file with its style and script.
 
 use crate::document::{Block, Document, Place, Run, Table, Verdict};
 use crate::frame::{Frame, trimmed};
@@ -8,13 +8,14 @@ use crate::markup::{escape, prose};
 use crate::series::{Series, Style};
 use std::fmt::Write as _;
 
-/// Also of the book's index.
+/// Style of pages and of the book's index.
 pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
-/// Points of a quantity whose value is read out under the slider: more are not told apart there.
+/// Most points of a quantity whose value is shown for the slider's time; more cannot be
+/// distinguished there.
 const READ_OUT: usize = 300;
 
-/// Everything up to the body.
+/// Returns the page up to the body.
 pub(crate) fn head(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -26,7 +27,7 @@ pub(crate) fn head(title: &str) -> String {
 }
 
 impl Document {
-    /// One self-contained HTML file.
+    /// Formats the document as one self-contained HTML file.
     pub fn to_html(&self) -> String {
         html(self)
     }
@@ -64,7 +65,7 @@ fn html(document: &Document) -> String {
     page
 }
 
-/// Links to the index and the pages around.
+/// Returns links to the index and the neighbouring pages.
 fn around(place: &Place) -> String {
     let mut html =
         String::from("<nav class=\"around\" aria-label=\"Pages\"><a href=\"index.html\">All questions</a>");
@@ -81,7 +82,7 @@ fn around(place: &Place) -> String {
     html + "</nav>"
 }
 
-/// The slider and the buttons; hidden where there is no script.
+/// The slider and the buttons; hidden without a script.
 const CONTROLS: &str = "<nav class=\"controls\" aria-label=\"Time\" hidden>\
     <button type=\"button\" id=\"play\" aria-label=\"Play or pause\">▶</button>\
     <label class=\"slider\"><span>Time</span><input id=\"time\" type=\"range\" min=\"0\" max=\"1000\" value=\"1000\"></label>\
@@ -112,25 +113,25 @@ fn block(block: &Block) -> String {
     }
 }
 
-/// A table, and above it how many of its rows are as they should be.
+/// Formats a table, and above it the number of passed rows.
 fn judged(table: &Table, held: &[bool]) -> String {
     let (count, missed) = (held.len(), held.iter().filter(|holds| !**holds).count());
     let text = match (count, missed) {
         (1, 0) => "the figure".to_owned(),
         (2, 0) => "both figures".to_owned(),
-        (_, 0) => format!("all {count} figures"),
-        _ => format!("{missed} of {count} figures"),
+        (_, 0) => format!("all {count} checks passed"),
+        _ => format!("{missed} of {count} checks failed"),
     };
     let verdict = block(&Block::Verdict(Verdict { holds: missed == 0, text }));
     verdict + &self::table(table, held)
 }
 
-/// Characters of the longest number with its unit.
+/// Longest number with its unit, characters.
 const NUMBER_MAX: usize = 20;
 
-/// With a verdict on each row, if there are as many.
+/// Formats a table, with a verdict per row if `held` has as many.
 fn table(table: &Table, held: &[bool]) -> String {
-    // A long answer among numbers is text: it is read from the left, and in several lines where there is not room for one.
+    // A long answer in a column of numbers is text: left-aligned, and wrapped if necessary.
     let fits = |row: &Vec<String>, column: usize| {
         row.get(column).is_none_or(|cell| cell.chars().count() <= NUMBER_MAX)
     };
@@ -139,7 +140,7 @@ fn table(table: &Table, held: &[bool]) -> String {
         _ => "",
     };
     let is_judged = !held.is_empty();
-    // Two columns are not too wide for any page.
+    // Two columns fit on any page.
     let is_stacked = is_judged || table.columns.len() > 2;
     let kind = match (is_judged, is_stacked) {
         (true, _) => "table judged stacked",
@@ -163,7 +164,8 @@ fn table(table: &Table, held: &[bool]) -> String {
         });
         for (column, (name, _)) in table.columns.iter().enumerate() {
             let cell = row.get(column).map_or("", String::as_str);
-            // Where the page is too narrow for columns, the name of its column stands before each cell but a title.
+            // On a page too narrow for columns, each cell except a title starts with the name of
+            // its column.
             let is_title = column == 0 && class(column).is_empty();
             let is_named = is_stacked && !is_title && !name.is_empty();
             let named = if is_named { format!(" data-name=\"{}\"", escape(name)) } else { String::new() };
@@ -179,7 +181,7 @@ fn run(document: &Document, run: &Run) -> String {
     let heading = if run.name.is_empty() { String::new() } else { format!("<h2>{}</h2>", prose(&run.name)) };
     let mut html = format!("<section class=\"run\">{heading}");
     if !document.is_whole(run) && !run.graphs.is_empty() {
-        html.push_str("<p class=\"hint\">This run is over so early that it has a time axis of its own.</p>");
+        html.push_str("<p class=\"hint\">This run is so short that it has its own time axis.</p>");
     }
     html.push_str("<div class=\"figures\">");
     for graph in &run.graphs {
@@ -224,7 +226,7 @@ fn spoken(graph: &Graph, end: f64) -> String {
     format!("{}: {} over {}", graph.title, names.join(", "), graph.x_axis(end).1)
 }
 
-/// A small piece of the series as it is drawn.
+/// Draws a small sample of the series for the legend.
 fn swatch(series: &Series) -> String {
     let (kind, d) = match series.style {
         Style::Step | Style::Line => ("line", "M1 6H21"),
@@ -240,7 +242,8 @@ fn swatch(series: &Series) -> String {
     )
 }
 
-/// What the script reads out where the slider stands: for each series its points, where it has a value at any time.
+/// Returns the data that the script shows for the slider's time: the points of each series with at
+/// most one value at a time.
 fn values(graph: &Graph, ends: Ends) -> String {
     let one = graph.y_unit(ends.top).0;
     let series = graph.series.iter().map(|series| {

@@ -1,6 +1,6 @@
-//! Axes: where ticks stand, and how numbers are written.
+//! Axes: positions of ticks, and formatting of numbers.
 
-/// The next number whose quarters are easily read.
+/// Returns the next number whose quarters are easy to read.
 pub(crate) fn round_up(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;
@@ -14,7 +14,7 @@ pub(crate) fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// Round values within `from..=to`, about `count` of them.
+/// Returns round values within `from..=to`, about `count` of them.
 pub(crate) fn ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let span = to - from;
     if !span.is_finite() || span <= 0.0 {
@@ -29,7 +29,7 @@ pub(crate) fn ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|n| n as f64 * step).collect()
 }
 
-/// A number for people: no more digits than are of use.
+/// Formats a number with only the digits that are useful.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,

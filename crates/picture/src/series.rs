@@ -1,30 +1,31 @@
 //! One quantity of a graph.
 
-/// How it is drawn.
+/// Drawing style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A value that holds until the next.
+    /// Steps: a value holds until the next point.
     Step,
-    /// Straight lines from point to point.
+    /// Straight lines between points.
     Line,
     /// Dots.
     Dots,
     /// Crosses.
     Crosses,
-    /// Upright bars: each needs its [`Series::tops`].
+    /// Vertical bars: each needs its [`Series::tops`].
     Bars,
-    /// Level bars from each point until the next, in the row that the value names; a value below zero is a pause.
+    /// Horizontal bars from each point to the next, in the row that the value names; a negative
+    /// value is a gap.
     Spans,
 }
 
-/// Which colour, by meaning or to tell neighbours apart.
+/// Colour, by meaning or by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Data, the first of several.
+    /// Data; the first of several.
     Blue,
-    /// Acknowledgements, what went well.
+    /// Acknowledgements and successes.
     Green,
-    /// Sent again, the second of several.
+    /// Retransmissions; the second of several.
     Orange,
     /// Limits: windows, thresholds.
     Purple,
@@ -32,12 +33,12 @@ pub enum Tone {
     Red,
     /// The third of several.
     Teal,
-    /// What stands behind.
+    /// Background.
     Grey,
 }
 
 impl Tone {
-    /// To tell the n-th of several from its neighbours.
+    /// Returns the colour of the n-th of several series.
     pub fn nth(n: usize) -> Tone {
         [Tone::Blue, Tone::Orange, Tone::Teal, Tone::Purple, Tone::Green, Tone::Red, Tone::Grey][n % 7]
     }
@@ -55,32 +56,33 @@ impl Tone {
     }
 }
 
-/// One quantity of a graph.
+/// A quantity of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// As the legend has it.
+    /// Name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Drawing style.
     pub style: Style,
-    /// Its colour.
+    /// Colour.
     pub tone: Tone,
-    /// The upright axis need not reach it: what lies above is not seen.
+    /// True if the y axis need not include all values: higher ones are not visible.
     pub aside: bool,
-    /// Drawn broken, so that it is told from others without colour.
+    /// True for a dashed line, to distinguish it without colour.
     pub dashed: bool,
-    /// (x, y), x not decreasing but where a point whose y is not a number ends a line, and another begins.
+    /// Points (x, y), with x not decreasing. A point whose y is NaN ends a line, and the next
+    /// begins another one.
     pub points: Vec<(f64, f64)>,
-    /// Of bars: where each ends.
+    /// Upper ends of bars.
     pub tops: Vec<f64>,
 }
 
 impl Series {
-    /// A quantity.
+    /// Creates a series.
     pub fn new(name: impl Into<String>, style: Style, tone: Tone, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), style, tone, aside: false, dashed: false, points, tops: Vec::new() }
     }
 
-    /// Upright bars: (x, from, to).
+    /// Creates vertical bars: (x, from, to).
     pub fn bars(
         name: impl Into<String>,
         tone: Tone,
@@ -90,23 +92,24 @@ impl Series {
         Series { tops, ..Series::new(name, Style::Bars, tone, points) }
     }
 
-    /// Drawn broken.
+    /// Makes the line dashed.
     pub fn dashed(self) -> Series {
         Series { dashed: true, ..self }
     }
 
-    /// The upright axis need not reach it.
+    /// Allows values above the y axis.
     pub fn aside(self) -> Series {
         Series { aside: true, ..self }
     }
 
-    /// The greatest value.
+    /// Returns the largest value.
     pub fn greatest(&self) -> f64 {
         let values = self.points.iter().map(|(_, y)| *y).chain(self.tops.iter().copied());
         values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    /// Is anything to be seen of it: marks, a line that is not zero all the time, a bar of some length?
+    /// True if there is something to see: marks, a line that is not always zero, a bar of some
+    /// length.
     pub(crate) fn shows(&self) -> bool {
         let mut steps = self.points.windows(2).filter(|pair| pair[0].0 < pair[1].0);
         match self.style {
@@ -118,7 +121,7 @@ impl Series {
         }
     }
 
-    /// Its points, and of each whether a line begins there.
+    /// Returns the points, each with true if a line begins there.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = (bool, (f64, f64))> {
         let mut begins = true;
         self.points.iter().filter_map(move |(x, y)| {
@@ -127,13 +130,13 @@ impl Series {
         })
     }
 
-    /// Does it have at most one value at a time, so that it can be read off?
+    /// True if it has at most one value at a time, so that the script can show it.
     pub(crate) fn is_one_line(&self) -> bool {
         self.points.is_sorted_by(|a, b| a.0 <= b.0)
     }
 
-    /// A series that looks alike and has fewer points: of each of `parts` of the axis the first, least, greatest and last value; bars of one part that
-    /// follow each other are joined.
+    /// Returns a series that looks the same with fewer points: the first, smallest, largest and
+    /// last value of each of `parts` of the axis. Adjacent bars in one part are joined.
     pub(crate) fn thinned(&self, end: f64, parts: usize) -> Series {
         if self.points.len() <= 4 * parts || end <= 0.0 {
             return self.clone();

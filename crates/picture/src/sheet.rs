@@ -1,4 +1,4 @@
-//! All drawings of a document below each other, as one SVG file.
+//! All drawings of a document in one SVG file.
 
 use crate::document::Document;
 use crate::frame::Frame;
@@ -9,20 +9,20 @@ use std::fmt::Write as _;
 
 /// Width of the sheet.
 const WIDTH: f64 = 760.0;
-/// Around it.
+/// Margin of the sheet.
 const PAD: f64 = 16.0;
-/// Of a heading's line.
+/// Height of a heading.
 const LINE: f64 = 24.0;
-/// Of one entry of a legend: what stands before its name, and what a letter takes.
+/// Width of a legend's swatch, and of a letter.
 const SWATCH: f64 = 30.0;
 const LETTER: f64 = 6.6;
-/// Of a further line of a legend.
+/// Height of a further legend line.
 const LEGEND: f64 = 16.0;
-/// Packets of a ladder; a page can be scrolled, a sheet is seen whole.
+/// Most packets of a ladder: unlike a page, a sheet cannot be scrolled.
 const RUNGS_MAX: usize = 40;
 
 impl Document {
-    /// All its drawings below each other, as one SVG file for a paper or a slide.
+    /// Formats all drawings as one SVG file, for a paper or a slide.
     pub fn to_svg(&self) -> String {
         svg(self)
     }

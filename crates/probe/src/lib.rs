@@ -1,11 +1,12 @@
-//! Does TCP Fast Open work between here and there, and if not, who broke it?
+//! Tests whether TCP Fast Open works between this host and a server, and finds what breaks it.
 //!
-//! - [`plan`]: which SYNs are sent, in words;
-//! - [`Prober`]: one of them over a device, and what came back: a [`Visit`];
-//! - [`verdict`]: visits → cause, evidence and fix.
+//! - [`plan`]: the SYNs to send;
+//! - [`Prober`]: sends one of them over a device, and returns a [`Visit`];
+//! - [`verdict`]: turns visits into cause, evidence and fix.
 //!
-//! The prober sends its own SYNs, so that every form can be tried: plain, with a request for a cookie, with a cookie and data, with data alone.
-//! It is no TCP: it opens, sends one request, counts what comes, and ends by a reset.
+//! The prober sends its own SYNs, so that every form can be tested: plain, with a cookie request,
+//! with a cookie and data, with only data. It is not a TCP: it opens, sends one request, counts the
+//! reply, and ends with a reset.
 #![forbid(unsafe_code)]
 pub mod plan;
 mod prober;

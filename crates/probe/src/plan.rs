@@ -1,4 +1,4 @@
-//! Which SYNs are sent, and how many packets that is at most.
+//! The SYNs to send, and the most packets they need.
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub enum Probe {
     DataAlone,
     /// The cookie, and data that fills the segment.
     Big,
-    /// Plain, and ECN is asked for (RFC 3168).
+    /// Plain, with an ECN request (RFC 3168).
     Ecn,
-    /// Plain, and Accurate ECN is asked for (RFC 9768).
+    /// Plain, with an Accurate ECN request (RFC 9768).
     AccurateEcn,
 }
 
 impl Probe {
-    /// In the order in which they are sent.
+    /// All probes, in the order of sending.
     pub const ALL: [Probe; 8] = [
         Probe::Plain,
         Probe::Request,
@@ -37,32 +37,32 @@ impl Probe {
         Probe::AccurateEcn,
     ];
 
-    /// Does it need a cookie?
+    /// True if it needs a cookie.
     pub fn needs_cookie(self) -> bool {
         matches!(self, Probe::Cookie | Probe::CookieAgain | Probe::Big)
     }
 
-    /// Does its SYN carry data?
+    /// True if its SYN carries data.
     pub fn has_data(self) -> bool {
         self.needs_cookie() || self == Probe::DataAlone
     }
 
-    /// Does it only look at the handshake? Then no request is sent.
+    /// True if it only tests the handshake, without a request.
     pub fn is_handshake_only(self) -> bool {
         matches!(self, Probe::Ecn | Probe::AccurateEcn)
     }
 
-    /// What is sent, in words.
+    /// Describes the packets sent.
     pub fn words(self) -> &'static str {
         match self {
             Probe::Plain => "a plain SYN, then the request",
-            Probe::Request => "a SYN that asks for a cookie, then the request",
+            Probe::Request => "a SYN that requests a cookie, then the request",
             Probe::Cookie => "a SYN with the cookie and the request",
             Probe::CookieAgain => "the same from another port",
-            Probe::DataAlone => "a SYN with the request and without the option",
+            Probe::DataAlone => "a SYN with the request, without the option",
             Probe::Big => "a SYN with the cookie and data that fills it",
-            Probe::Ecn => "a plain SYN that asks for ECN",
-            Probe::AccurateEcn => "a plain SYN that asks for Accurate ECN",
+            Probe::Ecn => "a plain SYN that requests ECN",
+            Probe::AccurateEcn => "a plain SYN that requests Accurate ECN",
         }
     }
 }
@@ -82,9 +82,9 @@ impl fmt::Display for Probe {
     }
 }
 
-/// SYNs of one probe at most: twice as it is, then plain.
+/// Most SYNs of one probe: twice the form, then a plain one.
 pub const SYNS_MAX: usize = 3;
-/// Packets that one probe sends at most: its SYNs, an acknowledgement with the request, a reset.
+/// Most packets of one probe: its SYNs, an ACK with the request, a reset.
 pub const PACKETS_MAX: usize = SYNS_MAX + 2;
-/// SYNs with data and a small hop limit, where SYNs with data are lost.
+/// Number of SYNs with data and a small hop limit, if SYNs with data are lost.
 pub const HOPS_MAX: u8 = 8;

@@ -1,4 +1,4 @@
-//! One probe over a device, and what came back.
+//! Sends one probe over a device, and records the answer.
 use crate::plan::{Probe, SYNS_MAX};
 use crate::visit::{Agreed, Answer, Visit};
 use bytes::Bytes;
@@ -14,33 +14,35 @@ use wire::{
     TcpOptions, Timestamps, TxPacket, protocol,
 };
 
-/// How long a SYN may go unanswered before it is retransmitted, as by Linux (RFC 6298 §2).
+/// Time until an unanswered SYN is retransmitted, as on Linux (RFC 6298 §2).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the reply may take: after a SYN-ACK that was lost, the first retransmission comes 3 s later (RFC 6298 §5.7).
+/// Time limit for the reply: after a lost SYN-ACK, the first retransmission takes 3 s (RFC 6298
+/// §5.7).
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// A reply that pauses for so long has filled the server's first window. Linux retransmits after 200 ms at the earliest.
+/// A pause this long in the reply means that the server's first window is full. Linux retransmits
+/// after 200 ms at the earliest.
 const QUIET: Duration = Duration::from_millis(120);
-/// And a pause that is shorter than this has not: a busy machine makes such ones.
+/// Shorter pauses do not end the first window: a busy machine causes them.
 const QUIET_MIN: Duration = Duration::from_millis(5);
-/// Between two probes: never more than a few packets a second.
+/// Pause between two probes: only a few packets per second.
 const PAUSE: Duration = Duration::from_millis(100);
 const WINDOW: u16 = 65_000;
-/// Of a link for packets of 1500 bytes; of IPv6 below.
+/// MSS of a link for packets of 1500 bytes, for IPv4.
 const MSS: u16 = 1460;
 const MSS_IPV6: u16 = 1440;
 /// Kind of the Fast Open option (RFC 7413 §4.1.1).
 const FAST_OPEN: u8 = 34;
 
-/// From where to where.
+/// Addresses of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// The prober's address: nobody else may have it.
+    /// The prober's address, used by no other host.
     pub local: IpAddr,
     /// The server.
     pub server: SocketAddr,
 }
 
-/// Sends probes and sees what comes back.
+/// Sends probes and records the answers.
 #[derive(Debug)]
 pub struct Prober<D> {
     device: D,
@@ -54,7 +56,8 @@ pub struct Prober<D> {
 }
 
 impl<D: Device> Prober<D> {
-    /// Over this device, with this request of an application. `seed` chooses ports and sequence numbers.
+    /// Creates a prober on this device, with this application request. `seed` chooses ports and
+    /// sequence numbers.
     pub fn new(device: D, ends: Ends, request: &[u8], seed: u64) -> Prober<D> {
         let port = 32_768 + (seed % 28_000) as u16;
         Prober {
@@ -69,19 +72,20 @@ impl<D: Device> Prober<D> {
         }
     }
 
-    /// How long the answer to a SYN is waited for before it is retransmitted. Shorter than the path's round trip, it makes every verdict wrong.
+    /// Sets the time until an unanswered SYN is retransmitted. A time below the path's round trip
+    /// makes every verdict wrong.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Prober<D> {
         self.timeout = timeout;
         self
     }
 
-    /// Packets that were sent.
+    /// Returns the number of packets sent.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Every probe of the plan that has what it needs; `each` hears of one when it is done.
+    /// Runs every probe of the plan that is possible, and calls `each` after each one.
     ///
     /// # Errors
     /// The device failed.
@@ -95,7 +99,7 @@ impl<D: Device> Prober<D> {
             each(&visit);
             let is_reached = matches!(visit.answer, Answer::SynAck);
             visits.push(visit);
-            // Where not even a plain SYN is answered, nothing else can be learnt.
+            // If not even a plain SYN is answered, other probes show nothing.
             if probe == Probe::Plain && !is_reached {
                 break;
             }
@@ -104,8 +108,9 @@ impl<D: Device> Prober<D> {
         Ok(visits)
     }
 
-    /// SYNs with data whose hop limit ends on the way: which routers still see them. Ends at an answer that is no router's word of the limit,
-    /// and where two in a row say nothing: one alone may be a router that sends no ICMP.
+    /// Sends SYNs with data and increasing hop limits, to find the last router that forwards them.
+    /// Ends at an answer other than an expired hop limit, or after two hops without an answer: a
+    /// single router may not send ICMP.
     ///
     /// # Errors
     /// The device failed.
@@ -133,7 +138,7 @@ impl<D: Device> Prober<D> {
         Ok(hops)
     }
 
-    /// One probe, to its end.
+    /// Runs one probe.
     ///
     /// # Errors
     /// The device failed.
@@ -143,7 +148,7 @@ impl<D: Device> Prober<D> {
         let mut visit = Visit::new(probe, connection.data.len());
         let mut arrival = None;
         while arrival.is_none() && visit.syns < SYNS_MAX {
-            // As Linux: the last try is one that no middlebox can have anything against.
+            // Like on Linux, the last attempt is a plain SYN, which no middlebox should reject.
             let plain = visit.syns + 1 == SYNS_MAX;
             self.send_syn(&connection, plain)?;
             visit.syns += 1;
@@ -171,8 +176,8 @@ impl<D: Device> Prober<D> {
         Ok(visit)
     }
 
-    /// Completes the handshake, sends what the SYN-ACK did not acknowledge, and counts what comes until the server's first window is full. Returns
-    /// what to reset from.
+    /// Completes the handshake, sends the data that the SYN-ACK did not acknowledge, and counts the
+    /// reply until the server's first window is full. Returns the sequence number for the reset.
     fn converse(
         &mut self,
         connection: &Connection,
@@ -183,8 +188,8 @@ impl<D: Device> Prober<D> {
     ) -> io::Result<SeqNum> {
         let rest =
             self.request.get(visit.acknowledged.min(self.request.len())..).unwrap_or_default().to_vec();
-        // A server may wait for this before it replies, and Linux does not retransmit a reply before it. What came on the SYN-ACK is not
-        // acknowledged, as nothing else of the reply is.
+        // A server may wait for this ACK before it replies, and Linux does not retransmit a reply
+        // before it. Data on the SYN-ACK is not acknowledged, like the rest of the reply.
         let after = SeqNum(syn_ack.seq.0.wrapping_add(1));
         let push = if rest.is_empty() { Flags::empty() } else { Flags::PSH };
         self.send(connection, Flags::ACK | push, syn_ack.ack, after, &rest)?;
@@ -200,14 +205,15 @@ impl<D: Device> Prober<D> {
             let Some(tcp) = arrival.segment else { continue };
             next = next.latest(tcp.ack);
             let is_reset = tcp.flags.contains(Flags::RST);
-            // A reset may carry text, which no application reads (RFC 9293 §3.10.7.4).
+            // A reset may carry text that no application reads (RFC 9293 §3.10.7.4).
             if arrival.text > 0 && !is_reset && seen.insert(tcp.seq.0) {
                 visit.first_byte_ms.get_or_insert(millis(begun.elapsed()));
                 visit.segments += 1;
                 visit.reply += arrival.text;
                 deadline = Instant::now() + quiet;
             }
-            // After a loss Linux may retransmit the end before what precedes it (RFC 8985 §7.3).
+            // After a loss, Linux may retransmit the end before the data in front of it (RFC 8985
+            // §7.3).
             let is_whole = tcp.seq.since(after) as usize + arrival.text == visit.reply;
             visit.reset |= is_reset && visit.reply == 0;
             if is_reset || tcp.flags.contains(Flags::FIN) && is_whole {
@@ -222,7 +228,8 @@ impl<D: Device> Prober<D> {
         self.isn = self.isn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let mut data = if probe.has_data() { self.request.clone() } else { Vec::new() };
         if probe == Probe::Big {
-            // What follows a request is not read by a server that closes; options take up to 40 bytes of the segment.
+            // A server that closes does not read beyond the request. Options take up to 40 bytes of
+            // the segment.
             data.resize(usize::from(self.mss()) - 40, b'\n');
         }
         let option = match probe {
@@ -297,7 +304,7 @@ impl<D: Device> Prober<D> {
         while !batch.is_empty() {
             self.device.send(&mut batch)?;
             if Instant::now() > deadline {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the device takes no packets"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the device accepts no packets"));
             }
         }
         Ok(())
@@ -312,7 +319,7 @@ impl<D: Device> Prober<D> {
         Ok(None)
     }
 
-    /// The next packet that concerns this connection.
+    /// Waits for the next packet of this connection.
     fn await_segment(&mut self, connection: &Connection, deadline: Instant) -> io::Result<Option<Arrival>> {
         let mut batch = RxBatch::with_capacity(1);
         loop {
@@ -370,7 +377,7 @@ impl<D: Device> Prober<D> {
         Some(Arrival { answer, syn_ack: None, segment: Some(tcp), text })
     }
 
-    /// An ICMP error about this connection.
+    /// Parses an ICMP error about this connection.
     fn error(&self, connection: &Connection, ip: &IpHeader, payload: &[u8]) -> Option<Arrival> {
         let Ok(Icmp::Error { error, quote }) = Icmp::parse(ip.src, ip.dst, payload) else { return None };
         let quoted = QuotedTcp::parse(quote)?;
@@ -387,7 +394,7 @@ impl<D: Device> Prober<D> {
     }
 }
 
-/// A connection as the prober needs it.
+/// State of a connection.
 #[derive(Debug)]
 struct Connection {
     port: u16,
@@ -396,27 +403,29 @@ struct Connection {
     data: Vec<u8>,
     flags: Flags,
     hop_limit: u8,
-    /// The last timestamp of the server, where timestamps were agreed.
+    /// Last timestamp of the server, if timestamps were negotiated.
     timestamps: Option<u32>,
 }
 
-/// A packet that concerns a connection.
+/// A packet of a connection.
 #[derive(Debug)]
 struct Arrival {
     answer: Answer,
     syn_ack: Option<(TcpHeader, u8)>,
     segment: Option<TcpHeader>,
-    /// Bytes of data.
+    /// Length of its data, bytes.
     text: usize,
 }
 
-/// The length of one that is no cookie.
+/// Returns the length of an invalid cookie.
 fn invalid_cookie(options: &TcpOptions) -> Option<usize> {
     let option = options.unknown.iter().find(|(kind, _)| *kind == FAST_OPEN)?;
     Some(option.1.len())
 }
 
-/// Two round trips after the last segment of a full window Linux sends a probe with the next (RFC 8985 §7.2): that is not of the first window.
+/// Returns the pause that ends the first window: two round trips after the last segment of a full
+/// window, Linux sends a probe with the next segment (RFC 8985 §7.2), which is not of the first
+/// window.
 fn quiet(visit: &Visit) -> Duration {
     match visit.answered_ms {
         Some(round_trip) if visit.syns == 1 => {
@@ -433,7 +442,8 @@ fn agreed(tcp: &TcpHeader, hop_limit: u8) -> Agreed {
         window_scale: tcp.options.window_scale,
         sack: tcp.options.sack_permitted,
         timestamps: tcp.options.timestamps.is_some(),
-        // RFC 9768 table 2: ECE alone is RFC 3168's answer; 0b101 an old nonce's; all others with AE or CWR are Accurate ECN's.
+        // RFC 9768 table 2: ECE alone is RFC 3168's answer; 0b101 is that of an old nonce; all
+        // others with AE or CWR are Accurate ECN.
         ecn: ace == Flags::ECE,
         accurate_ecn: ace == Flags::CWR
             || ace == (Flags::CWR | Flags::ECE)
@@ -453,7 +463,8 @@ mod tests {
     use std::os::fd::BorrowedFd;
     use wire::{Capabilities, RxChecksum};
 
-    /// Routers in a row, some of which say nothing of a packet whose hop limit ends there; behind the last, packets are lost.
+    /// Routers in a row. Some do not report an expired hop limit; behind the last one, packets are
+    /// lost.
     struct Routers(&'static [bool], Vec<Vec<u8>>);
 
     impl Device for Routers {

@@ -1,46 +1,46 @@
-//! What was seen of one probe.
+//! The observations of one probe.
 use crate::plan::Probe;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// What was seen of one probe. Times are in milliseconds since its first SYN.
+/// The observations of one probe. Times are in milliseconds since its first SYN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
-    /// Which.
+    /// The probe.
     pub probe: Probe,
-    /// SYNs that were sent.
+    /// Number of SYNs sent.
     pub syns: usize,
-    /// Was the SYN that was answered only the plain one, after those with option or data?
+    /// True if only the plain SYN was answered, after those with option or data.
     pub fell_back: bool,
-    /// What answered.
+    /// The answer to the SYN.
     pub answer: Answer,
-    /// When the answer came.
+    /// Time of the answer.
     pub answered_ms: Option<f64>,
     /// Bytes of data in the SYN.
     pub sent: usize,
-    /// Of these, bytes that the SYN-ACK acknowledged.
+    /// Bytes of `sent` that the SYN-ACK acknowledged.
     pub acknowledged: usize,
-    /// The cookie that the SYN-ACK brought, hexadecimal.
+    /// The cookie of the SYN-ACK, hexadecimal.
     pub cookie: Option<String>,
-    /// Length of a cookie that the SYN-ACK brought and that clients ignore (RFC 7413 §4.1.1), bytes.
+    /// Length of a cookie of the SYN-ACK that clients ignore (RFC 7413 §4.1.1), bytes.
     pub invalid_cookie: Option<usize>,
-    /// Did this host's kernel send neither option nor data, although it was to?
+    /// True if this host's kernel sent neither option nor data, although it should.
     pub paused: bool,
-    /// What the SYN-ACK agreed to.
+    /// Options that the SYN-ACK agreed to.
     pub agreed: Option<Agreed>,
-    /// When the first byte of the reply came.
+    /// Time of the first byte of the reply.
     pub first_byte_ms: Option<f64>,
-    /// Segments of the reply that came before any was acknowledged.
+    /// Segments of the reply that arrived before any ACK.
     pub segments: usize,
-    /// Bytes of them.
+    /// Bytes of these segments.
     pub reply: usize,
-    /// A SYN-ACK opened the connection, and a reset ended it before any reply.
+    /// True if a SYN-ACK opened the connection, and a reset ended it before any reply.
     #[serde(default)]
     pub reset: bool,
 }
 
 impl Visit {
-    /// Of a probe whose SYN carries `sent` bytes of data, before anything was sent or came back.
+    /// Creates a visit of a probe whose SYN carries `sent` bytes of data, without observations.
     #[must_use]
     pub fn new(probe: Probe, sent: usize) -> Visit {
         Visit {
@@ -63,7 +63,7 @@ impl Visit {
     }
 }
 
-/// What answered a SYN.
+/// The answer to a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -71,22 +71,22 @@ pub enum Answer {
     SynAck,
     /// A reset.
     Reset,
-    /// A router says that the place, or the port, cannot be reached.
+    /// A router reports that the host or port is unreachable.
     Unreachable(IpAddr),
-    /// A router says that the packet is too big for what follows, whose MTU it names.
+    /// A router reports that the packet is too big, with the MTU of the next hop.
     TooBig(IpAddr, u32),
-    /// The hop limit ended there.
+    /// The hop limit expired at this router.
     Expired(IpAddr),
-    /// Nothing.
+    /// No answer.
     Nothing,
 }
 
-/// What a SYN-ACK agreed to.
+/// Options that a SYN-ACK agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
     /// MSS.
     pub mss: Option<u16>,
-    /// Shift of its windows.
+    /// Window scale.
     pub window_scale: Option<u8>,
     /// Selective acknowledgements.
     pub sack: bool,
@@ -96,6 +96,6 @@ pub struct Agreed {
     pub ecn: bool,
     /// Accurate ECN.
     pub accurate_ecn: bool,
-    /// Hops that were left of its packet, where they were seen.
+    /// Remaining hop limit of its packet, if known.
     pub hop_limit: Option<u8>,
 }

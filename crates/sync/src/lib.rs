@@ -1,11 +1,12 @@
-//! Locks, atomics and threads: the standard library's, or those of a checker.
+//! Locks, atomics and threads, of the standard library or of a checker.
 //!
-//! An ordinary build re-exports `std`, and nothing else is here. With the feature `shuttle`, the same names are shuttle's: all threads of a
-//! test run in one, and at each operation below a random choice, which a seed repeats, decides which goes on. So tests play many orders of
-//! events with the very code that runs in production: `cargo xtask threads`.
+//! A normal build re-exports `std` and adds nothing. With the feature `shuttle`, the same names are
+//! shuttle's: all threads of a test run in one, and at each operation below a random choice,
+//! repeatable by a seed, decides which thread continues. Tests thus play many orders of events with
+//! the production code: `cargo xtask threads`.
 //!
-//! What the system does beside, where it takes part in the order of events, is in `model` then: semaphores and event descriptors, time,
-//! signal handlers, cancellation.
+//! `model` has what the system contributes to the order of events: semaphores and event
+//! descriptors, time, signal handlers, cancellation.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "shuttle")]
@@ -26,7 +27,7 @@ pub use {
     },
 };
 
-/// The monotonic clock.
+/// Returns the time of the monotonic clock.
 #[must_use]
 pub fn monotonic() -> std::time::Instant {
     #[cfg(not(feature = "shuttle"))]

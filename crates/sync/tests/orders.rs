@@ -1,4 +1,4 @@
-//! The checker finds what it is for: a lost wake-up, a deadlock, a handler between two steps.
+//! The checker finds a lost wake-up, a deadlock, and a handler between two steps.
 #![cfg(feature = "shuttle")]
 
 extern crate firstbyte_sync as sync;
@@ -11,7 +11,7 @@ use sync::{Mutex, PoisonError, thread};
 
 const ORDERS: usize = 500;
 
-/// Looks, and only then says where it can be woken: what comes in between is lost.
+/// Checks the state before it registers for wake-ups: an event in between is lost.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_sleeper_that_registers_after_its_look_is_found() {
@@ -33,7 +33,7 @@ fn a_sleeper_that_registers_after_its_look_is_found() {
     });
 }
 
-/// Takes its own thread's lock.
+/// Takes the lock of its own thread.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_handler_that_runs_under_the_lock_is_found() {

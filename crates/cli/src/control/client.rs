@@ -1,4 +1,4 @@
-//! The asking side.
+//! The client of a control socket.
 use super::place;
 use crate::failure::Failure;
 use clap::Args;
@@ -10,21 +10,21 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Whom to ask.
+/// Options that select a running stack.
 #[derive(Args, Debug)]
 pub(crate) struct ControlArgs {
-    /// Control socket of a stack of ours (`firstbyte serve --control PATH`).
+    /// Use the control socket at PATH (`firstbyte serve --control PATH`)
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
 impl ControlArgs {
-    /// The option that says which stack was meant, for a command to be typed.
+    /// Returns the option that selects this stack, for a command to copy.
     pub(crate) fn option(&self) -> String {
         self.control.as_ref().map_or("--stack".to_owned(), |path| format!("--control {}", path.display()))
     }
 
-    /// Was a stack named?
+    /// True if a stack was selected.
     pub(crate) fn is_named(&self) -> bool {
         self.control.is_some()
     }
@@ -35,12 +35,12 @@ impl ControlArgs {
     }
 }
 
-/// A stack that says nothing for this long is held to be stuck.
+/// A stack that does not answer for this long is considered stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// No answer is longer.
+/// Longest answer, bytes.
 const ANSWER_MAX: u64 = 256 << 20;
 
-/// Asks the stack, and gives what it answers.
+/// Sends a request to the stack and returns the answer.
 pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failure> {
     let path = match &whom.control {
         Some(path) => path.clone(),
@@ -48,19 +48,19 @@ pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failu
     };
     let mut stream = UnixStream::connect(&path).map_err(|error| unreachable(&path, error.kind(), &error))?;
     let text = exchange(&mut stream, request)
-        .map_err(|error| Failure::failed(format!("{} gave no answer: {error}", path.display())))?;
+        .map_err(|error| Failure::failed(format!("{} does not answer: {error}", path.display())))?;
     match text.split_once('\n') {
         Some(("ok", body)) => Ok(body.to_owned()),
         Some(("error", why)) => Err(Failure::failed(why)),
-        _ => Err(Failure::failed(format!("{} is no control socket of firstbyte", path.display()))),
+        _ => Err(Failure::failed(format!("{} is not a control socket of firstbyte", path.display()))),
     }
 }
 
-/// Asks the stack for all that the doctor judges.
+/// Reads a sample for the doctor from the stack.
 pub(crate) fn sample(whom: &ControlArgs) -> Result<Sample, Failure> {
     let text = ask(whom, &Request::Sample)?;
     serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("the stack's answer cannot be read: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot read the stack's answer: {error}")))
 }
 
 fn exchange(stream: &mut UnixStream, request: &Request) -> std::io::Result<String> {
@@ -77,7 +77,7 @@ fn unreadable(error: &std::io::Error) -> Failure {
     let folder = place::folder();
     match error.kind() {
         ErrorKind::PermissionDenied => Failure::failed(format!(
-            "{} may be read by another user only: ask as the user who runs the stack",
+            "cannot read {}: it belongs to another user; run this as the user who runs the stack",
             folder.display()
         )),
         _ => Failure::file("read", &folder, error),
@@ -88,23 +88,24 @@ fn the_one(mut running: Vec<PathBuf>) -> Result<PathBuf, Failure> {
     match running.len() {
         1 => Ok(running.remove(0)),
         0 => Err(Failure::failed(format!(
-            "no stack runs that has its control socket in {}: start one with `firstbyte serve`, or say where it is with --control PATH",
+            "cannot find a running stack: there is no control socket in {}; start one with \
+            `firstbyte serve`, or name its socket with --control PATH",
             place::folder().display()
         ))),
         count => {
             let all: Vec<String> =
                 running.iter().map(|path| format!("  --control {}", path.display())).collect();
-            Err(Failure::usage(format!("{count} stacks run; say which:\n{}", all.join("\n"))))
+            Err(Failure::usage(format!("{count} stacks are running; choose one:\n{}", all.join("\n"))))
         }
     }
 }
 
 fn unreachable(path: &Path, kind: ErrorKind, error: &std::io::Error) -> Failure {
     let advice = match kind {
-        ErrorKind::NotFound => "there is no such socket; `firstbyte serve --control PATH` makes one",
-        ErrorKind::ConnectionRefused => "the stack that made it runs no more",
-        ErrorKind::PermissionDenied => "ask as the user who runs the stack",
-        _ => return Failure::file("reach the control socket", path, error),
+        ErrorKind::NotFound => "there is no such socket; `firstbyte serve --control PATH` creates one",
+        ErrorKind::ConnectionRefused => "the stack that created it is not running any more",
+        ErrorKind::PermissionDenied => "run this as the user who runs the stack",
+        _ => return Failure::file("connect to the control socket", path, error),
     };
     Failure::failed(format!("{}: {advice}", path.display()))
 }

@@ -1,15 +1,15 @@
-//! Sockets as lines of ss(8), or as JSON.
+//! Formats sockets as lines of ss(8), or as JSON.
 use control::{Listing, Which};
 use firstbyte::{ConnectionInfo, Instant, ListenerInfo, SocketInfo, Stack, StackHandle, State};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 
-/// The most sockets of one answer: the stack stands still while they are looked at.
+/// Most sockets in one answer: the stack is locked while they are read.
 const SOCKETS_MAX: usize = 65_536;
-/// Pages of `tcp_mem`, bytes.
+/// Size of a page of `tcp_mem`, bytes.
 const PAGE: u64 = 4096;
 
-/// One line.
+/// One line of the list.
 struct Row {
     state: &'static str,
     queues: (usize, usize),
@@ -18,7 +18,7 @@ struct Row {
     info: Option<String>,
 }
 
-/// The text that lists the sockets of a stack.
+/// Lists the sockets of a stack.
 pub(crate) fn list(listing: &Listing, net: &StackHandle) -> String {
     if listing.which == Which::Summary {
         return net.inspect(|stack| summary(stack, listing.json));
@@ -65,7 +65,7 @@ fn of_listener(listener: &ListenerInfo, with_info: bool) -> Row {
             "syn_recv:{syn_queue} fo_pending:{fast_open_pending} fo_qlen:{fast_open_max} drops:{}",
             drops.dropped
         );
-        // Why, where there were any.
+        // Shows the reasons if there were any drops.
         for (reason, count) in [
             ("accept_queue_full", drops.accept_queue_full),
             ("syn_queue_full", drops.syn_queue_full),
@@ -88,7 +88,7 @@ fn of_listener(listener: &ListenerInfo, with_info: bool) -> Row {
 }
 
 fn of_connection(connection: &ConnectionInfo, listing: &Listing, now: Instant) -> Row {
-    // What each word is: skmem's in ss(8); memory is what both buffers hold.
+    // The words are those of skmem in ss(8). `memory` is the memory of both buffers.
     let memory = listing.memory.then(|| {
         let ConnectionInfo { recv_buffer, send_buffer, send_buffer_used, memory, .. } = connection;
         format!("skmem:(rb{recv_buffer},tb{send_buffer},w{send_buffer_used}) memory:{memory}")
@@ -160,7 +160,7 @@ fn as_json(rows: &[Row], more: usize) -> String {
     format!("{}\n", json!({ "sockets": sockets, "more": more }))
 }
 
-/// The words of an info line as fields: `name:value`, `name N` of a rate, and words that stand alone.
+/// Splits an info line into JSON fields: `name:value`, `name N` for a rate, and single words.
 fn fields(info: &str) -> Map<String, Value> {
     let mut words = info.split(' ').peekable();
     let mut fields = Map::new();
@@ -220,7 +220,8 @@ fn summary(stack: &Stack, as_json: bool) -> String {
         text += &format!("{name:<10} {count}\n");
     }
     text + &format!(
-        "\nMemory: {} pages of {} {} {} (tcp_mem), pressure: {pressure}\n        {} times under pressure, {} SYNs refused, {} connections ended for want of it\n",
+        "\nMemory: {} pages of {} {} {} (tcp_mem), pressure: {pressure}\n        {} times under \
+        pressure, {} SYNs refused, {} connections ended for lack of memory\n",
         held.div_ceil(PAGE),
         levels[0] / PAGE,
         levels[1] / PAGE,

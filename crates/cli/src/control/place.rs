@@ -1,27 +1,29 @@
-//! Where control sockets lie: one folder of the user's, a socket for each stack that runs.
+//! Paths of control sockets: one folder per user, one socket per running stack.
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// `$XDG_RUNTIME_DIR/firstbyte`, or /run/firstbyte where there is no such variable (as for root).
+/// Returns `$XDG_RUNTIME_DIR/firstbyte`, or /run/firstbyte if the variable is not set (as for
+/// root).
 pub(super) fn folder() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
     Path::new(runtime.as_deref().unwrap_or(OsStr::new("/run"))).join("firstbyte")
 }
 
-/// The folder, made for nobody else if it is not there, and the name of a socket that no other process has.
+/// Creates the folder with mode 0700 if necessary, and returns a socket path that no other process
+/// uses.
 pub(super) fn of_this_process(device: &str) -> io::Result<PathBuf> {
     let folder = folder();
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     Ok(folder.join(format!("{device}-{}.sock", std::process::id())))
 }
 
-/// Sockets of stacks that run. Those that a process left behind when it was killed are removed.
+/// Returns the sockets of running stacks. Removes sockets that killed processes left behind.
 ///
 /// # Errors
-/// The folder is there and cannot be read.
+/// The folder exists but cannot be read.
 pub(super) fn running() -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -40,7 +42,7 @@ pub(super) fn running() -> io::Result<Vec<PathBuf>> {
 fn is_alive(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Nobody listens any more; whether the file can go is nobody's business.
+            // Best effort: the socket has no listener any more.
             let _ = std::fs::remove_file(path);
             false
         }

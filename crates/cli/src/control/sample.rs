@@ -1,4 +1,4 @@
-//! A running stack as the doctor reads a host: the same names, the same units.
+//! Samples a running stack in the doctor's format: same names, same units as a Linux host.
 use super::{grouped, settings};
 use doctor::sample::{Address, Info, Memory, PathMetrics, Route, RouteMetrics as Metrics, Socket, Unread};
 use doctor::{Sample, Source};
@@ -11,18 +11,18 @@ use firstbyte::{
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The most sockets of one answer: the stack stands still while they are looked at.
+/// Most sockets in one sample: the stack is locked while they are read.
 const SOCKETS_MAX: usize = 65_536;
-/// Pages of `tcp_mem`, bytes.
+/// Size of a page of `tcp_mem`, bytes.
 const PAGE: u64 = 4096;
-/// No threshold (TCP_INFINITE_SSTHRESH, include/net/tcp.h).
+/// No slow-start threshold (TCP_INFINITE_SSTHRESH, include/net/tcp.h).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
-/// Table main of `ip route`.
+/// Number of the table `main` of `ip route`.
 const MAIN: u32 = 254;
 /// TCP_LISTEN (include/net/tcp_states.h).
 const LISTEN: u8 = 10;
 
-/// All that there is to be judged.
+/// Reads everything that the doctor judges.
 pub(super) fn of(net: &StackHandle, begun: Instant) -> Sample {
     let paths = net.paths().paths.iter().map(path).collect();
     let mut sample = net.inspect_at(|stack, now| of_stack(stack, now, begun));
@@ -105,7 +105,7 @@ fn of_listener(listener: &ListenerInfo) -> Socket {
     }
 }
 
-/// In place of an inode, which tells a kernel's sockets apart from those that no process holds.
+/// Stands for the inode of a socket, which the kernel sets for sockets that a process holds.
 const HELD: u32 = 1;
 
 fn of_connection(connection: &ConnectionInfo, now: Instant) -> Socket {
@@ -274,7 +274,7 @@ fn path(path: &PathRecord) -> PathMetrics {
     }
 }
 
-/// By the kernel's numbers (include/net/tcp_states.h).
+/// Returns the kernel's number of a state (include/net/tcp_states.h).
 fn number(state: State) -> u8 {
     match state {
         State::Established => 1,

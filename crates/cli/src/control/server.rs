@@ -1,4 +1,4 @@
-//! The running side: a bounded number of peers at once, each bounded in length and in time.
+//! The server: bounded in the number of clients, and in length and time for each.
 use super::{REQUEST_MAX, place};
 use crate::failure::Failure;
 use control::Request;
@@ -12,21 +12,21 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A socket that answers for a stack. Dropped, it is gone with its file.
+/// A control socket of a stack. Dropping it removes the socket's file.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
     answers: JoinHandle<()>,
 }
 
-/// How long a client may take to send its request and to take the answer.
+/// Time limit for a client to send its request and read the answer.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many clients are answered at once; others wait in the socket's backlog.
+/// Most clients served at once; others wait in the socket's backlog.
 pub(super) const PEERS_MAX: usize = 64;
 
 impl ControlSocket {
-    /// Opens a socket at `path`, or where `ss` and `route` look for the stack on `device`.
+    /// Opens a socket at `path`, or at the default path for the stack on `device`.
     pub(crate) fn open(
         path: Option<&Path>,
         device: &str,
@@ -37,19 +37,20 @@ impl ControlSocket {
             None => place::of_this_process(device).map_err(|error| {
                 let folder = place::folder();
                 Failure::failed(format!(
-                    "cannot make {} for the control socket: {error}; say where with --control PATH",
+                    "cannot create the folder {} for the control socket: {error}; choose another \
+                    path with --control PATH",
                     folder.display()
                 ))
             })?,
         };
         let listener = bind(&path)?;
-        // The stack's clock has run for days when the stack begins, so that its zero tells nothing of that.
+        // The stack's clock does not start at zero, so times are relative to this instant.
         let begun = net.inspect_at(|_, now| now);
         let answers = tokio::spawn(serve(listener, net.clone(), begun));
         Ok(ControlSocket { path, answers })
     }
 
-    /// Where it lies.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -58,17 +59,18 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.answers.abort();
-        // Somebody may have removed it already.
+        // The file may already be gone.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Mode 0600 from the first moment on. A socket that nobody answers any more is replaced; nothing else is.
+/// Binds the socket with mode 0600 from the start. Replaces a socket without a listener, but no
+/// other file.
 fn bind(path: &Path) -> Result<UnixListener, Failure> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
-        // What cannot be removed is in use, which bind says.
+        // A file that cannot be removed makes `bind` fail below.
         let _ = std::fs::remove_file(path);
     }
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
@@ -76,7 +78,8 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
     rustix::process::umask(before);
     bound.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => Failure::failed(format!(
-            "{} is there already: another stack answers there, or it is no socket; choose another --control PATH",
+            "{} already exists: another stack uses it, or it is not a socket; choose another path \
+            with --control PATH",
             path.display()
         )),
         _ => Failure::file("open the control socket", path, &error),
@@ -84,7 +87,7 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
 }
 
 async fn serve(listener: UnixListener, net: StackHandle, begun: Instant) {
-    // Gone with this task.
+    // Dropping the set aborts all peers.
     let mut peers = JoinSet::new();
     loop {
         while peers.try_join_next().is_some() {}
@@ -98,7 +101,7 @@ async fn serve(listener: UnixListener, net: StackHandle, begun: Instant) {
                     drop(tokio::time::timeout(EXCHANGE_TIMEOUT, answer(stream, &net, begun)).await)
                 });
             }
-            // No descriptors left, for the moment.
+            // Out of descriptors: wait until some are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -110,7 +113,7 @@ async fn answer(stream: UnixStream, net: &StackHandle, begun: Instant) -> std::i
     (&mut stream).take(REQUEST_MAX).read_line(&mut line).await?;
     let outcome = match line.strip_suffix('\n') {
         Some(line) => Request::read(line).and_then(|request| super::answer(&request, net, begun)),
-        None => Err(format!("a request is one line of at most {REQUEST_MAX} bytes")),
+        None => Err(format!("expected a request of one line, at most {REQUEST_MAX} bytes")),
     };
     let (word, body) = match &outcome {
         Ok(body) => ("ok\n", body),

@@ -1,4 +1,4 @@
-//! A stack that runs in memory, and who asks it, over a real socket.
+//! Tests of the control socket with a stack in memory.
 
 use super::*;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ fn place(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("firstbyte-control-{name}-{}", std::process::id()))
 }
 
-/// Two stacks joined in memory; the first has a listener on port 80.
+/// Returns two stacks joined in memory; the first listens on port 80.
 fn pair() -> (Net, Net) {
     let (left, right) = memory::pair(WIRE);
     let mut config = Config::default();
@@ -37,7 +37,7 @@ fn listed(net: &Net, listing: Listing) -> String {
         .unwrap()
 }
 
-/// Queues of a listener and of both ends of a connection, states, fields: what ss(8) shows.
+/// Checks queues, states and fields as ss(8) shows them.
 #[tokio::test]
 async fn sockets_are_listed_as_ss_lists_them() {
     let (server, client) = pair();
@@ -45,7 +45,7 @@ async fn sockets_are_listed_as_ss_lists_them() {
     let mut stream = client.socket().connect("10.0.0.1:80").await.unwrap();
     let local = stream.local_addr().unwrap();
     stream.write_all(&[7; 3000]).await.unwrap();
-    // One more waits to be accepted.
+    // One more connection waits in the accept queue.
     let (mut accepted, _) = listener.accept().await.unwrap();
     let waiting = client.socket().connect("10.0.0.1:80").await.unwrap();
     accepted.read_exact(&mut [0; 1000]).await.unwrap();
@@ -88,7 +88,7 @@ async fn sockets_are_listed_as_ss_lists_them() {
     drop((stream, waiting, accepted));
 }
 
-/// Closed by the client: its end is in TIME-WAIT, which the summary counts, and a plain listing leaves out.
+/// The client closed first: its TIME-WAIT is in the summary, but not in a plain listing.
 #[tokio::test]
 async fn a_summary_counts_states_and_memory() {
     let (server, client) = pair();
@@ -163,11 +163,11 @@ async fn routes_are_set_shown_and_taken_back() {
     );
     assert_eq!(json[2], serde_json::json!({ "dst": "192.0.2.0/24", "type": "unreachable" }));
     assert_eq!(do_it("route del 10.0.0.0/8"), Ok(String::new()));
-    assert!(do_it("route del 10.0.0.0/8").unwrap_err().contains("there is no route to 10.0.0.0/8"));
+    assert!(do_it("route del 10.0.0.0/8").unwrap_err().contains("cannot find a route to 10.0.0.0/8"));
     assert_eq!(server.stack().unwrap().routes().len(), 2);
 }
 
-/// The socket itself: for its user alone, one line, bounded, gone with the stack.
+/// Checks the mode, the bound on a request, and the removal with the stack.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_is_asked_and_goes_with_its_stack() {
     let (server, _client) = pair();
@@ -181,34 +181,34 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     let gone = ask(&whom(), &Request::read("route del 10.0.0.0/8").unwrap()).unwrap_err();
     assert_eq!(
         gone,
-        Failure::failed("there is no route to 10.0.0.0/8; `firstbyte route show --stack` lists them")
+        Failure::failed("cannot find a route to 10.0.0.0/8; `firstbyte route show --stack` lists the routes")
     );
 
     let raw = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(bytes).unwrap();
-        // The server may have answered and gone before it has read all of it.
+        // The server may have answered and closed before it has read everything.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text);
         text
     };
-    assert!(raw(b"reboot\n").starts_with("error\n`reboot` is no request"));
-    assert!(raw(b"ss").starts_with("error\na request is one line"));
-    assert!(raw(&[b'x'; 5000]).starts_with("error\na request is one line of at most 4096 bytes"));
+    assert!(raw(b"reboot\n").starts_with("error\n`reboot` is not a request"));
+    assert!(raw(b"ss").starts_with("error\nexpected a request of one line"));
+    assert!(raw(&[b'x'; 5000]).starts_with("error\nexpected a request of one line, at most 4096 bytes"));
     assert!(raw(&[0xff, b'\n']).is_empty(), "no text is no request");
 
     let second = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap_err();
-    assert!(format!("{second:?}").contains("another stack answers there"), "{second:?}");
+    assert!(format!("{second:?}").contains("another stack uses it"), "{second:?}");
     drop(socket);
     assert!(!path.exists());
     let nobody = format!("{:?}", ask(&whom(), &Request::RouteShow { json: false }).unwrap_err());
     assert!(nobody.contains("there is no such socket"), "{nobody}");
 
-    // What a killed process leaves is replaced, a file of another kind is not.
+    // A socket left by a killed process is replaced; a file of another kind is not.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let dead = format!("{:?}", ask(&whom(), &Request::RouteShow { json: false }).unwrap_err());
-    assert!(dead.contains("runs no more"), "{dead}");
+    assert!(dead.contains("is not running any more"), "{dead}");
     drop(ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap());
     std::fs::write(&path, "a file").unwrap();
     assert!(ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).is_err());
@@ -216,14 +216,14 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Who says nothing delays nobody, even where all places but one are taken so.
+/// Idle clients do not delay others, even if they take all places but one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_peers_delay_nobody() {
     let (server, _client) = pair();
     let path = place("silent");
     let _socket = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap();
     let mut silent: Vec<_> = (0..server::PEERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
-    // A place is free again once its peer has gone.
+    // Dropping a client frees its place.
     silent.pop();
     let show = Request::RouteShow { json: false };
     assert_eq!(ask(&ControlArgs::at(&path), &show), Ok(String::new()));
@@ -234,7 +234,7 @@ async fn silent_peers_delay_nobody() {
     }
 }
 
-/// The clock of a stack has run for days when the stack begins: what is said "since boot" is since the stack began, and so are rates.
+/// The clock does not start at zero: uptime and rates must be relative to the start of the stack.
 #[tokio::test]
 async fn time_counts_from_the_beginning_of_the_stack() {
     let (server, _client) = pair();

@@ -1,4 +1,4 @@
-//! Metrics over HTTP, for a monitoring system to fetch: hyper on the kernel's sockets.
+//! Serves metrics over HTTP: hyper on the kernel's sockets.
 use super::reading::Looks;
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
@@ -21,20 +21,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// How long a client may take for the head of its request.
+/// Time limit for a client to send the head of its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may last: who fetches metrics takes them at once.
+/// Longest life of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// A monitoring system needs one. Others wait in the backlog.
+/// Most clients at once. A monitoring system needs one; others wait in the backlog.
 const CONNECTIONS_MAX: usize = 64;
-/// Between two tries where descriptors have run out.
+/// Pause before the next attempt when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The metrics of the last window.
 type Latest = Arc<Mutex<String>>;
 
-/// Serves until it is interrupted.
+/// Serves until interrupted.
 pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> Result<ExitCode, Failure> {
     let failed = |what: &str, error: std::io::Error| not_done(Failure::failed(format!("{what}: {error}")));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -42,7 +42,7 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
     runtime.block_on(async {
         let listener = TcpListener::bind(address)
             .await
-            .map_err(|error| failed(&format!("cannot listen at {address}"), error))?;
+            .map_err(|error| failed(&format!("cannot listen on {address}"), error))?;
         let bound = listener.local_addr().map_err(|error| failed("cannot listen", error))?;
         let mut pace = Pace::new(args.interval, args.budget);
         let mut looks = Looks::new(args);
@@ -73,12 +73,12 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
     })
 }
 
-/// The next client, when there is a place for it. One that has gone already is no reason to stop.
+/// Accepts the next client when there is a place for it. Ignores a client that is already gone.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
 ) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // Nobody closes the semaphore, which would be the only error.
+    // The semaphore is never closed, which would be the only error.
     let place = places.clone().acquire_owned().await.ok();
     loop {
         match listener.accept().await {
@@ -102,7 +102,7 @@ async fn answer(stream: TcpStream, latest: Latest) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
-    // What a client does wrong is its own affair.
+    // Errors of a client do not concern the server.
     let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
 }
 

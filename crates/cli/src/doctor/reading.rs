@@ -1,4 +1,4 @@
-//! Where samples come from: this namespace, another, or a tree of files.
+//! Sources of samples: this namespace, another one, or a tree of files.
 use super::{DoctorArgs, not_done};
 use crate::control::sample as of_stack;
 use crate::failure::Failure;
@@ -6,12 +6,13 @@ use crate::input;
 use crate::whom::in_namespace;
 use doctor::{Mask, Record, Sample, sources};
 
-/// What is to be judged once.
+/// Reads the samples for one verdict.
 pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
     if let Some(root) = &args.root {
         if !root.join("proc").is_dir() {
             let message = format!(
-                "{} has no folder proc: give the folder that a copy of /proc lies in",
+                "cannot read {}: it has no folder `proc`; give the folder that contains the copy of \
+                /proc",
                 root.display()
             );
             return Err(not_done(Failure::failed(message)));
@@ -25,10 +26,10 @@ pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
     Ok(Record::new(before, sample(args)?))
 }
 
-/// How many looks a page is drawn of.
+/// Number of samples of an HTML page.
 const LOOKS: u32 = 10;
 
-/// Samples one after another, the earliest first: of the kernel within the interval, or of a file.
+/// Reads a series of samples, oldest first: from the kernel within the interval, or from a file.
 pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
     if let Some(path) = &args.file {
         let text = input::text(path, input::RECORDED_MAX).map_err(not_done)?;
@@ -51,7 +52,7 @@ pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
-/// Samples one after another of a run without end, masked where that was asked for.
+/// The samples of a continuous run, masked if requested.
 pub(super) struct Looks<'a> {
     args: &'a DoctorArgs,
     mask: Option<Mask>,
@@ -71,7 +72,7 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// One sample of the running kernel.
+/// Takes one sample of the running kernel.
 fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
     let read = match args.stack.named() {
         Some(control) => of_stack(control),

@@ -1,4 +1,4 @@
-//! Window after window: what is found, what came and what has gone.
+//! Repeats the check and shows new and cleared findings.
 use super::reading::Looks;
 use super::{DoctorArgs, judged, not_done};
 use crate::failure::Failure;
@@ -7,10 +7,11 @@ use doctor::{Finding, Pace, Policy, Report, Slowed, Window};
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 
-/// Clears the screen and begins at its top (ECMA-48: ED, CUP).
+/// Clears the screen and moves to its top (ECMA-48: ED, CUP).
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
-/// Runs until it is interrupted, nobody reads on, or it has judged so many windows; the exit code is that of the last.
+/// Runs until interrupted, until its output is closed, or for the given number of windows. Returns
+/// the exit code of the last window.
 pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let whole = stdout().is_terminal() && !args.json;
     let mut pace = Pace::new(args.interval, args.budget);
@@ -44,10 +45,10 @@ fn line(report: &Report) -> Result<String, Failure> {
     text.map(|text| text + "\n").map_err(|error| not_done(Failure::failed(error.to_string())))
 }
 
-/// A line where the pace has changed: that it is slower than was asked for, or no longer.
+/// Returns a line if the sampling interval has changed: longer than requested, or back to normal.
 fn pace_changed(said: &mut Option<f64>, slowed: Option<Slowed>, uptime: f64) -> String {
     let seconds = slowed.map(|slowed| slowed.seconds);
-    // Each look takes a little more or less than the one before.
+    // Small differences between samples are not a change.
     let is_same = match (*said, seconds) {
         (Some(before), Some(now)) => (now / before - 1.0).abs() < 0.5,
         (before, now) => before == now,
@@ -57,12 +58,12 @@ fn pace_changed(said: &mut Option<f64>, slowed: Option<Slowed>, uptime: f64) -> 
     }
     *said = seconds;
     match slowed {
-        Some(slowed) => format!("{uptime:.1} looks {slowed}\n"),
-        None => format!("{uptime:.1} looks as often as was asked for\n"),
+        Some(slowed) => format!("{uptime:.1} sampling {slowed}\n"),
+        None => format!("{uptime:.1} sampling at the requested interval\n"),
     }
 }
 
-/// A line for each finding that is new, and each that is gone.
+/// Returns a line for each new finding and each cleared one.
 fn changes(before: &[Finding], report: &Report, uptime: f64) -> String {
     let same = |one: &Finding, other: &Finding| one.id == other.id && one.scope == other.scope;
     let line = |sign: char, finding: &Finding| {

@@ -1,4 +1,4 @@
-//! Visits by the kernel's sockets: no rights are needed, and the kernel says what became of its SYN.
+//! Visits with the kernel's sockets: they need no root, and the kernel reports the fate of its SYN.
 use crate::failure::Failure;
 use doctor::sample::Info;
 use doctor::sources;
@@ -11,53 +11,54 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// What the kernel can be made to send.
+/// The probes that the kernel can send.
 const PROBES: &[Probe] = &[Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain, Probe::DataAlone];
-/// What one that never asks for a cookie and uses none can be made to send.
+/// The probes of a kernel that neither requests nor uses cookies.
 const PROBES_WITHOUT_COOKIE: &[Probe] = &[Probe::Plain, Probe::DataAlone];
 /// TFO_CLIENT_NO_COOKIE of `net.ipv4.tcp_fastopen` (include/net/tcp.h).
 const NO_COOKIE: u32 = 0x4;
-/// Long enough for a SYN with data, and a plain one behind it, to be lost once each.
+/// Long enough to lose a SYN with data and the plain SYN after it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// MSG_FASTOPEN (include/linux/socket.h).
 const FAST_OPEN: u32 = 0x2000_0000;
-/// A SYN is sent again after so long (TCP_TIMEOUT_INIT).
+/// Time until a SYN is retransmitted (TCP_TIMEOUT_INIT).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// TFO_SYN_RETRANSMITTED of `tcpi_fastopen_client_fail` (include/uapi/linux/tcp.h).
 const SYN_RETRANSMITTED: u8 = 3;
-/// TCPI_OPT_*: timestamps, SACK, window scale, ECN, SYN data acknowledged (include/uapi/linux/tcp.h).
+/// TCPI_OPT_*: timestamps, SACK, window scale, ECN, SYN data acknowledged
+/// (include/uapi/linux/tcp.h).
 const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const SCALE: u8 = 4;
 const ECN: u8 = 8;
 const SYN_DATA: u8 = 32;
 
-/// What this host's settings let the kernel send.
+/// Returns the probes that this host's settings allow.
 pub(super) fn probes() -> &'static [Probe] {
     let settings = sources::procfs().settings;
     let fast_open = settings.get("net.ipv4.tcp_fastopen").and_then(|value| value.parse::<u32>().ok());
     if fast_open.is_some_and(|bits| bits & NO_COOKIE != 0) { PROBES_WITHOUT_COOKIE } else { PROBES }
 }
 
-/// What they and the route there let it send.
+/// Returns the probes that the settings and the route to the server allow.
 fn probes_to(server: SocketAddr) -> &'static [Probe] {
-    // Where there is no route, the first probe will say so.
+    // Without a route, the first probe will report it.
     match sources::is_route_without_cookie(server.ip()) {
         Ok(true) => PROBES_WITHOUT_COOKIE,
         _ => probes(),
     }
 }
 
-/// All that make sense, one after another.
+/// Runs every useful probe, one after another.
 pub(crate) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
     let mut visits: Vec<Visit> = Vec::new();
     for &probe in probes_to(server) {
         let known = cookie(server).is_some();
         match probe {
-            // It would wait for another second and say nothing new.
+            // It would wait another second and show nothing new.
             Probe::DataAlone if visits.iter().any(|visit| visit.fell_back) => continue,
-            // The kernel takes the cookie that it has.
+            // The kernel would use the cookie that it has.
             Probe::Request if known => continue,
             Probe::Cookie | Probe::CookieAgain if !known => continue,
             _ => {}
@@ -99,7 +100,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
     }
     let info = tcp_info(&stream).map_err(failed)?;
     let info = sources::tcp_info(&info)
-        .ok_or_else(|| Failure::failed("this kernel does not say what became of a SYN: use --tun"))?;
+        .ok_or_else(|| Failure::failed("this kernel does not report the fate of a SYN; use --tun"))?;
     note_info(&mut visit, &info, server, begun);
     visit.cookie = cookie(server).filter(|now| before.as_ref() != Some(now));
     Ok(visit)
@@ -139,13 +140,15 @@ fn is_reset(error: std::io::Error) -> bool {
 fn note_info(visit: &mut Visit, info: &Info, server: SocketAddr, begun: Instant) {
     let probe = visit.probe;
     visit.fell_back = match probe {
-        // That the kernel has no cookie is all it says of a request; the SYN's time-out shows in what it took.
+        // Of a cookie request, the kernel only reports that it has no cookie; the SYN's timeout
+        // shows in the elapsed time.
         Probe::Request => info.total_retrans > 0 && cookie(server).is_none() && begun.elapsed() > SYN_TIMEOUT,
         _ => info.fastopen_client_fail == SYN_RETRANSMITTED,
     };
     visit.acknowledged = if info.options & SYN_DATA != 0 { visit.sent } else { 0 };
-    // Data in a SYN is acknowledged, or the kernel says why not, as it does of a cookie that it asks for; neither holds where the SYN had
-    // nothing of the kind (tcp_fastopen_cookie_check while Fast Open pauses).
+    // The kernel reports acknowledged data or a reason, also for a cookie request. It reports
+    // neither if the SYN had no Fast Open option (tcp_fastopen_cookie_check while Fast Open is
+    // paused).
     visit.paused = probe != Probe::Plain
         && visit.acknowledged == 0
         && info.fastopen_client_fail == 0
@@ -153,7 +156,7 @@ fn note_info(visit: &mut Visit, info: &Info, server: SocketAddr, begun: Instant)
     if visit.paused {
         visit.sent = 0;
     }
-    // What else may have been sent again is the request, where it was not in the SYN.
+    // Otherwise the request itself may have been retransmitted, if it was not on the SYN.
     if visit.fell_back || visit.reply == 0 || visit.acknowledged > 0 {
         visit.syns += info.total_retrans as usize;
     }
@@ -204,18 +207,20 @@ fn handshake(stream: &TcpStream) -> std::io::Result<Option<std::io::Error>> {
     }
 }
 
-/// Has Fast Open ever paused here? A kernel before 5.5 does not say what became of a request.
+/// True if Fast Open has ever been paused here. A kernel before 5.5 does not report the fate of a
+/// request.
 fn has_paused() -> bool {
     sources::procfs().counters.get("TcpExtTCPFastOpenBlackhole").is_some_and(|count| *count > 0)
 }
 
 fn switched_off() -> Failure {
     Failure::failed(
-        "the client's half of Fast Open is off here: sysctl -w net.ipv4.tcp_fastopen=1 (bit 0x1), or send SYNs of our own with --tun",
+        "Fast Open is off for clients on this host; run `sysctl -w net.ipv4.tcp_fastopen=1` (bit \
+        0x1), or send own SYNs with --tun",
     )
 }
 
-/// The cookie that the kernel remembers for a server.
+/// Returns the cookie that the kernel has cached for a server.
 pub(crate) fn cookie(server: SocketAddr) -> Option<String> {
     let paths = sources::paths().unwrap_or_default();
     let path = paths.iter().find(|path| path.peer.0 == server.ip() && path.fo_cookie)?;

@@ -1,15 +1,15 @@
-//! What was seen, as a page for a browser: the verdict in words, and each visit as a ladder of what this end saw of it.
+//! The HTML page: the verdict in words, and each visit as a ladder diagram of this end.
 use super::Target;
 use super::report::{Report, answer, first_byte, hop};
 use picture::{Block, Document, Kind, Ladder, Run, Rung, Table, Way};
 use probe::{Answer, Visit};
 
-/// Of every address that was tried.
+/// Returns the document for all tested addresses.
 pub(super) fn document(target: &Target, reports: &[Report]) -> Document {
     let Target { host, port } = target;
     let mut document = Document::new(
         format!("Fast Open to {host}, port {port}"),
-        "Does TCP Fast Open work between here and there, and if not, who broke it?",
+        "Does TCP Fast Open work between this host and the server, and if not, what breaks it?",
     );
     for report in reports {
         document.answer.extend(words(report));
@@ -31,9 +31,9 @@ fn words(report: &Report) -> Vec<Block> {
     let hops: Vec<String> =
         report.hops.iter().map(|(limit, answer)| format!("{limit}: {}", hop(answer))).collect();
     for (heading, lines) in [
-        ("What speaks for it", &verdict.evidence),
+        ("Evidence", &verdict.evidence),
         ("SYNs with data, by their hop limit", &hops),
-        ("What follows from it", &verdict.deduced),
+        ("Advice", &verdict.deduced),
     ] {
         if !lines.is_empty() {
             words.push(Block::Heading(heading.to_owned()));
@@ -78,7 +78,8 @@ fn table(visits: &[Visit]) -> Table {
     }
 }
 
-/// Of packets the moment is known at this end only, and of SYNs that of the first.
+/// Draws a visit. The times of packets are those of this end; of the SYNs, only the first has a
+/// time.
 fn run(report: &Report, visit: &Visit) -> Run {
     let name = format!("{}: {}", report.server.ip(), visit.probe);
     let mut rungs: Vec<Rung> = (1..=visit.syns).map(|number| syn(visit, number)).collect();
@@ -108,7 +109,7 @@ fn syn(visit: &Visit, number: usize) -> Rung {
     let option = match () {
         () if is_plain => "plain SYN",
         () if visit.probe.needs_cookie() => "SYN with the cookie",
-        () if visit.probe == probe::Probe::Request => "SYN, asks for a cookie",
+        () if visit.probe == probe::Probe::Request => "SYN, requests a cookie",
         () => "SYN",
     };
     let kind = match () {
@@ -133,14 +134,14 @@ fn came_back(visit: &Visit) -> Option<Rung> {
         Answer::SynAck if visit.cookie.is_some() => (Kind::Cookie, "SYN-ACK with a cookie".to_owned()),
         Answer::SynAck => (Kind::Control, "SYN-ACK".to_owned()),
         Answer::Reset => (Kind::Reset, "reset".to_owned()),
-        Answer::Unreachable(router) => (Kind::Reset, format!("{router}: it cannot be reached")),
+        Answer::Unreachable(router) => (Kind::Reset, format!("{router}: unreachable")),
         Answer::TooBig(router, mtu) => (Kind::Reset, format!("{router}: at most {mtu} bytes")),
-        Answer::Expired(router) => (Kind::Reset, format!("{router}: the hop limit has ended")),
+        Answer::Expired(router) => (Kind::Reset, format!("{router}: hop limit exceeded")),
         Answer::Nothing => return None,
     };
     let numbers = match visit.sent {
         0 => String::new(),
-        sent => format!("takes {} of {sent} bytes", visit.acknowledged),
+        sent => format!("accepts {} of {sent} bytes", visit.acknowledged),
     };
     Some(Rung { numbers, ..rung(Way::Left, kind, visit.answered_ms, &label) })
 }

@@ -1,20 +1,20 @@
-//! What was seen and what it means.
+//! Observations and verdict.
 use super::Verdict;
 use probe::{Answer, Visit};
 use serde_json::json;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-/// Of one address of a server.
+/// The report on one address of a server.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) server: SocketAddr,
     pub(super) by: String,
     pub(super) visits: Vec<Visit>,
     pub(super) verdict: Verdict,
-    /// Who answered SYNs with data of a small hop limit.
+    /// The answers to SYNs with data and a small hop limit.
     pub(super) hops: Vec<(u8, Answer)>,
-    /// Packets that were sent, where they were counted.
+    /// Number of packets sent, if known.
     pub(super) packets: Option<usize>,
 }
 
@@ -24,12 +24,12 @@ impl Report {
         Report { server, by, visits, verdict, hops: Vec::new(), packets: None }
     }
 
-    /// Does Fast Open work?
+    /// True if Fast Open works.
     pub(super) fn works(&self) -> bool {
         self.verdict.cause.works()
     }
 
-    /// For a person.
+    /// Formats the report for a person.
     pub(super) fn text(&self) -> String {
         let Report { server, by, verdict, .. } = self;
         let mut text = format!("{server}, by {by}\n\n{}\n", verdict.sentence);
@@ -42,7 +42,7 @@ impl Report {
         );
         self.visits.iter().for_each(|visit| text += &row(visit));
         if !verdict.evidence.is_empty() {
-            text += "\nWhat speaks for it:\n";
+            text += "\nEvidence:\n";
         }
         verdict.evidence.iter().for_each(|line| text += &format!("  {line}\n"));
         if !self.hops.is_empty() {
@@ -52,7 +52,7 @@ impl Report {
             text += &format!("  {limit}: {}\n", hop(answer));
         }
         if !verdict.deduced.is_empty() {
-            text += "\nWhat follows from it:\n";
+            text += "\nAdvice:\n";
         }
         verdict.deduced.iter().for_each(|line| text += &format!("  {line}\n"));
         if let Some(packets) = self.packets {
@@ -61,7 +61,7 @@ impl Report {
         text
     }
 
-    /// For a program, on one line.
+    /// Formats the report as one line of JSON.
     pub(super) fn json(&self) -> String {
         let hops: Vec<_> =
             self.hops.iter().map(|(limit, answer)| json!({ "limit": limit, "answer": answer })).collect();
@@ -73,12 +73,12 @@ impl Report {
     }
 }
 
-/// How far a SYN of a small hop limit came.
+/// Describes how far a SYN with a small hop limit came.
 pub(super) fn hop(answer: &Answer) -> String {
     match answer {
-        Answer::Expired(router) => format!("{router} has seen it"),
-        Answer::Nothing => "lost before, or at a router that says nothing".to_owned(),
-        _ => "the server has answered".to_owned(),
+        Answer::Expired(router) => format!("{router} forwarded it"),
+        Answer::Nothing => "lost before this hop, or at a router that does not answer".to_owned(),
+        _ => "the server answered".to_owned(),
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn first_byte(visit: &Visit) -> String {
     }
 }
 
-/// What answered, in two words.
+/// Names the answer in two words.
 pub(super) fn answer(visit: &Visit) -> &'static str {
     match visit.answer {
         Answer::SynAck if visit.fell_back => "plain only",

@@ -1,4 +1,4 @@
-//! `firstbyte fleet agent`: a host's part in its fleet.
+//! `firstbyte fleet agent`: the agent on each host of a fleet.
 use super::instance::instance;
 use super::keys::{self, hold, uses};
 use super::plan::{fleet_name, runtime, shown};
@@ -21,29 +21,33 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Give this host the keys of its fleet, and those that follow. Without the store it keeps what it has.
+/// Keep this host's cookie keys in step with its fleet
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example (as root, on every server):\n  firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem\n  \
-                  firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem --stack       for `firstbyte serve`\n\n\
-                  Programs with keys of their own (TCP_FASTOPEN_KEY) do not hear of it. With --once, before the servers start at boot, no\n\
-                  client meets the random key that the kernel would make.\n\n\
-                  Exit codes: 0 ended by a signal, or --once and the keys are in use; 1 they are not."
-)]
+#[command(after_help = "Example (as root, on every server):\n  \
+    firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem\n  \
+    firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem --stack       for \
+    `firstbyte serve`\n\n\
+    The agent sets the key of the whole host: programs with their own keys (TCP_FASTOPEN_KEY) \
+    are not affected. If the store\n\
+    is down, the current keys stay. Run it with --once before the servers start at boot, so that \
+    no client gets a cookie of\n\
+    the kernel's random key.\n\n\
+    Exit codes: 0 ended by a signal, or with --once the keys are in use; 1 they are not.")]
 pub(crate) struct AgentArgs {
-    /// The fleet.
+    /// Name of the fleet
     #[arg(value_name = "NAME", value_parser = fleet_name)]
     fleet: String,
-    /// This host's name in the fleet [default: the host's name].
+    /// Name of this host in the fleet [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = fleet_name)]
     host: Option<String>,
-    /// How often the store is asked.
+    /// Time between two queries of the store
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::positive_duration)]
     interval: Duration,
-    /// Take the keys once, and end.
+    /// Apply the keys once, and exit
     #[arg(long)]
     once: bool,
-    /// Where the keys are found after a restart, for root alone to read [default: /var/lib/firstbyte/FLEET.HOST].
+    /// Save the keys here for the next start, readable only by root [default:
+    /// /var/lib/firstbyte/FLEET.HOST]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -60,12 +64,13 @@ const FREED_AFTER: Duration = Duration::from_secs(3);
 /// Limit on the size of a saved plan: more than two keys take.
 const STATE_MAX: u64 = 4096;
 
-/// Runs the verb until a signal comes.
+/// Runs the verb until a signal arrives.
 pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let host = match &args.host {
         Some(host) => host.clone(),
-        None => fleet_name(&rustix::system::uname().nodename().to_string_lossy())
-            .map_err(|why| Failure::usage(format!("this host's name: {why}; say --host NAME")))?,
+        None => fleet_name(&rustix::system::uname().nodename().to_string_lossy()).map_err(|why| {
+            Failure::usage(format!("cannot find this host's name: {why}; give it with --host NAME"))
+        })?,
     };
     let state =
         args.state.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{}.{host}", args.fleet)));
@@ -111,9 +116,9 @@ struct Part<'a> {
     quiet: Quiet,
     begun: Instant,
     lease: Option<i64>,
-    /// What went wrong last, until it goes well.
+    /// The last error, until the agent has recovered.
     trouble: String,
-    /// The version that was last said to be in use.
+    /// The last version that was reported as in use.
     in_use: u64,
 }
 
@@ -133,7 +138,7 @@ impl Part<'_> {
             match self.act(action).await {
                 Ok(()) if ends_the_turn && !self.trouble.is_empty() => {
                     self.trouble.clear();
-                    print("all is well again\n")?;
+                    print("recovered\n")?;
                 }
                 Ok(()) => {}
                 Err(failure) => {
@@ -159,7 +164,7 @@ impl Part<'_> {
             }
             Action::Join => {
                 self.claim().await?;
-                // Whether it was entered already makes no difference.
+                // The result does not matter: an existing entry is fine.
                 self.store.transact(&self.layout.join(&self.host)).await?;
                 self.agent.joined();
             }
@@ -212,7 +217,8 @@ impl Part<'_> {
         self.is_taken = claim.is_some_and(|claim| claim.instance != self.instance);
         if self.is_taken {
             return Err(Failure::failed(format!(
-                "another machine has the name {0} in fleet {1}, and its agent runs; give one of the two a name of its own with --host",
+                "cannot join fleet {1} as {0}: the agent of another machine uses this name; give \
+                one of the two another name with --host",
                 self.host, self.args.fleet
             )));
         }
@@ -223,7 +229,7 @@ impl Part<'_> {
                 match self.store.transact(&call).await? {
                     true => Ok(()),
                     false => Err(Failure::failed(format!(
-                        "another agent has claimed the name {} at the same moment",
+                        "cannot claim the name {}: another agent claimed it at the same time",
                         self.host
                     ))),
                 }
@@ -243,7 +249,7 @@ impl Part<'_> {
     /// Ends the claim and the report at once instead of with the lease.
     async fn leave(&mut self) {
         if let Some(lease) = self.lease.take() {
-            // Without the store both end a little later.
+            // Without the store both expire a little later.
             let _ = self.store.call(&etcd::revoke(lease)).await;
         }
     }
@@ -266,8 +272,9 @@ impl Part<'_> {
 
     fn behind(&self, Behind { store, here }: Behind) -> Failure {
         Failure::failed(format!(
-            "the store has version {store} of the keys, this host version {here}: was the store put back to an older state? The keys stay. \
-             To follow the store all the same, remove {} and start the agent anew",
+            "cannot follow the store: it has version {store} of the keys, this host has {here}; was \
+            the store restored from a backup? The current keys stay. To follow the store anyway, \
+            delete {} and restart the agent",
             self.state.display()
         ))
     }
@@ -282,10 +289,10 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Once, until it goes well or something else goes wrong.
+    /// Reports an error once, until the agent recovers or the error changes.
     fn complain(&mut self, why: &str) {
         if self.trouble != why {
-            warn(format!("{why}; the keys in use stay"));
+            warn(format!("{why}; the current keys stay"));
             why.clone_into(&mut self.trouble);
         }
     }
@@ -296,14 +303,15 @@ fn lease_of(interval: Duration) -> Duration {
     Duration::from_secs((interval * 3).as_secs().max(5))
 }
 
-/// What an earlier run has saved.
+/// Reads the plan that an earlier run saved.
 fn saved(state: &Path) -> Result<Option<Plan>, Failure> {
     if fs::symlink_metadata(state).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(None);
     }
     let text = secret::read(state, STATE_MAX, "the keys")?;
-    let plan = Plan::read(&text)
-        .map_err(|why| Failure::failed(format!("{}: {why}; delete it to start again", state.display())))?;
+    let plan = Plan::read(&text).map_err(|why| {
+        Failure::failed(format!("cannot read {}: {why}; delete it to start again", state.display()))
+    })?;
     warn_if_shared(state, "the keys");
     Ok(Some(plan))
 }

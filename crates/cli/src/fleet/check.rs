@@ -1,4 +1,4 @@
-//! `firstbyte fleet LIST`: does every address behind a name, or of a list, allow Fast Open, and have they the same keys.
+//! `firstbyte fleet LIST`: tests Fast Open on every server, and whether all have the same keys.
 use crate::explain::{Target, target, visits};
 use crate::failure::Failure;
 use crate::input;
@@ -14,28 +14,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket}
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Whom to visit, and what to hold beside.
+/// Servers to test, and keys to compare with.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// A name, or a file with a host, and a port where it is not 80, on each line.
+    /// A host name, or a file with one HOST or HOST:PORT on each line; the default port is 80
     #[arg(value_name = "NAME[:PORT]|FILE", required = true)]
-    whom: Option<String>,
-    /// The keys that all should have, as `firstbyte key` and Linux write them.
+    list: Option<String>,
+    /// Key file that all servers should have, as `firstbyte key` and Linux write it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// JSON, a line for each address.
+    /// Print JSON, one line for each address
     #[arg(long)]
     json: bool,
 }
 
-/// More are probably a mistake.
+/// Most addresses; more are probably a mistake.
 const MOST: usize = 256;
 const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
-/// Visits them all.
+/// Tests all servers.
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let ring = args.key_file.as_deref().map(read).transpose()?;
-    let servers = servers(args.whom.as_deref().unwrap_or_default())?;
+    let servers = servers(args.list.as_deref().unwrap_or_default())?;
     let mut fine = true;
     for server in servers {
         let visits = visits(server, REQUEST)?;
@@ -53,10 +53,10 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!fine)))
 }
 
-fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
-    let path = Path::new(whom);
-    // A host's name has no slash; a list may be a pipe.
-    let targets: Vec<Target> = if path.is_file() || whom.contains('/') && path.exists() {
+fn servers(list: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
+    let path = Path::new(list);
+    // A host name has no slash; a list may be a pipe.
+    let targets: Vec<Target> = if path.is_file() || list.contains('/') && path.exists() {
         let text = input::text(path, input::WRITTEN_MAX)?;
         let lines = text
             .lines()
@@ -65,11 +65,11 @@ fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
             .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         lines
             .map(|(at, line)| {
-                target(line).map_err(|why| Failure::failed(format!("{whom}, line {}: {why}", at + 1)))
+                target(line).map_err(|why| Failure::failed(format!("{list}, line {}: {why}", at + 1)))
             })
             .collect::<Result<_, _>>()?
     } else {
-        vec![target(whom).map_err(Failure::usage)?]
+        vec![target(list).map_err(Failure::usage)?]
     };
     let mut all = BTreeSet::new();
     for Target { host, port } in targets {
@@ -77,13 +77,14 @@ fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
         all.extend(found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?);
     }
     match all.len() {
-        0 => Err(Failure::failed(format!("{whom} has no address"))),
+        0 => Err(Failure::failed(format!("cannot test {list}: it has no address"))),
         1..=MOST => Ok(all),
-        more => Err(Failure::failed(format!("{more} addresses; at most {MOST} are visited"))),
+        more => Err(Failure::failed(format!("cannot test {more} addresses: at most {MOST}"))),
     }
 }
 
-/// With which key the server has made its last cookie; `None` where it did not answer: the kernel's memory of an address is of any port, and may be of another day.
+/// Returns the key that made the server's last cookie. Returns `None` if the server did not answer:
+/// the kernel caches a cookie per address, not per port, and it may be old.
 fn key(ring: &KeyRing, server: SocketAddr, visits: &[Visit]) -> Option<&'static str> {
     if !visits.iter().any(|visit| visit.answer == Answer::SynAck) {
         return None;
@@ -93,7 +94,7 @@ fn key(ring: &KeyRing, server: SocketAddr, visits: &[Visit]) -> Option<&'static 
     Some(which(ring, source(server)?, server.ip(), &cookie))
 }
 
-/// This host's address on the way there; nothing is sent.
+/// Returns this host's source address for a server. Sends nothing.
 fn source(server: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr =
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };

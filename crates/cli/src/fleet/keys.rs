@@ -1,4 +1,4 @@
-//! The cookie keys that a host uses: the kernel's, or those of a stack of ours that runs.
+//! The cookie keys that a host uses: those of the kernel or of a running stack.
 use crate::control::ask;
 use crate::failure::Failure;
 use crate::nstat::of_stack;
@@ -14,13 +14,13 @@ use std::time::Duration;
 const FILE: &str = "/proc/sys/net/ipv4/tcp_fastopen_key";
 const COUNTER: &str = "TcpExtTCPFastOpenPassiveAltKey";
 
-/// Cookies of the backup key that were taken, and since when it is counted.
+/// Number of accepted cookies of the backup key, and the start of the count.
 pub(super) struct Uses {
     pub(super) uptime: Duration,
     pub(super) count: u64,
 }
 
-/// Sees that these keys are in use.
+/// Makes sure that these keys are in use.
 pub(super) fn hold(whom: &WhomArgs, keys: &KeyRing) -> Result<(), Failure> {
     if let Some(control) = whom.stack() {
         let request = Request::Set { name: SETTING.to_owned(), value: keys.to_string() };
@@ -31,13 +31,13 @@ pub(super) fn hold(whom: &WhomArgs, keys: &KeyRing) -> Result<(), Failure> {
         if found.is_ok_and(|text| text.trim().parse() == Ok(keys.clone())) {
             return Ok(());
         }
-        // One write: the kernel takes both keys at once.
+        // A single write sets both keys at once.
         fs::write(FILE, format!("{keys}\n"))
     })?
     .map_err(|error| not_written(&error))
 }
 
-/// Checks that keys could be put in use here, without changing any.
+/// Checks that the keys could be set, without changing any.
 pub(super) fn check(whom: &WhomArgs) -> Result<(), Failure> {
     if whom.stack().is_none() {
         whom.read(|| OpenOptions::new().write(true).open(FILE))?.map_err(|error| not_written(&error))?;
@@ -47,12 +47,12 @@ pub(super) fn check(whom: &WhomArgs) -> Result<(), Failure> {
 
 fn not_written(error: &std::io::Error) -> Failure {
     match error.kind() {
-        ErrorKind::PermissionDenied => Failure::failed(format!("cannot write {SETTING}: only root may")),
+        ErrorKind::PermissionDenied => Failure::failed(format!("cannot write {SETTING}: this needs root")),
         _ => Failure::failed(format!("cannot write {SETTING}: {error}")),
     }
 }
 
-/// How often the backup key was used.
+/// Returns how often the backup key was used.
 pub(super) fn uses(whom: &WhomArgs) -> Result<Uses, Failure> {
     let sample: Sample = match whom.stack() {
         Some(control) => of_stack(&ask(control, &Request::Counters)?)?,
@@ -60,7 +60,7 @@ pub(super) fn uses(whom: &WhomArgs) -> Result<Uses, Failure> {
     };
     let count = *sample.counters.get(COUNTER).ok_or_else(|| {
         Failure::failed(format!(
-            "{COUNTER} is not counted here: nobody can tell when the former key is unused"
+            "this kernel has no counter {COUNTER}, so nothing shows when the old key is unused"
         ))
     })?;
     Ok(Uses { uptime: Duration::try_from_secs_f64(sample.uptime).unwrap_or_default(), count })

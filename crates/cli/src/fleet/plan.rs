@@ -1,4 +1,4 @@
-//! A fleet's keys in a store: made, shown, a host taken out.
+//! The keys of a fleet in a store: create, show, remove a host.
 use super::store::StoreArgs;
 use crate::escape::line;
 use crate::failure::Failure;
@@ -14,54 +14,54 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
 
-/// Put the first keys of a fleet into the store: a new one, or those of a file.
+/// Create a fleet in the store, with a new key or the keys of a file
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte fleet create web --store https://etcd1:2379 --cacert ca.pem\n  \
-                  firstbyte fleet create web --store https://etcd1:2379 --cacert ca.pem --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
-)]
+#[command(after_help = "Example:\n  \
+        firstbyte fleet create web --store https://etcd1:2379 --cacert ca.pem\n  \
+        firstbyte fleet create web --store https://etcd1:2379 --cacert ca.pem --key-file \
+        /proc/sys/net/ipv4/tcp_fastopen_key")]
 pub(crate) struct CreateArgs {
-    /// The fleet: letters, digits, dots, hyphens and underscores.
+    /// Name of the fleet: letters, digits, dots, hyphens and underscores
     #[arg(value_name = "NAME", value_parser = fleet_name)]
     fleet: String,
-    /// The keys that its servers have already, as `firstbyte key` and Linux write them.
+    /// Key file that the servers already use, as `firstbyte key` and Linux write it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// Show which keys a fleet has, in which step of a rotation it is, and what each host has of it. Keys themselves are never shown.
+/// Show the key fingerprints of a fleet, the step of a rotation, and the state of each host
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  firstbyte fleet status web --store https://etcd1:2379 --cacert ca.pem")]
+#[command(after_help = "Example:\n  \
+    firstbyte fleet status web --store https://etcd1:2379 --cacert ca.pem")]
 pub(crate) struct StatusArgs {
-    /// The fleet.
+    /// Name of the fleet
     #[arg(value_name = "NAME", value_parser = fleet_name)]
     fleet: String,
-    /// JSON instead of text.
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// Wait for a host no more: it serves nobody, and will not again with the keys that it has.
+/// Remove a host that will not return, so that rotations do not wait for it
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte fleet forget web web7 --store https://etcd1:2379 --cacert ca.pem"
-)]
+#[command(after_help = "Example:\n  \
+        firstbyte fleet forget web web7 --store https://etcd1:2379 --cacert ca.pem")]
 pub(crate) struct ForgetArgs {
-    /// The fleet.
+    /// Name of the fleet
     #[arg(value_name = "NAME", value_parser = fleet_name)]
     fleet: String,
-    /// The host, as `firstbyte fleet status` names it.
+    /// Name of the host, as in `firstbyte fleet status`
     #[arg(value_parser = fleet_name)]
     host: String,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// Makes a fleet.
+/// Creates a fleet.
 pub(super) fn create(args: &CreateArgs) -> Result<ExitCode, Failure> {
     let keys = match &args.key_file {
         Some(file) => read(file)?,
@@ -72,7 +72,7 @@ pub(super) fn create(args: &CreateArgs) -> Result<ExitCode, Failure> {
     let layout = Layout::new(&args.fleet);
     if !runtime()?.block_on(store.transact(&layout.create(&plan)))? {
         return Err(Failure::failed(format!(
-            "there is a fleet {0} already; `firstbyte fleet status {0}` shows it",
+            "fleet {0} already exists; `firstbyte fleet status {0}` shows it",
             args.fleet
         )));
     }
@@ -86,7 +86,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     print(&if args.json { json(&fleet, &stored) } else { text(&args.fleet, &fleet, &stored) })
 }
 
-/// Takes a host out.
+/// Removes a host.
 pub(super) fn forget(args: &ForgetArgs) -> Result<ExitCode, Failure> {
     let mut store = args.store.open()?;
     match runtime()?.block_on(store.transact(&Layout::new(&args.fleet).forget(&args.host)))? {
@@ -95,12 +95,12 @@ pub(super) fn forget(args: &ForgetArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The name of a fleet or of a host.
+/// Parses the name of a fleet or a host.
 pub(super) fn fleet_name(text: &str) -> Result<String, String> {
     layout::name(text)
 }
 
-/// One that runs on this thread alone.
+/// Creates a runtime on this thread.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -108,7 +108,7 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))
 }
 
-/// The fingerprints of a plan's keys, and a line's end.
+/// Formats the fingerprints of a plan's keys as a line.
 pub(super) fn shown(plan: &Plan) -> String {
     let primary = fingerprint(plan.keys().primary());
     match plan.keys().backup() {
@@ -130,12 +130,12 @@ fn text(name: &str, fleet: &Fleet, stored: &Stored) -> String {
     for (host, member) in members {
         let report = match member.report {
             Some(report) => format!(
-                "the backup key was used {} times, not for {:.0} s",
+                "the backup key was used {} times, quiet for {:.0} s",
                 report.backup_uses, report.quiet_seconds
             ),
-            None if member.is_unreadable => "its entry in the store cannot be read".to_owned(),
-            None if member.is_live => "runs, and has not reported yet".to_owned(),
-            None => "away: its agent does not run".to_owned(),
+            None if member.is_unreadable => "cannot read its entry in the store".to_owned(),
+            None if member.is_live => "running, has not reported yet".to_owned(),
+            None => "away: its agent is not running".to_owned(),
         };
         let host = line(host);
         text += &format!("{host:width$}  version {}  {report}\n", member.applied);

@@ -1,4 +1,4 @@
-//! `firstbyte fleet rotate`: an operator moves a fleet to a new key, step by step.
+//! `firstbyte fleet rotate`: moves a fleet to a new key, step by step.
 use super::plan::{fleet_name, runtime, shown};
 use super::store::{Store, StoreArgs, Trouble};
 use crate::failure::{Failure, warn};
@@ -10,30 +10,34 @@ use fleet::{Fleet, Layout, Move, Plan, Rotation, Waiting, Why, etcd};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Give a fleet a new key: as the backup everywhere, then as the primary, until nobody uses the former one. One that was stopped goes on
-/// where it was.
+/// Rotate the cookie key of a fleet, without rejecting a valid cookie
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  firstbyte fleet rotate web --store https://etcd1:2379 --cacert ca.pem --quiet 6h\n\n\
-                  Each step waits until every host has applied the one before, so that no host refuses a cookie that another has made. The\n\
-                  former key goes when no host has seen a cookie of it for --quiet: who comes later with one makes an ordinary handshake.\n\
-                  A host that is gone for good is taken out with `firstbyte fleet forget`.\n\n\
-                  Exit codes: 0 the rotation is over, 1 it is not: run it again to go on."
-)]
+#[command(after_help = "Example:\n  \
+    firstbyte fleet rotate web --store https://etcd1:2379 --cacert ca.pem --quiet 6h\n\n\
+    The new key becomes the backup on every host, then the primary; then the old key is removed. \
+    Each step waits until every\n\
+    host has applied the one before, so that no host rejects a cookie of another host. The old \
+    key is removed when no host\n\
+    has seen a cookie of it for --quiet; a client with an older cookie then makes an ordinary \
+    handshake.\n\
+    An interrupted rotation continues where it stopped. Remove a host that is gone for good \
+    with `firstbyte fleet forget`.\n\n\
+    Exit codes: 0 the rotation is complete, 1 it is not: run the command again to continue.")]
 pub(crate) struct RotateArgs {
-    /// The fleet.
+    /// Name of the fleet
     #[arg(value_name = "NAME", value_parser = fleet_name)]
     fleet: String,
-    /// So long no host may have seen a cookie of the former key before it goes; 0 drops it as soon as all make cookies with the new one.
+    /// Remove the old key when no host has seen a cookie of it for this long; 0 removes it as soon
+    /// as all hosts use the new key
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::long_duration)]
     quiet: Duration,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// The lock ends so long, in seconds, after an operator was last heard of.
+/// Lifetime of the lock without renewal, seconds.
 const LOCK: u64 = 5;
-/// How often the fleet is looked at.
+/// Time between two queries of the fleet.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the verb.
@@ -51,7 +55,7 @@ pub(crate) fn run(args: &RotateArgs) -> Result<ExitCode, Failure> {
         let ended = tokio::select! {
             ended = operator.rotate() => ended,
             _ = tokio::signal::ctrl_c() => Err(Failure::failed(
-                "stopped in the middle of a rotation; run it again to go on",
+                "stopped during a rotation; run the command again to continue",
             )),
         };
         operator.unlock().await;
@@ -65,7 +69,7 @@ struct Operator<'a> {
     store: Store,
     rotation: Rotation,
     lease: Option<i64>,
-    /// For what it waits, as it was said last.
+    /// The last status printed.
     said: String,
 }
 
@@ -75,7 +79,7 @@ impl Operator<'_> {
             match self.step().await {
                 Ok(true) => return Ok(ExitCode::SUCCESS),
                 Ok(false) => {}
-                // It may come back, and where the rotation stands lies there.
+                // The store may come back, and it keeps the state of the rotation.
                 Err(Problem::Store(Trouble::Unreachable(why))) if !self.said.is_empty() => {
                     self.say(&format!("waiting for the store: {why}\n"))?;
                 }
@@ -86,7 +90,7 @@ impl Operator<'_> {
         }
     }
 
-    /// Looks, and does what there is to do; `true`: the rotation is over.
+    /// Takes the next step if possible. Returns true if the rotation is complete.
     async fn step(&mut self) -> Result<bool, Problem> {
         let lease = self.store.lease(self.lease, LOCK).await?;
         self.lease = Some(lease);
@@ -104,7 +108,7 @@ impl Operator<'_> {
             let new = random()?;
             match self.rotation.next(&fleet, || new) {
                 Move::Complete => {
-                    print("done: every host has the new key alone\n")?;
+                    print("done: every host has only the new key\n")?;
                     return Ok(true);
                 }
                 Move::Wait(waiting) => {
@@ -126,7 +130,7 @@ impl Operator<'_> {
         self.say(&format!("version {}, {}: {}", plan.version(), plan.step(), shown(plan)))
     }
 
-    /// Once, until something else is said.
+    /// Prints a text once, until it changes.
     fn say(&mut self, text: &str) -> Result<(), Failure> {
         if self.said != text {
             print(text)?;
@@ -139,7 +143,7 @@ impl Operator<'_> {
         if let Some(lease) = self.lease
             && self.store.call(&etcd::revoke(lease)).await.is_err()
         {
-            warn(format!("the lock could not be taken back; it ends within {LOCK} s"));
+            warn(format!("cannot release the lock; it expires within {LOCK} s"));
         }
     }
 }
@@ -163,11 +167,12 @@ impl From<Failure> for Problem {
 
 fn is_locked(holder: &str) -> Failure {
     Failure::failed(format!(
-        "{holder} rotates the keys of this fleet; if that runs no more, its lock ends within {LOCK} s"
+        "{holder} is rotating the keys of this fleet; if that process is gone, its lock expires \
+        within {LOCK} s"
     ))
 }
 
-/// Who rotates, for whoever else would.
+/// Names this process for other operators.
 fn holder() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned());
     let system = rustix::system::uname();
@@ -175,18 +180,19 @@ fn holder() -> String {
     format!("{user} on {host} (process {})", std::process::id())
 }
 
-/// Seconds change all the time, and would be said again and again: only whole minutes.
+/// Describes the hosts that are waited for. Only whole minutes: seconds would print a new line each
+/// second.
 fn words(fleet: &Fleet, waiting: &[Waiting]) -> String {
     if fleet.members.is_empty() {
         return "waiting for the first host: start `firstbyte fleet agent` on each\n".to_owned();
     }
     let lines = waiting.iter().map(|Waiting { host, why }| match why {
         Why::Used(seconds) if *seconds < 60.0 => {
-            format!("waiting: {host} has seen no cookie of the former key for less than a minute\n")
+            format!("waiting: {host} has seen no cookie of the old key for less than a minute\n")
         }
         Why::Used(seconds) => {
             let minutes = (seconds / 60.0).floor();
-            format!("waiting: {host} has seen no cookie of the former key for {minutes:.0} min\n")
+            format!("waiting: {host} has seen no cookie of the old key for {minutes:.0} min\n")
         }
         why => format!("waiting: {host} {why}\n"),
     });

@@ -1,4 +1,4 @@
-//! etcd over HTTP: its JSON gateway, with TLS where the endpoint says https.
+//! etcd over HTTP: its JSON gateway, with TLS for https endpoints.
 use super::tls::Tls;
 use crate::failure::Failure;
 use crate::secret::{self, warn_if_shared};
@@ -20,34 +20,34 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Where the keys of a fleet are kept.
+/// The store of a fleet's keys.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// etcd, 3.4 or later: the members' client URLs, with commas between.
+    /// Client URLs of etcd 3.4 or later, separated by commas
     #[arg(long = "store", value_name = "URL", value_delimiter = ',', required = true, value_parser = endpoint)]
     endpoints: Vec<Endpoint>,
-    /// Certificates that sign the store's, for https.
+    /// CA certificates of the store (PEM), for https
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// A certificate to show to the store.
+    /// Client certificate for the store (PEM)
     #[arg(long, value_name = "FILE", requires = "cert_key")]
     cert: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of the client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     cert_key: Option<PathBuf>,
-    /// The store's user.
+    /// User name for the store
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
-    /// A file with that user's password, read anew at each login.
+    /// File with the user's password; it is read at each login
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Let cookie keys cross the network readable, to an endpoint that is http and another host's.
+    /// Allow sending cookie keys unencrypted to an http endpoint on another host
     #[arg(long)]
     plaintext: bool,
 }
 
-/// A member of the store.
+/// A member of the etcd cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Endpoint {
     is_tls: bool,
@@ -55,55 +55,56 @@ struct Endpoint {
     port: u16,
 }
 
-/// No call waits longer for one member.
+/// Time limit of a call to one member.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// More than the hosts of the largest fleet take.
+/// Longest answer: more than the largest fleet needs.
 const ANSWER_MAX: usize = 16 << 20;
 /// Largest password file, bytes: far more than any password has.
 const PASSWORD_MAX: u64 = 4096;
 const PASSWORD: &str = "the password";
-/// etcd's own.
+/// etcd's default port.
 const PORT: u16 = 2379;
-/// An invalid token, in the answer of gRPC (codes.Unauthenticated).
+/// gRPC's code for an invalid token (codes.Unauthenticated).
 const UNAUTHENTICATED: i64 = 16;
 
 /// A call that failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// No member answers: it is worth trying again.
+    /// No member answers: worth another attempt.
     Unreachable(String),
-    /// The store does not want to.
+    /// The store rejected the call.
     Refused(String),
 }
 
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Failure {
         match trouble {
-            Trouble::Unreachable(why) => Failure::failed(format!("the store cannot be reached: {why}")),
+            Trouble::Unreachable(why) => Failure::failed(format!("cannot reach the store: {why}")),
             Trouble::Refused(why) => Failure::failed(format!("the store: {why}")),
         }
     }
 }
 
-/// A store that can be called.
+/// A client of the store.
 pub(super) struct Store {
     endpoints: Vec<Endpoint>,
-    /// The one that answered last.
+    /// Index of the member that answered last.
     at: usize,
     tls: Option<Tls>,
-    /// The user, and the file with the password.
+    /// User name, and the file with the password.
     login: Option<(String, PathBuf)>,
     token: Option<String>,
 }
 
 impl StoreArgs {
-    /// Opens no connection yet.
+    /// Creates the client. Opens no connection yet.
     pub(super) fn open(&self) -> Result<Store, Failure> {
         if let Some(open) = self.endpoints.iter().find(|endpoint| !endpoint.is_tls && !endpoint.is_here())
             && !self.plaintext
         {
             return Err(Failure::usage(format!(
-                "http to {} shows the cookie keys to the network: use https with --cacert, or say --plaintext",
+                "{} uses http: cookie keys would cross the network unencrypted; use https with \
+                --cacert, or allow it with --plaintext",
                 open.host
             )));
         }
@@ -128,37 +129,37 @@ impl StoreArgs {
 
     fn tls(&self) -> Result<Tls, Failure> {
         let Some(cacert) = &self.cacert else {
-            return Err(Failure::usage("https needs --cacert FILE, the certificates that sign the store's"));
+            return Err(Failure::usage("https needs --cacert FILE with the CA certificates of the store"));
         };
         Tls::new(cacert, self.cert.as_deref().zip(self.cert_key.as_deref()))
     }
 }
 
 impl Store {
-    /// Everything that is kept of a fleet.
+    /// Reads everything that is stored of a fleet.
     pub(super) async fn read(&mut self, layout: &Layout) -> Result<Stored, Trouble> {
         let answer = self.call(&layout.read()).await?;
         let entries = etcd::entries(&answer).map_err(Trouble::Refused)?;
         layout.stored(&entries).map_err(Trouble::Refused)
     }
 
-    /// As [`read`](Self::read), where the fleet must be there.
+    /// Calls [`read`](Self::read), and fails if the fleet does not exist.
     pub(super) async fn fleet(&mut self, layout: &Layout, name: &str) -> Result<(Fleet, Stored), Trouble> {
         let stored = self.read(layout).await?;
         match stored.fleet.clone() {
             Some(fleet) => Ok((fleet, stored)),
             None => Err(Trouble::Refused(format!(
-                "there is no fleet {name}; `firstbyte fleet create {name}` makes it"
+                "there is no fleet {name}; `firstbyte fleet create {name}` creates it"
             ))),
         }
     }
 
-    /// Did the guards of a transaction hold?
+    /// Runs a transaction. Returns true if its conditions held.
     pub(super) async fn transact(&mut self, call: &Call) -> Result<bool, Trouble> {
         etcd::succeeded(&self.call(call).await?).map_err(Trouble::Refused)
     }
 
-    /// The lease that was given, if it is still alive, else a new one of so many seconds.
+    /// Renews the lease if it is still alive, or grants a new one of `seconds`.
     pub(super) async fn lease(&mut self, lease: Option<i64>, seconds: u64) -> Result<i64, Trouble> {
         if let Some(lease) = lease
             && etcd::is_alive(&self.call(&etcd::keep_alive(lease)).await?).map_err(Trouble::Refused)?
@@ -168,7 +169,7 @@ impl Store {
         etcd::granted(&self.call(&etcd::grant(seconds)).await?).map_err(Trouble::Refused)
     }
 
-    /// One call, to the member that answered last, or else to the next that does.
+    /// Sends a call to the member that answered last, or to the next one that answers.
     pub(super) async fn call(&mut self, call: &Call) -> Result<Value, Trouble> {
         if self.token.is_none() {
             self.log_in().await?;
@@ -247,7 +248,7 @@ impl Store {
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
             let body = body.map_err(io::Error::other)?.to_bytes();
-            // What is no JSON is no gateway's; the status says more.
+            // A body that is not JSON is not from etcd's gateway; the status says more.
             Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
         };
         tokio::pin!(connection);
@@ -263,16 +264,16 @@ impl Store {
 }
 
 impl Endpoint {
-    /// What goes there stays on this machine.
+    /// True if the endpoint is on this machine.
     fn is_here(&self) -> bool {
         self.host == "localhost"
             || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }
 
-/// `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+/// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`.
 fn endpoint(text: &str) -> Result<Endpoint, String> {
-    let wrong = || "an endpoint is http://HOST:2379 or https://HOST:2379".to_owned();
+    let wrong = || "expected http://HOST:2379 or https://HOST:2379".to_owned();
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let is_tls = match uri.scheme_str() {
         Some("http") => false,
@@ -304,7 +305,7 @@ fn code(answer: &Value) -> Option<i64> {
 fn refused((status, answer): (StatusCode, Value)) -> Result<Value, Trouble> {
     match status {
         StatusCode::OK => Ok(answer),
-        // A member without a leader, or one that starts.
+        // The member has no leader, or is starting.
         status if status.is_server_error() => Err(Trouble::Unreachable(said(status, &answer))),
         status => Err(Trouble::Refused(said(status, &answer))),
     }

@@ -1,4 +1,4 @@
-//! TLS to the store: certificates read from files, and what a failed handshake means.
+//! TLS to the store: reads certificates, and explains failed handshakes.
 use crate::failure::Failure;
 use crate::secret::warn_if_shared;
 use chrono::{DateTime, Utc};
@@ -12,13 +12,13 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore, SignatureScheme};
 
-/// A client's side of TLS.
+/// The client side of TLS.
 pub(super) struct Tls {
     pub(super) config: Arc<ClientConfig>,
     asked: Option<Arc<Asked>>,
 }
 
-/// A client without a certificate, which notes that the store has asked for one.
+/// A client without a certificate. Notes whether the store asked for one.
 #[derive(Debug, Default)]
 struct Asked(AtomicBool);
 
@@ -29,14 +29,13 @@ impl ResolvesClientCert for Asked {
     }
 
     fn has_certs(&self) -> bool {
-        // False would keep rustls from asking.
+        // With false, rustls would not call us.
         true
     }
 }
 
 impl Tls {
-    /// Trusts the certificates in `cacert`, and shows that of `identity` (certificate and key), if
-    /// there is one.
+    /// Trusts the certificates in `cacert`, and presents `identity` (certificate and key) if given.
     pub(super) fn new(cacert: &Path, identity: Option<(&Path, &Path)>) -> Result<Tls, Failure> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(cacert)? {
@@ -56,24 +55,25 @@ impl Tls {
         Ok(Tls { config: Arc::new(config), asked: None })
     }
 
-    /// Says why a call failed. The words stay the same while the reason does.
+    /// Explains a failed call. The text is stable while the reason is the same.
     pub(super) fn why(&self, error: &io::Error) -> String {
         if let Some(Error::InvalidCertificate(why)) = cause(error) {
             return match why {
                 CertificateError::NotValidYetContext { not_before, .. } => format!(
-                    "its certificate is valid from {} on; is the clock of this host right?",
+                    "its certificate is not valid before {}; check the clock of this host",
                     date(*not_before)
                 ),
                 CertificateError::ExpiredContext { not_after, .. } => {
-                    format!("its certificate has expired on {}; renew it", date(*not_after))
+                    format!("its certificate expired on {}; renew it", date(*not_after))
                 }
                 _ => error.to_string(),
             };
         }
-        // The refusal comes after the handshake, in whatever call is under way then (RFC 8446 section 4.4.2.4).
+        // The rejection comes after the handshake, in a later call (RFC 8446 section 4.4.2.4).
         match self.asked.as_ref().is_some_and(|asked| asked.0.load(Relaxed)) {
             true => format!(
-                "the store asks for a client's certificate, and none was given; give --cert FILE and --cert-key FILE ({error})"
+                "the store asks for a client certificate; give --cert FILE and --cert-key FILE \
+                ({error})"
             ),
             false => error.to_string(),
         }
@@ -95,7 +95,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(Failure::failed(format!("{} has no certificate (PEM)", path.display()))),
+        Ok(_) => Err(Failure::failed(format!("{} contains no certificate (PEM)", path.display()))),
         Err(error) => Err(unusable(path, &error)),
     }
 }
@@ -124,11 +124,11 @@ mod tests {
         };
         assert_eq!(
             early(1_900_000_000),
-            "its certificate is valid from 2033-05-18 03:33:20 UTC on; is the clock of this host right?"
+            "its certificate is not valid before 2033-05-18 03:33:20 UTC; check the clock of this host"
         );
         assert_eq!(early(1_900_000_000), early(1_900_000_005));
         let late = CertificateError::ExpiredContext { time: at(5), not_after: at(0) };
         let late = tls.why(&io::Error::new(io::ErrorKind::InvalidData, Error::InvalidCertificate(late)));
-        assert_eq!(late, "its certificate has expired on 1970-01-01 00:00:00 UTC; renew it");
+        assert_eq!(late, "its certificate expired on 1970-01-01 00:00:00 UTC; renew it");
     }
 }

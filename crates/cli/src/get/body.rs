@@ -1,4 +1,4 @@
-//! Where replies go.
+//! Destinations of replies.
 use crate::failure::Failure;
 use bytes::Bytes;
 use hyper::http::response::Parts;
@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The place for the page.
+/// The destination of the page.
 pub(crate) enum Sink {
-    /// It is counted and forgotten.
+    /// The page is counted and discarded.
     Nowhere,
-    /// With the status line and headers before it, if asked for.
+    /// To stdout, with the status line and headers if requested.
     Stdout { head: bool },
-    /// Into a file, with the status line and headers before it, if asked for.
+    /// To a file, with the status line and headers if requested.
     File { path: PathBuf, file: File, head: bool },
 }
 
 impl Sink {
-    /// Opens the file, or creates it. What it holds stays until there is a reply.
+    /// Opens or creates the file. Its old content stays until there is a reply.
     pub(crate) fn file(path: &Path, head: bool) -> Result<Sink, Failure> {
         let opened = File::options().write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Failure::file("write", path, &error))?;
@@ -28,7 +28,7 @@ impl Sink {
         matches!(self, Sink::Stdout { .. })
     }
 
-    /// Takes the head of the reply: the page follows.
+    /// Writes the head of the reply. The page follows.
     pub(crate) fn head(&mut self, head: &Parts) -> Result<(), Failure> {
         if let Sink::File { path, file, .. } = self {
             empty(file).map_err(|error| Failure::file("write", path, &error))?;
@@ -44,14 +44,14 @@ impl Sink {
         self.write(&text.into())
     }
 
-    /// A part of the page.
+    /// Writes a part of the page.
     pub(crate) fn write(&mut self, bytes: &Bytes) -> Result<(), Failure> {
         match self {
             Sink::Nowhere => Ok(()),
             Sink::Stdout { .. } => {
                 let mut stdout = io::stdout().lock();
                 match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-                    // A reader that has gone (`| head`) is no failure.
+                    // A closed pipe (`| head`) is not an error.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                     Err(error) => Err(Failure::failed(format!("cannot write to stdout: {error}"))),
                     Ok(()) => Ok(()),
@@ -64,7 +64,7 @@ impl Sink {
     }
 }
 
-/// Devices and pipes have no length.
+/// Empties a regular file. Devices and pipes have no length.
 fn empty(file: &File) -> io::Result<()> {
     match file.metadata()?.is_file() {
         true => file.set_len(0),

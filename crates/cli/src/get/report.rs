@@ -1,4 +1,5 @@
-//! What is printed: a row per visit, what became of Fast Open in words, statistics as httping has them, ladders, or all of it as JSON.
+//! Prints a row per visit, the outcome of Fast Open, statistics like httping's, ladder diagrams, or
+//! everything as JSON.
 use super::visit::{How, Visit};
 use super::words;
 use crate::escape;
@@ -15,10 +16,10 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The report under way.
+/// The report of a run.
 pub(crate) struct Report {
     json: bool,
-    /// The page has stdout.
+    /// True if the page uses stdout.
     to_stderr: bool,
     is_series: bool,
     syn_fin: bool,
@@ -41,14 +42,14 @@ impl Report {
         Report { json, to_stderr, is_series, syn_fin: how.syn_fin, url, peer, tun, visits: Vec::new() }
     }
 
-    /// The lines before the first visit.
+    /// Prints the lines before the first visit.
     pub(crate) fn begin(&self) {
         if !self.json {
             self.print(&format!("{} at {} through {}\n", self.url, self.peer, self.tun));
         }
     }
 
-    /// One more visit, whose row is printed at once.
+    /// Adds a visit and prints its row.
     pub(crate) fn add(&mut self, number: u32, visit: Visit) {
         if !self.json {
             if self.visits.is_empty() {
@@ -59,7 +60,7 @@ impl Report {
         self.visits.push((number, visit));
     }
 
-    /// What can only be said at the end.
+    /// Prints the summary.
     pub(crate) fn end(&self) {
         if self.json {
             return self.print(&format!("{}\n", escape::json(&self.json(), true)));
@@ -80,10 +81,13 @@ impl Report {
         }
         let granted = Outcome::CookieRequested { granted: true };
         if !self.is_series && self.outcomes().any(|info| info.outcome == granted) {
-            page.paragraph("This stack and its cookie end here; -c 2 shows a repeat visit.");
+            page.paragraph("The stack ends here, and its cookie with it; -c 2 shows a repeat visit.");
         }
         if self.visits.iter().any(|(_, visit)| visit.is_retry) {
-            page.paragraph("425 Too Early was answered by a second request without Fast Open (RFC 8470).");
+            page.paragraph(
+                "The server answered 425 Too Early, so a second request was sent without \
+                Fast Open (RFC 8470).",
+            );
         }
         if let Some(limit) = self.outcomes().find_map(unscaled_limit) {
             page.paragraph(&limit);
@@ -100,7 +104,7 @@ impl Report {
         }
     }
 
-    /// The connections of visits that got a reply.
+    /// Returns the connections of visits with a reply.
     fn outcomes(&self) -> impl Iterator<Item = &ConnectionInfo> {
         self.visits
             .iter()
@@ -108,7 +112,7 @@ impl Report {
             .filter_map(|(_, visit)| visit.info.as_ref())
     }
 
-    /// Visits that count.
+    /// Returns the visits that count.
     fn counted(&self) -> impl Iterator<Item = &Visit> {
         self.visits.iter().map(|(_, visit)| visit).filter(|visit| !visit.is_superseded)
     }
@@ -140,7 +144,8 @@ impl Report {
         text
     }
 
-    /// The ladders of the first visit and of the last, where packets were recorded, and what their connections were like at the end.
+    /// Draws the ladders of the first and the last visit, if packets were recorded, with the final
+    /// state of their connections.
     fn ladders(&self) -> Vec<(Ladder, Option<&str>)> {
         let last = self.visits.len().saturating_sub(1);
         let shown = self.visits.iter().enumerate().filter(|(index, _)| *index == 0 || *index == last);
@@ -151,7 +156,7 @@ impl Report {
 
     fn ladder(&self, number: u32, visit: &Visit) -> Option<Ladder> {
         let packets = own_packets(visit)?;
-        let again = if visit.is_retry { ", once more without Fast Open" } else { "" };
+        let again = if visit.is_retry { ", repeated without Fast Open" } else { "" };
         let title = format!("Visit {number}{again}: {} packets", packets.len());
         Some(Ladder::at_client(title, self.peer, &packets))
     }
@@ -206,7 +211,7 @@ impl Report {
         })
     }
 
-    /// A reader that has gone (`| head`) is no reason to stop.
+    /// Prints a text. A closed pipe (`| head`) is not an error.
     fn print(&self, text: &str) {
         let _ = match self.to_stderr {
             true => io::stderr().write_all(text.as_bytes()),
@@ -215,13 +220,13 @@ impl Report {
     }
 }
 
-/// The peer's windows are not scaled, though we asked for it: at what rate that ends.
+/// Explains the limit of an unscaled window, if we offered scaling and the peer did not.
 fn unscaled_limit(info: &ConnectionInfo) -> Option<String> {
     let srtt = info.srtt.filter(|_| !info.window_scaling)?;
     let rate = 65_535 * 8_000_000_000 / srtt.as_nanos().max(1);
     Some(format!(
-        "No window scaling: {} did not answer the option, or a box on the way took it out. At most 65535 bytes are in flight, \
-         {} at this round trip of {} ms.",
+        "No window scaling: {} did not answer the option, or a middlebox removed it. At most 65535 \
+        bytes are in flight: {} at this round trip of {} ms.",
         info.peer,
         crate::values::show_rate(rate),
         figure(ms(srtt))
@@ -246,7 +251,7 @@ fn row(number: u32, visit: &Visit, syn_fin: bool) -> String {
     }
 }
 
-/// The packets of this visit's connection; packets of the one before may have come late.
+/// Returns the packets of this visit's connection, without late packets of an earlier one.
 fn own_packets(visit: &Visit) -> Option<Vec<(Instant, Bytes)>> {
     let seen = visit.packets.as_ref()?;
     let local = visit.info.as_ref().map(|info| info.local);
@@ -265,7 +270,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// Returns `None` without values.
     fn of(values: &[f64]) -> Option<Spread> {
         let min = values.iter().copied().reduce(f64::min)?;
         let max = values.iter().copied().reduce(f64::max)?;
@@ -277,7 +282,7 @@ fn ms(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
-/// Milliseconds with as many decimals as mean something.
+/// Formats milliseconds with the significant decimals.
 fn figure(ms: f64) -> String {
     format!("{ms:.decimals$}", decimals = if ms < 10.0 { 3 } else { 1 })
 }

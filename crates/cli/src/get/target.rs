@@ -1,4 +1,4 @@
-//! What to get: URLs, headers, bodies, and the peer behind a name.
+//! URLs, headers, bodies, and the address of a peer.
 use crate::failure::Failure;
 use crate::input;
 use crate::values::Resolved;
@@ -13,12 +13,12 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) url: String,
-    /// Name or address, without brackets.
+    /// Host name or address, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// As it goes into the request line.
+    /// Target of the request line.
     pub(crate) path: Uri,
-    /// The `Host` header.
+    /// Value of the `Host` header.
     pub(crate) authority: HeaderValue,
 }
 
@@ -27,19 +27,19 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Target, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(format!("write it with its scheme: http://{text}"));
+            return Err(format!("expected a URL with its scheme, such as http://{text}"));
         };
         if scheme.eq_ignore_ascii_case("https") {
-            return Err("only http: there is no TLS here".to_owned());
+            return Err("only http is supported: there is no TLS here".to_owned());
         }
         if !scheme.eq_ignore_ascii_case("http") {
-            return Err(format!("only http, not {scheme}"));
+            return Err(format!("only http is supported, not {scheme}"));
         }
         if rest.is_empty() || rest.starts_with('/') {
-            return Err("there is no host in it; write http://HOST[:PORT]/PATH".to_owned());
+            return Err("the host is missing; write http://HOST[:PORT]/PATH".to_owned());
         }
         let uri: Uri = text.parse().map_err(|error| format!("{error}; write http://HOST[:PORT]/PATH"))?;
-        let authority = uri.authority().ok_or("there is no host in it")?;
+        let authority = uri.authority().ok_or("the host is missing")?;
         if authority.as_str().contains('@') {
             return Err("a user name in a URL is not supported; use --header 'Authorization: …'".to_owned());
         }
@@ -47,10 +47,11 @@ impl FromStr for Target {
             "" | ":" => 80,
             given => {
                 let port = given[1..].parse().ok().filter(|port| *port > 0);
-                port.ok_or("the port is a number from 1 to 65535")?
+                port.ok_or("expected a port from 1 to 65535")?
             }
         };
-        // A query may follow the host at once; a request line needs the path that is empty then (RFC 9112 §3.2.1).
+        // A query may directly follow the host; the request line then needs the empty path (RFC
+        // 9112 §3.2.1).
         let path = match uri.path_and_query().map_or("/", |path| path.as_str()) {
             query if query.starts_with('?') => format!("/{query}"),
             path => path.to_owned(),
@@ -67,7 +68,8 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// The peer's address: a literal, one given by hand, or the first of the system's resolver.
+    /// Returns the peer's address: a literal, one from --resolve, or the first from the system's
+    /// resolver.
     pub(crate) async fn resolve(&self, by_hand: &[Resolved]) -> Result<SocketAddr, Failure> {
         if let Ok(addr) = self.host.parse::<IpAddr>() {
             return Ok(SocketAddr::new(addr, self.port));
@@ -87,21 +89,23 @@ impl Target {
                 ))
             })?
             .collect();
-        // The stack has an IPv4 address unless told otherwise.
+        // The stack has an IPv4 address by default.
         let first = found.iter().find(|addr| addr.is_ipv4()).or(found.first());
-        first.copied().ok_or_else(|| Failure::failed(format!("{} has no address", self.host)))
+        first
+            .copied()
+            .ok_or_else(|| Failure::failed(format!("cannot resolve {}: it has no address", self.host)))
     }
 }
 
-/// `Name: value` of a header.
+/// Parses a header, `Name: value`.
 pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
-    let name = name.trim().parse().map_err(|_| format!("`{}` is no name of a header", name.trim()))?;
-    let value = value.trim().parse().map_err(|_| format!("`{}` is no value of a header", value.trim()))?;
+    let (name, value) = text.split_once(':').ok_or("expected `Name: value`")?;
+    let name = name.trim().parse().map_err(|_| format!("`{}` is not a header name", name.trim()))?;
+    let value = value.trim().parse().map_err(|_| format!("`{}` is not a header value", value.trim()))?;
     Ok((name, value))
 }
 
-/// The body: the text itself, or the file after an `@`.
+/// Returns the request body: the text itself, or the file after an `@`.
 pub(crate) fn data(text: &str) -> Result<Bytes, Failure> {
     match text.strip_prefix('@') {
         None => Ok(text.to_owned().into()),
@@ -135,9 +139,9 @@ mod tests {
         let cases = [
             ("10.78.0.1/x", "http://10.78.0.1/x"),
             ("https://a/", "TLS"),
-            ("ftp://a/", "only http, not ftp"),
-            ("http://", "no host"),
-            ("http:///x", "no host"),
+            ("ftp://a/", "only http is supported, not ftp"),
+            ("http://", "host is missing"),
+            ("http:///x", "host is missing"),
             ("http://a:99999/", "from 1 to 65535"),
             ("http://a:0/", "from 1 to 65535"),
             ("http://me@a/", "Authorization"),

@@ -1,4 +1,4 @@
-//! One visit: a connection, a request, its reply, and the time of each.
+//! One visit: a connection, a request, its reply, and their times.
 use super::body::Sink;
 use super::target::Target;
 use super::words;
@@ -21,7 +21,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// How to connect, and what to ask.
+/// The request, and the way to connect.
 #[derive(Clone, Debug)]
 pub(crate) struct How {
     pub(crate) target: Target,
@@ -31,64 +31,64 @@ pub(crate) struct How {
     pub(crate) fast_open: FastOpen,
     pub(crate) data_less: bool,
     pub(crate) syn_fin: bool,
-    /// For the whole visit.
+    /// Limit for the whole visit.
     pub(crate) timeout: Duration,
 }
 
-/// A visit that is over.
+/// A finished visit.
 #[derive(Debug)]
 pub(crate) struct Visit {
     pub(crate) result: Result<Reply, String>,
-    /// The connection at its end, if there was one.
+    /// State of the connection at its end, if there was one.
     pub(crate) info: Option<ConnectionInfo>,
-    /// The connection at its end, in the words of `ss`.
+    /// State of the connection at its end, as `ss` prints it.
     pub(crate) ss: Option<String>,
-    /// From the first packet to the first byte of the reply.
+    /// Time from the first packet to the first byte of the reply.
     pub(crate) first_byte: Option<Duration>,
     pub(crate) total: Duration,
-    /// The packets seen, if they were recorded.
+    /// The recorded packets, if any.
     pub(crate) packets: Option<Vec<Seen>>,
-    /// The answer to the visit before was 425 Too Early.
+    /// True if the visit before was answered with 425 Too Early.
     pub(crate) is_retry: bool,
-    /// The visit after this one counts instead.
+    /// True if the next visit counts instead.
     pub(crate) is_superseded: bool,
 }
 
-/// A reply that came whole.
+/// A complete reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    /// Bytes of its body.
+    /// Length of its body, bytes.
     pub(crate) len: u64,
-    /// The server refused the request only because it came early, on the SYN.
+    /// True if the server rejected the request only because it was early data.
     pub(crate) is_too_early: bool,
 }
 
 impl Visit {
-    /// Was there a reply, and (if that matters) a good one?
+    /// True if there was a reply, and a successful one if `status_matters`.
     pub(crate) fn is_well(&self, status_matters: bool) -> bool {
         let is_good = |reply: &Reply| !status_matters || reply.status.as_u16() < 400;
         self.is_superseded || self.result.as_ref().is_ok_and(is_good)
     }
 
-    /// Did the server refuse the request only because it came early?
+    /// True if the server rejected the request only because it was early data.
     pub(crate) fn is_too_early(&self) -> bool {
         self.result.as_ref().is_ok_and(|reply| reply.is_too_early)
     }
 
-    /// From the SYN to the end of the handshake.
+    /// Time from the SYN to the end of the handshake.
     pub(crate) fn handshake(&self) -> Option<Duration> {
         let info = self.info.as_ref()?;
         Some(info.established_at?.since(info.opened_at))
     }
 
-    /// Keeps what was recorded since the last call.
+    /// Keeps the packets recorded since the last call.
     pub(crate) fn keep_packets(&mut self, recorder: Option<&Recorder>) {
         self.packets = recorder.map(Recorder::take);
     }
 }
 
-/// What is known while a visit is under way.
+/// Observations during a visit.
 #[derive(Default)]
 struct Progress {
     first_byte_at: Option<Instant>,
@@ -103,10 +103,11 @@ impl Progress {
     }
 }
 
-/// A server that is silent for so long is asked whether it is still there: it may have closed and forgotten us, and say so.
+/// Idle time after which keep-alive probes are sent: the server may have closed and forgotten the
+/// connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// Visits once. Fails only for the sink: what happens on the network is a result.
+/// Makes one visit. Fails only if the sink fails: network errors are results.
 pub(crate) async fn visit(net: &Net, peer: SocketAddr, how: &How, sink: &mut Sink) -> Result<Visit, Failure> {
     let begun = Instant::now();
     let mut progress = Progress::default();
@@ -133,7 +134,7 @@ pub(crate) async fn visit(net: &Net, peer: SocketAddr, how: &How, sink: &mut Sin
     })
 }
 
-/// Why an exchange ended early.
+/// Reason of an early end.
 enum Broken {
     Network(io::Error),
     Sink(Failure),
@@ -160,9 +161,9 @@ async fn exchange(
         let response = sender.send_request(request(how)).await?;
         receive(response, &was_early, sink).await
     };
-    // The request is queued before the connection takes its first step, so the stream's first flush has all of it.
+    // The request is queued before the connection starts, so the first flush carries all of it.
     let (reply, connection) = tokio::join!(talk, connection.without_shutdown());
-    // When both failed, the connection knows why.
+    // If both failed, the connection knows the reason.
     let Watched { stream, first_byte_at, .. } = connection?.io.into_inner();
     progress.first_byte_at = first_byte_at;
     progress.look(&stream);
@@ -196,7 +197,7 @@ fn request(how: &How) -> Request<Full<Bytes>> {
     request
 }
 
-/// The page of a reply that says only that the request came too early is not wanted: another visit follows.
+/// Receives the reply. Skips the page of a reply 425 Too Early: another visit follows.
 async fn receive(
     response: Response<Incoming>,
     was_early: &Cell<bool>,
@@ -217,7 +218,7 @@ async fn receive(
     Ok(Reply { status: head.status, len, is_too_early })
 }
 
-/// Closes, and waits for the last packets: the peer's FIN and the acknowledgement of ours.
+/// Closes the connection and waits for the last packets: the peer's FIN and the ACK of ours.
 async fn finish(mut stream: TcpStream, timeout: Duration, progress: &mut Progress) {
     let closed = async {
         stream.shutdown().await?;
@@ -225,19 +226,19 @@ async fn finish(mut stream: TcpStream, timeout: Duration, progress: &mut Progres
         while stream.read(&mut rest).await? > 0 {}
         stream.delivered().await
     };
-    // Whether the end was orderly changes nothing about the reply.
+    // The reply is complete, so an abrupt end does not matter.
     let _ = tokio::time::timeout(timeout.min(LINGER), closed).await;
     progress.look(&stream);
 }
 
-/// How long a server may take to close after its reply.
+/// Time for the server to close after its reply.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A stream that remembers when its first byte came, and what had become of the SYN's data by then.
+/// A stream that notes the time of its first byte, and whether the SYN's data was accepted by then.
 struct Watched {
     stream: TcpStream,
     first_byte_at: Option<Instant>,
-    /// The peer took data from the SYN.
+    /// True if the peer accepted data of the SYN.
     was_early: Rc<Cell<bool>>,
 }
 

@@ -1,4 +1,4 @@
-//! `firstbyte lab all`: every scenario, as many at a time as there are cores, and the book of their pages.
+//! `firstbyte lab all`: runs every scenario on all cores, and writes a book of their pages.
 
 use super::args::{AllArgs, LabArgs, Scenario};
 use super::{parallel, perform, shelf};
@@ -13,7 +13,7 @@ use picture::{Chapter, Leaf, Place};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// A scenario that was run.
+/// A finished scenario.
 struct Done {
     chapter: String,
     leaf: Leaf,
@@ -21,7 +21,7 @@ struct Done {
     failure: Option<String>,
 }
 
-/// Runs everything.
+/// Runs every scenario.
 pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.html {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What stands before and behind a page.
+/// Returns the previous and the next page.
 fn place(name: &str, names: &[&str]) -> Place {
     let page = |name: &&str| {
         let of_tour =
@@ -71,10 +71,10 @@ fn place(name: &str, names: &[&str]) -> Place {
     Place { previous: beside(at.and_then(|at| at.checked_sub(1))), next: beside(at.map(|at| at + 1)) }
 }
 
-/// Characters of an answer in the index: beyond them no sentence begins.
+/// Longest answer in the index, characters: no sentence starts after this length.
 const ANSWER: usize = 110;
 
-/// The first sentences of a lesson.
+/// Returns the first sentences of a lesson.
 fn begin_of(lesson: &str) -> String {
     let mut answer = String::new();
     for sentence in lesson.split_inclusive(". ") {
@@ -129,7 +129,7 @@ struct Line {
     args: LabArgs,
 }
 
-/// A scenario of the catalogue with its default parameters.
+/// Returns a scenario of the catalog with its default parameters.
 fn tour(name: &str) -> Result<Scenario, Failure> {
     let parsed = Line::try_parse_from(["lab", name]).ok().and_then(|line| line.args.scenario);
     parsed.ok_or_else(|| Failure::failed(format!("`{name}` is listed but cannot be run")))
@@ -143,8 +143,8 @@ fn book(done: &[Done]) -> String {
             None => chapters.push(Chapter { title: one.chapter.clone(), leaves: vec![one.leaf.clone()] }),
         }
     }
-    let preface = "What TCP does, one question a page. Every figure was read off packets of a network in virtual time, and is the same \
-                   each time it is run.";
+    let preface = "How TCP behaves, one question per page. All values are measured from packets of \
+        a network in virtual time, and are the same in every run.";
     picture::book("The lab", preface, &chapters)
 }
 

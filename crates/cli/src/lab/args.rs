@@ -1,4 +1,4 @@
-//! What `firstbyte lab` and its scenarios take.
+//! Arguments of `firstbyte lab` and its scenarios.
 
 use crate::values::whole;
 use ::lab::experiment::{Axis, Limits, Whose};
@@ -10,13 +10,16 @@ use firstbyte::CongestionControl;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Run an experiment in virtual time: no root, no network, the same result every time.
+/// Run a network scenario in virtual time: no root, no network, the same result every time
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  firstbyte lab fast-open --rtt 170ms --count 10\n  firstbyte lab packets\n  \
-                  firstbyte lab middlebox --pcap middlebox.pcapng --json\n  \
-                  firstbyte lab bufferbloat --html bufferbloat.html\n  firstbyte lab round-trips --host kernel\n  \
-                  firstbyte lab all --html lab",
+    after_help = "Examples:\n  \
+        firstbyte lab fast-open --rtt 170ms --count 10\n  \
+        firstbyte lab packets\n  \
+        firstbyte lab middlebox --pcap middlebox.pcapng --json\n  \
+        firstbyte lab bufferbloat --html bufferbloat.html\n  \
+        firstbyte lab round-trips --host kernel\n  \
+        firstbyte lab all --html lab",
     subcommand_value_name = "SCENARIO",
     subcommand_help_heading = "Scenarios",
     disable_help_subcommand = true
@@ -48,40 +51,41 @@ pub(super) enum Scenario {
     Congestion(CongestionArgs),
     #[command(about = about("textbook"))]
     Textbook(TextbookArgs),
-    /// Run every scenario, and make the book of their pages.
+    /// Run every scenario, and write a page for each with --html
     All(AllArgs),
-    /// List the scenarios that have some words.
+    /// Search scenarios by keyword
     Find {
-        /// In their names, questions and files, all of them; case does not matter.
+        /// Words that must all occur in the name, question or file of a scenario; case does not
+        /// matter
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },
-    /// Say whether files of experiments are well formed, and what is wrong where.
+    /// Check scenario files, and report each error with its line
     Check {
-        /// Files in TOML; `docs/experiments.md` says what stands in them.
+        /// Scenario files in TOML (format: docs/experiments.md)
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// The most that a file may take, e.g. packets=20000000,hosts=100000,memory=8GB.
+        /// Limit the resources of a run, such as packets=20000000,hosts=100000,memory=8GB
         #[arg(long, value_name = "WHAT=N,…")]
         limit: Option<Limits>,
     },
-    /// Run an experiment in a file of your own.
+    /// Run a scenario file
     Run {
-        /// In TOML; `docs/experiments.md` says what stands in it.
+        /// Scenario file in TOML (format: docs/experiments.md)
         file: PathBuf,
         #[command(flatten)]
         changes: ChangeArgs,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Run an experiment with other values of its parameters, and with many seeds.
+    /// Run a scenario with several values of its parameters, and with many seeds
     Sweep(SweepArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
 
 impl Scenario {
-    /// As the catalogue has it.
+    /// Returns the name in the catalog.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Scenario::FastOpen(_) => "fast-open",
@@ -104,23 +108,25 @@ impl Scenario {
     }
 }
 
-/// What may be other than an experiment's file says.
+/// Changes to a scenario file.
 #[derive(Args, Debug)]
 pub(super) struct ChangeArgs {
-    /// Put this queueing discipline, in tc's words, before the bottleneck of each run that says none of its own, e.g. 'fq_codel target 5ms' or
-    /// 'cake bandwidth 20mbit'.
+    /// Put this queueing discipline, in tc's words, before the bottleneck of each run without one,
+    /// such as 'fq_codel target 5ms' or 'cake bandwidth 20mbit'
     #[arg(long, value_name = "WORDS", value_parser = discipline, conflicts_with = "host")]
     pub(super) qdisc: Option<String>,
-    /// Play it at the time of the clock, with the kernel's TCP at both ends of its path: `kernel`. Or at one end, with ours at the other: the
-    /// client's and the server's, `kernel,firstbyte` or `firstbyte,kernel`. The figures stand beside those of virtual time. Needs root.
+    /// Run in real time with the kernel's TCP: at both ends (`kernel`), or at one end with our
+    /// stack at the other, client first (`kernel,firstbyte` or `firstbyte,kernel`). Shows the
+    /// results beside those of virtual time. Needs root
     #[arg(long, value_name = "WHOSE", conflicts_with_all = ["pcap", "pcap_server", "csv", "html", "svg", "trace"])]
     pub(super) host: Option<Hosts>,
-    /// The most that all runs may take, e.g. packets=20000000,hosts=100000,memory=8GB. [default: packets=5000000,hosts=20000,memory=4GB]
+    /// Limit the resources of all runs, such as packets=20000000,hosts=100000,memory=8GB [default:
+    /// packets=5000000,hosts=20000,memory=4GB]
     #[arg(long, value_name = "WHAT=N,…")]
     pub(super) limit: Option<Limits>,
 }
 
-/// Whose stacks there are.
+/// The stacks at both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hosts(pub(super) [Whose; 2]);
 
@@ -135,47 +141,50 @@ impl core::str::FromStr for Hosts {
         };
         let (client, server) = text.split_once(',').unwrap_or((text, text));
         match [whose(client)?, whose(server)?] {
-            [Whose::Firstbyte, Whose::Firstbyte] => Err(
-                "with our stack at both ends nothing is measured that virtual time does not show exactly; \
-                 leave out --host, or have the kernel at one end: kernel,firstbyte"
-                    .to_owned(),
-            ),
+            [Whose::Firstbyte, Whose::Firstbyte] => {
+                Err("--host needs the kernel at one end at least, such as kernel,firstbyte; for our \
+                stack at both ends, leave it out"
+                    .to_owned())
+            }
             whose => Ok(Hosts(whose)),
         }
     }
 }
 
-/// What every scenario takes.
+/// Options of every scenario.
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
-    /// Seed of everything random; the same seed gives the same packets. [default: 1, or the file's]
+    /// Use this seed for everything random; the same seed gives the same packets [default: 1, or
+    /// the file's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(super) seed: Option<u64>,
-    /// Print the results as JSON.
+    /// Print the results as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the packets to FILE, as the client saw them (pcapng, with comments: `frame.comment` in Wireshark and tshark).
+    /// Write the packets to FILE as the client saw them (pcapng, with packet comments)
     #[arg(long, value_name = "FILE")]
     pub(super) pcap: Option<PathBuf>,
-    /// Write the packets to FILE as the server saw them, at its own times, beside those of --pcap.
+    /// Write the packets to FILE as the server saw them, with its own times
     #[arg(long, value_name = "FILE")]
     pub(super) pcap_server: Option<PathBuf>,
-    /// Write windows, thresholds and round trips to FILE whenever they change, as comma-separated values.
+    /// Write windows, thresholds and round trips to FILE as CSV, one row per change
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// Write the pictures to FILE as one HTML page: ladder, time-sequence graph, windows, queues, with a slider over time.
+    /// Write the pictures to FILE as an HTML page: ladder, time-sequence graph, windows, queues,
+    /// with a time slider
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Write the pictures to FILE as one SVG drawing, of each ladder the first 40 packets.
+    /// Write the pictures to FILE as SVG, with the first 40 packets of each ladder
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what is retransmitted and why.
+    /// Print the events inside both ends, packet by packet: states, windows, round trips, the
+    /// sender's limits, retransmissions
     #[arg(long)]
     pub(super) trace: bool,
 }
 
 impl OutputArgs {
-    /// Of a tour, which has no file that names one.
+    /// Returns the seed of a scenario that has no file.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
@@ -183,25 +192,25 @@ impl OutputArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct FastOpenArgs {
-    /// Round-trip time of the path, e.g. 170ms, 1.5s, 30us.
+    /// Round-trip time of the path, such as 170ms, 1.5s or 30us
     #[arg(long, default_value = "170ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Requests, each on a connection of its own.
+    /// Number of requests, each on a new connection
     #[arg(short = 'c', long, default_value_t = 10, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=10_000))]
     pub(super) count: u32,
-    /// Length of a request, bytes.
+    /// Length of a request, bytes
     #[arg(long, default_value_t = 200, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
-    /// Length of a reply, bytes.
+    /// Length of a reply, bytes
     #[arg(long, default_value_t = 500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
-    /// Whose settings and habits both ends have.
+    /// Profile of both ends
     #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
     pub(super) profile: ProfileArg,
-    /// IPv6 instead of IPv4.
+    /// Use IPv6 instead of IPv4
     #[arg(short = '6', long)]
     pub(super) ipv6: bool,
-    /// Forget cookie and path before each request, as `ip tcp_metrics flush` does.
+    /// Forget cookie and path metrics before each request, as `ip tcp_metrics flush` does
     #[arg(long)]
     pub(super) forget: bool,
     #[command(flatten)]
@@ -210,13 +219,13 @@ pub(super) struct FastOpenArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct PacketsArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Length of the request, bytes.
+    /// Length of the request, bytes
     #[arg(long, default_value_t = 27, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
-    /// Length of the reply, bytes.
+    /// Length of the reply, bytes
     #[arg(long, default_value_t = 43, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
     #[command(flatten)]
@@ -225,13 +234,13 @@ pub(super) struct PacketsArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct FallbackArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "20ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Length of a request, bytes.
+    /// Length of a request, bytes
     #[arg(long, default_value_t = 200, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
-    /// Length of a reply, bytes.
+    /// Length of a reply, bytes
     #[arg(long, default_value_t = 500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) reply: u32,
     #[command(flatten)]
@@ -240,10 +249,10 @@ pub(super) struct FallbackArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct MiddleboxArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Visits through the middlebox.
+    /// Number of visits through the middlebox
     #[arg(short = 'c', long, default_value_t = 5, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) count: u32,
     #[command(flatten)]
@@ -252,13 +261,13 @@ pub(super) struct MiddleboxArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct QlenArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "200ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Connections opened at the same moment.
+    /// Number of connections opened at the same time
     #[arg(long, default_value_t = 6, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) clients: u32,
-    /// The listener's Fast Open queue length.
+    /// Fast Open queue length of the listener
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=4096))]
     pub(super) qlen: u32,
     #[command(flatten)]
@@ -267,13 +276,13 @@ pub(super) struct QlenArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct BigRequestArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Length of the request, bytes.
+    /// Length of the request, bytes
     #[arg(long, default_value_t = 10_000, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) request: u32,
-    /// Largest IP packet of both hosts, bytes.
+    /// MTU of both hosts, bytes
     #[arg(long, default_value_t = 1500, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole(576..=65_535))]
     pub(super) mtu: u32,
     #[command(flatten)]
@@ -282,10 +291,10 @@ pub(super) struct BigRequestArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct FlagsArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Whose settings and habits both ends have.
+    /// Profile of both ends
     #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
     pub(super) profile: ProfileArg,
     #[command(flatten)]
@@ -294,7 +303,7 @@ pub(super) struct FlagsArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct ReplayArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
     #[command(flatten)]
@@ -303,25 +312,26 @@ pub(super) struct ReplayArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct CongestionArgs {
-    /// Round-trip time of the path with empty queues.
+    /// Round-trip time of the path with empty queues
     #[arg(long, default_value = "40ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Congestion control, several with commas.
+    /// Congestion control, several separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "cubic,bbr")]
     pub(super) algorithm: Vec<AlgorithmArg>,
-    /// Rate of the bottleneck, Mbit/s.
+    /// Rate of the bottleneck, Mbit/s
     #[arg(long, default_value_t = 10, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1000))]
     pub(super) mbit: u32,
-    /// Its queue, percent of what fills the pipe.
+    /// Queue of the bottleneck, percent of the bandwidth-delay product
     #[arg(long, default_value_t = 100, value_name = "PERCENT", allow_negative_numbers = true, value_parser = whole(0..=10_000))]
     pub(super) queue: u32,
-    /// The queue's discipline in tc's words, e.g. 'fq_codel target 5ms', in place of drop-tail.
+    /// Queueing discipline of the bottleneck in tc's words, such as 'fq_codel target 5ms', instead
+    /// of drop-tail
     #[arg(long, value_name = "WORDS", value_parser = discipline)]
     pub(super) qdisc: Option<String>,
-    /// Packets lost at random, per thousand.
+    /// Packets lost at random, per thousand
     #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", allow_negative_numbers = true, value_parser = whole(0..=500))]
     pub(super) loss: u32,
-    /// Length of the download, kB.
+    /// Length of the download, kB
     #[arg(long, default_value_t = 5000, value_name = "KB", allow_negative_numbers = true, value_parser = whole(1..=100_000))]
     pub(super) size: u32,
     #[command(flatten)]
@@ -330,20 +340,20 @@ pub(super) struct CongestionArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct TextbookArgs {
-    /// Round-trip time of the path.
+    /// Round-trip time of the path
     #[arg(long, default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     pub(super) rtt: Duration,
-    /// Congestion control of the sender.
+    /// Congestion control of the sender
     #[arg(long, value_enum, default_value_t = AlgorithmArg::Reno)]
     pub(super) algorithm: AlgorithmArg,
-    /// Slow-start threshold at the beginning, segments.
+    /// Initial slow-start threshold, segments
     #[arg(long, default_value_t = 16, value_name = "N", allow_negative_numbers = true, value_parser = whole(2..=1000))]
     pub(super) ssthresh: u32,
-    /// What is lost of the next round whose window reaches N segments: all:N (a time-out follows) or first:N (duplicate ACKs); several with
-    /// commas; nothing where none is given.
+    /// Lose packets of the next round whose window reaches N segments: all:N (a timeout follows) or
+    /// first:N (duplicate ACKs); several separated by commas
     #[arg(long, value_delimiter = ',', num_args = 0..=1, default_value = "all:24,first:16", value_name = "WHAT:N")]
     pub(super) lose: Vec<Loss>,
-    /// Rounds to show.
+    /// Number of rounds to show
     #[arg(long, default_value_t = 25, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=200))]
     pub(super) rounds: u32,
     #[command(flatten)]
@@ -356,9 +366,9 @@ pub(super) enum AlgorithmArg {
     Reno,
     /// RFC 9438.
     Cubic,
-    /// By delay.
+    /// Delay-based.
     Vegas,
-    /// What came before Reno: every loss starts over.
+    /// The predecessor of Reno: every loss starts slow start again.
     Tahoe,
     /// Version 3.
     Bbr,
@@ -378,9 +388,9 @@ impl From<AlgorithmArg> for CongestionControl {
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub(super) enum ProfileArg {
-    /// This project's defaults.
+    /// This project's defaults
     Firstbyte,
-    /// What Linux 6.18 does.
+    /// The behaviour of Linux 6.18
     Linux,
 }
 
@@ -397,10 +407,10 @@ fn about(name: &str) -> &'static str {
     CATALOGUE.iter().find(|entry| entry.name == name).map_or("", |entry| entry.summary)
 }
 
-/// Shortest and longest round trip that makes sense here.
+/// Shortest and longest round trip that is useful here.
 const RTT_RANGE: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(60));
 
-/// Words that tc takes.
+/// Checks that tc's words describe a queueing discipline.
 fn discipline(text: &str) -> Result<String, String> {
     let wire = || ::lab::network::Route::with_rtt(Duration::ZERO);
     let made = wire().qdisc(::lab::middlebox::Direction::Forward, text);
@@ -420,78 +430,80 @@ fn round_trip(text: &str) -> Result<Duration, String> {
     let seconds = number * unit;
     let (least, most) = RTT_RANGE;
     if !(least.as_secs_f64()..=most.as_secs_f64()).contains(&seconds) {
-        return Err("a round trip takes from 1us to 60s; write e.g. 170ms".into());
+        return Err("expected a round trip from 1us to 60s, such as 170ms".into());
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// What `lab all` takes.
+/// Options of `lab all`.
 #[derive(clap::Args, Debug)]
 pub(super) struct AllArgs {
-    /// Write a page for each scenario and an index into DIR.
+    /// Write a page for each scenario, and an index, into DIR
     #[arg(long, value_name = "DIR")]
     pub(super) html: Option<PathBuf>,
-    /// Run only the I-th of N parts, e.g. 2/5: each on a machine of its own.
+    /// Run only part I of N, such as 2/5, to use several machines
     #[arg(long, value_name = "I/N", value_parser = part)]
     pub(super) shard: Option<(usize, usize)>,
 }
 
-/// What `lab sweep` takes.
+/// Options of `lab sweep`.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  firstbyte lab sweep loss-and-rtt --vary path.loss=0.5%,1%,2%,4% --repeat 10 --html loss.html\n  \
-                  firstbyte lab sweep bufferbloat --vary path.queue=16,64,256 --measure 'wait(fifo, 95)'\n  \
-                  firstbyte lab sweep mine.toml --vary path.rtt=10ms,100ms --vary server.set.net.ipv4.tcp_sack=0,1 --csv out.csv\n\n\
-                  Every combination is played with every seed. Parts of a sweep (--shard) have the same columns: put their CSV or Parquet \
-                  files together with DuckDB, pandas or Spark."
-)]
+#[command(after_help = "Examples:\n  \
+    firstbyte lab sweep loss-and-rtt --vary path.loss=0.5%,1%,2%,4% --repeat 10 --html \
+    loss.html\n  \
+    firstbyte lab sweep bufferbloat --vary path.queue=16,64,256 --measure 'wait(fifo, 95)'\n  \
+    firstbyte lab sweep mine.toml --vary path.rtt=10ms,100ms --vary \
+    server.set.net.ipv4.tcp_sack=0,1 --csv out.csv\n\n\
+    Every combination is run with every seed. All parts of a sweep (--shard) have the same \
+    columns: combine their CSV or Parquet files with DuckDB, pandas or Spark.")]
 pub(super) struct SweepArgs {
-    /// An experiment that comes with the lab, by name, or a file.
+    /// Name of a built-in scenario that is a file, or a scenario file
     pub(super) what: String,
-    /// A key of the file and the values it takes; `run.NAME.KEY` for one run. May be given again.
+    /// Key of the file and its values; `run.NAME.KEY` for a single run. Repeatable
     #[arg(long, value_name = "KEY=VALUES")]
     pub(super) vary: Vec<Axis>,
-    /// So many seeds, from --seed on.
+    /// Run each combination with N seeds, starting at --seed
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=1_000_000))]
     pub(super) repeat: u32,
-    /// What is measured, e.g. 'goodput()'; without it what the file expects something of. May be given again.
+    /// Measure this, such as 'goodput()' [default: the values that the file checks]. Repeatable
     #[arg(long, value_name = "FORMULA")]
     pub(super) measure: Vec<String>,
-    /// Play only the I-th of N parts, e.g. 2/5: each on a machine of its own.
+    /// Run only part I of N, such as 2/5, to use several machines
     #[arg(long, value_name = "I/N", value_parser = part)]
     pub(super) shard: Option<(usize, usize)>,
-    /// The most that each play may take, e.g. packets=20000000,hosts=100000,memory=8GB. [default: packets=5000000,hosts=20000,memory=4GB]
+    /// Limit the resources of each run, such as packets=20000000,hosts=100000,memory=8GB [default:
+    /// packets=5000000,hosts=20000,memory=4GB]
     #[arg(long, value_name = "WHAT=N,…")]
     pub(super) limit: Option<Limits>,
     #[command(flatten)]
     pub(super) output: SweepOutput,
 }
 
-/// Where what came of a sweep goes.
+/// Output of a sweep.
 #[derive(Args, Debug)]
 pub(super) struct SweepOutput {
-    /// The first seed. [default: 1, or the file's]
+    /// First seed [default: 1, or the file's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(super) seed: Option<u64>,
-    /// Print every play as JSON.
+    /// Print every run as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Write a row for each play to FILE, as comma-separated values.
+    /// Write a row for each run to FILE, as CSV
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// Write a row for each play to FILE, as Parquet.
+    /// Write a row for each run to FILE, as Parquet
     #[arg(long, value_name = "FILE")]
     pub(super) parquet: Option<PathBuf>,
-    /// Write tables, curves and distributions to FILE as one HTML page.
+    /// Write tables, curves and distributions to FILE as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Write the pictures to FILE as one SVG drawing, of each ladder the first 40 packets.
+    /// Write the pictures to FILE as SVG, with the first 40 packets of each ladder
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
 }
 
 fn seed(text: &str) -> Result<u64, &'static str> {
-    text.parse().map_err(|_| "write a whole number, e.g. 1")
+    text.parse().map_err(|_| "expected a whole number, such as 1")
 }
 
 fn part(text: &str) -> Result<(usize, usize), String> {
@@ -548,8 +560,8 @@ pub(super) mod tests {
             ("kernel", Ok([Whose::Kernel; 2])),
             ("kernel,firstbyte", Ok([Whose::Kernel, Whose::Firstbyte])),
             ("firstbyte,kernel", Ok([Whose::Firstbyte, Whose::Kernel])),
-            ("firstbyte", Err("virtual time")),
-            ("firstbyte,firstbyte", Err("virtual time")),
+            ("firstbyte", Err("needs the kernel")),
+            ("firstbyte,firstbyte", Err("needs the kernel")),
             ("kernel,bsd", Err("`bsd` is not a TCP")),
         ] {
             match (words.parse::<Hosts>(), whose) {

@@ -1,10 +1,11 @@
-//! Work on as many cores as there are, with a bar that shows how far it is.
+//! Runs work on all cores, with a progress bar.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does `work` for every item; what comes of it is in the order of the items, whichever is over first. `name` is what the bar says of one.
+/// Does `work` for every item. Returns the results in the order of the items. `name` labels an item
+/// in the bar.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     name: impl Fn(&T) -> String + Sync,
@@ -33,13 +34,13 @@ pub(super) fn each<T: Sync, R: Send>(
     done.into_iter().map(|(_, one)| one).collect()
 }
 
-/// A line that is written over, where somebody looks.
+/// Draws the progress bar, if stderr is a terminal.
 fn progress(done: usize, of: usize, name: &str) {
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
         let filled = 30 * done / of;
         let end = if done == of { "\r\x1b[K" } else { "" };
-        // Who does not see it misses nothing.
+        // Failing to draw the bar does not matter.
         let _ = write!(stderr, "\r\x1b[K[{:<30}] {done}/{of} {name}{end}", "#".repeat(filled));
     }
 }

@@ -1,4 +1,5 @@
-//! `firstbyte lab … --host`: an experiment at the time of a clock, with the kernel's TCP at one or both ends of its path.
+//! `firstbyte lab … --host`: a scenario in real time, with the kernel's TCP at one or both ends of
+//! its path.
 
 mod kernel;
 
@@ -14,17 +15,17 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A run is over when nothing has happened for so long after its client's last step.
+/// A run ends when nothing has happened for this long after its client's last step.
 const STILL: Duration = Duration::from_millis(300);
-/// A device that takes nothing for so long is broken.
+/// A device that accepts nothing for this long is considered broken.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Longest sleep of the loop: programs end without a packet.
+/// Longest sleep of the loop: a program may end without a packet.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Of a thread and those that it starts.
+/// Highest priority (nice value) of a thread and its children.
 const MOST_URGENT: i32 = -20;
 
-/// Plays every run, one after the other, and shows the figures beside those of virtual time.
+/// Runs a scenario, one run after another, and shows the results beside those of virtual time.
 pub(super) fn run(experiment: &Experiment, hosts: Hosts, output: &OutputArgs) -> Result<ExitCode, Failure> {
     let runs = experiment.real_runs(hosts.0).map_err(Failure::failed)?;
     let played: Result<Vec<RealPlayed>, Failure> = runs.iter().map(play).collect();
@@ -36,9 +37,9 @@ pub(super) fn run(experiment: &Experiment, hosts: Hosts, output: &OutputArgs) ->
 
 fn play(run: &RealRun<'_>) -> Result<RealPlayed, Failure> {
     let told = |error: String| Failure::failed(format!("run `{}`: {error}", run.name()));
-    // Others' work would be measured with it; only root may, and all this needs root.
+    // Reduces the influence of other processes. Needs root, as everything here does.
     let _ = rustix::process::setpriority_process(None, MOST_URGENT);
-    // Twice as long as in virtual time, and some for the machine.
+    // Twice the virtual time, plus a reserve.
     let clock = Clock::start(run.takes().map_err(told)? * 2 + Duration::from_secs(5));
     let mut standing = run.stand().map_err(told)?;
     let mut kernels = [None, None];
@@ -50,7 +51,7 @@ fn play(run: &RealRun<'_>) -> Result<RealPlayed, Failure> {
         }
     }
     carry(run, &mut standing, &clock, &mut kernels, &mut ends)
-        .map_err(|error| Failure::failed(format!("run `{}`: the path broke: {error}", run.name())))?;
+        .map_err(|error| Failure::failed(format!("run `{}`: the path failed: {error}", run.name())))?;
     let mut seen = [None, None];
     for (kernel, seen) in kernels.into_iter().zip(&mut seen) {
         if let Some(kernel) = kernel {
@@ -61,7 +62,7 @@ fn play(run: &RealRun<'_>) -> Result<RealPlayed, Failure> {
     Ok(run.played(standing, seen))
 }
 
-/// Moves packets until both programs have ended and nothing is under way.
+/// Moves packets until both programs have ended and no packet is in flight.
 fn carry(
     run: &RealRun<'_>,
     standing: &mut Standing,
@@ -82,13 +83,13 @@ fn carry(
                 stirred_at = clock.now();
             }
         }
-        // What came off the path just now, too.
+        // Includes the packets that have just left the path.
         for (end, host) in ends.iter_mut().zip(standing.ends) {
             let Some(end) = end else { continue };
             for packet in standing.network.take_arrived(host) {
                 stirred_at = clock.now();
                 if !end.give_within(&packet, PATIENCE)? {
-                    return Err(io::Error::other("the kernel has taken no packet for a second"));
+                    return Err(io::Error::other("the kernel has accepted no packet for a second"));
                 }
             }
             end.flush()?;
@@ -108,7 +109,7 @@ fn carry(
     Ok(())
 }
 
-/// TCP and ICMP over IPv4: a kernel says other things to its network that no experiment is about.
+/// True for TCP and ICMP over IPv4: a kernel sends other packets that no scenario is about.
 fn is_of_interest(packet: &[u8]) -> bool {
     matches!(packet, [version, ..] if version >> 4 == 4) && matches!(packet.get(9), Some(1 | 6))
 }

@@ -1,4 +1,4 @@
-//! Experiments that are files: those that come with the lab, and a user's own.
+//! Scenarios that are files: built-in ones, and a user's own.
 
 use super::args::{ChangeArgs, OutputArgs, Scenario};
 use super::{draw_document, real, show};
@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What an experiment takes on the command line.
+/// Options of a scenario that is a file.
 #[derive(Parser, Debug)]
 #[command(name = "firstbyte lab", no_binary_name = true)]
 struct ShelvedArgs {
@@ -23,7 +23,7 @@ struct ShelvedArgs {
     output: OutputArgs,
 }
 
-/// An experiment by its name, with the words behind it.
+/// Runs a scenario by its name, with the words behind it.
 pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     let (name, options) = words.split_first().ok_or_else(|| Failure::usage("name a scenario"))?;
     let Some(shelved) = SHELF.iter().find(|shelved| shelved.name == name) else {
@@ -36,7 +36,7 @@ pub(super) fn run_named(words: &[String]) -> Result<ExitCode, Failure> {
     run(name, experiment, &args.changes, &args.output)
 }
 
-/// What to say of words that the scenario does not take; help is printed.
+/// Explains arguments that the scenario does not accept, or prints help.
 fn not_taken(name: &str, error: clap::Error) -> Result<ShelvedArgs, Failure> {
     let Some(word) =
         error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)
@@ -44,22 +44,23 @@ fn not_taken(name: &str, error: clap::Error) -> Result<ShelvedArgs, Failure> {
         error.exit()
     };
     Err(Failure::usage(format!(
-        "`lab {name}` takes no `{word}`: `firstbyte lab {name} --help` has what it takes. It is a file, and other values for its keys are \
-         tried with e.g. `firstbyte lab sweep {name} --vary path.rtt=10ms,100ms`"
+        "`lab {name}` has no option `{word}`: `firstbyte lab {name} --help` lists its options. The \
+        scenario is a file; try other values of its keys with `firstbyte lab sweep {name} --vary \
+        path.rtt=10ms,100ms`"
     )))
 }
 
-/// An experiment in a file.
+/// Runs a scenario file.
 pub(super) fn run_file(path: &Path, changes: &ChangeArgs, output: &OutputArgs) -> Result<ExitCode, Failure> {
     run(&path.display().to_string(), read(path)?, changes, output)
 }
 
-/// All that come with the lab.
+/// Returns the names of the built-in scenarios that are files.
 fn names() -> impl Iterator<Item = &'static str> {
     CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name))
 }
 
-/// Says of a file whether it is well formed.
+/// Checks scenario files and reports errors.
 pub(super) fn check(paths: &[PathBuf], limits: Limits) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut wrong = Vec::new();
@@ -77,7 +78,7 @@ pub(super) fn check(paths: &[PathBuf], limits: Limits) -> Result<ExitCode, Failu
         }
     }
     print(&text)?;
-    // All but the last are told here, that one by whoever called.
+    // All but the last error are printed here, the last by the caller.
     let last = wrong.pop();
     wrong.iter().for_each(|failure| _ = failure.report());
     last.map_or(Ok(ExitCode::SUCCESS), Err)
@@ -87,12 +88,12 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
     let name = path.display().to_string();
     if !path.exists() && names().any(|known| known == name) {
         return Err(Failure::usage(format!(
-            "there is no file `{name}`; the scenario of that name is run by `firstbyte lab {name}`"
+            "there is no file `{name}`; run the scenario of that name with `firstbyte lab {name}`"
         )));
     }
     let text = String::from_utf8(input::bytes(path, input::WRITTEN_MAX)?).map_err(|_| {
         Failure::failed(format!(
-            "{} is not a text file; an experiment is a file in TOML, as docs/experiments.md describes it",
+            "{} is not a text file; expected a scenario in TOML (format: docs/experiments.md)",
             path.display()
         ))
     })?;
@@ -111,7 +112,7 @@ fn run(
     };
     experiment = experiment.with_limits(changes.limit.unwrap_or_default());
     if let Some(words) = &changes.qdisc {
-        let told = |error| Failure::usage(format!("--qdisc means nothing to {name}: {error}"));
+        let told = |error| Failure::usage(format!("--qdisc is not possible for {name}: {error}"));
         experiment = experiment.with_qdisc(words).map_err(told)?;
     }
     if let Some(hosts) = changes.host {
@@ -126,7 +127,7 @@ fn run(
     show(&outcome, output)
 }
 
-/// What to say of a name that no scenario has.
+/// Explains that no scenario has this name.
 pub(super) fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = names().collect();
     let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -141,7 +142,7 @@ pub(super) fn unknown(name: &str) -> Failure {
     Failure::usage(format!("there is no scenario `{name}`{near}{file} (`firstbyte lab` lists them)"))
 }
 
-/// Every scenario, by chapter; with words, only those that have all of them.
+/// Lists the scenarios by chapter; with words, only those that match all of them.
 pub(super) fn list(words: &[String]) -> String {
     let wanted = |text: &str| {
         let text = text.to_lowercase();
@@ -171,7 +172,7 @@ pub(super) fn list(words: &[String]) -> String {
     text
 }
 
-/// What only this tour takes on the command line, in the words of its help.
+/// Returns the help of the options that only this scenario has.
 fn own_options(tour: &clap::Command) -> String {
     let all_take = OutputArgs::augment_args(clap::Command::new("all"));
     let is_own = |arg: &&clap::Arg| all_take.get_arguments().all(|common| common.get_id() != arg.get_id());
@@ -184,7 +185,8 @@ fn own_options(tour: &clap::Command) -> String {
     tour.get_arguments().filter(is_own).map(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A text beside what stands before it: on a terminal in as many lines as it needs, elsewhere in one, where programs look for words.
+/// Puts a text beside a label: wrapped on a terminal, otherwise on one line, so that programs can
+/// search it.
 pub(super) fn beside(before: &str, text: &str) -> String {
     let width = terminal_width().unwrap_or(usize::MAX);
     let margin = before.chars().count();
@@ -194,7 +196,7 @@ pub(super) fn beside(before: &str, text: &str) -> String {
     all
 }
 
-/// Columns of a text on a terminal that has room for nothing.
+/// Least width of a text, columns.
 const TEXT_MIN: usize = 30;
 
 fn put<'a>(
@@ -209,14 +211,14 @@ fn put<'a>(
     }
 }
 
-/// Characters of figures in a line: beyond them none begins.
+/// Longest line of results, characters: no result starts after this length.
 const LINE: usize = 160;
 
-/// What came of an experiment, in a line: the first figures, and how many more there are.
+/// Summarizes the results in a line: the first ones, and the number of others.
 pub(super) fn in_a_line(findings: &[Finding]) -> String {
     let mut line = String::new();
     let mut told = 0;
-    // Words that are too long for a line are left out.
+    // Names that are too long for a line are skipped.
     for finding in findings.iter().filter(|finding| finding.what.len() + finding.ours.len() < 100) {
         if line.chars().count() > LINE {
             break;
@@ -237,7 +239,7 @@ pub(super) fn in_a_line(findings: &[Finding]) -> String {
 mod tests {
     use super::*;
 
-    /// Options that all scenarios take find none of them.
+    /// Options that all scenarios have match none of them.
     #[test]
     fn a_tour_is_found_by_what_only_it_takes() {
         let found = |word: &str| list(&[word.to_owned()]);

@@ -1,4 +1,4 @@
-//! `firstbyte lab sweep`: an experiment with other values and seeds, as often as they say.
+//! `firstbyte lab sweep`: a scenario with several values and seeds.
 
 use super::args::SweepArgs;
 use super::{draw_document, parallel, shelf};
@@ -12,7 +12,7 @@ use ::lab::scenario::CATALOGUE;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Plays it, and shows what came of it.
+/// Runs the sweep and shows its results.
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     #[cfg(not(feature = "parquet"))]
     if args.output.parquet.is_some() {
@@ -53,15 +53,15 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
     print(&page.into_text())
 }
 
-/// Of an experiment that comes with the lab, or of a file.
+/// Returns the text of a built-in scenario or of a file.
 fn text_of(what: &str) -> Result<String, Failure> {
     if let Some(shelved) = SHELF.iter().find(|shelved| shelved.name == what) {
         return Ok(shelved.text.to_owned());
     }
     if CATALOGUE.iter().any(|entry| entry.name == what) {
         return Err(Failure::usage(format!(
-            "`{what}` is a tour, which has options of its own (`firstbyte lab {what} --help`); a sweep takes a scenario that is a file, such \
-             as round-trips, or one of your own"
+            "cannot sweep `{what}`: it is not a scenario file, and has its own options (`firstbyte \
+            lab {what} --help`); use a scenario that is a file, such as round-trips"
         )));
     }
     let path = Path::new(what);

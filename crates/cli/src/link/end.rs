@@ -1,4 +1,4 @@
-//! One end of a path in real time: a TUN device, and what waits for room in it.
+//! One end of a path in real time: a TUN device, and the packets that wait for room in it.
 use bytes::Bytes;
 use firstbyte::device::Device;
 use firstbyte::device::interface;
@@ -9,17 +9,17 @@ use std::io;
 use std::time::{Duration, Instant};
 use wire::{RxBatch, TxPacket};
 
-/// At most so many packets are read from one end before the other has its turn.
+/// Most packets read from one end before the other gets its turn.
 const BURST: usize = 64;
-/// Packets that wait for room in a device; more are lost, as in a full ring.
+/// Most packets that wait for room in a device; more are dropped, as in a full ring.
 const WAITING_MAX: usize = 1000;
-/// Packets of the kernel that may wait to be read. A TUN device has room for 500, and loses what a large window sends at once beyond them,
-/// which no path of ours did.
+/// Length of the kernel's queue to the device, packets. The default of 500 drops packets of a large
+/// window, which the emulated path did not.
 const QUEUE_LEN: u32 = 20_000;
-/// Of an IPv4 header without options; a packet's other bytes are its text, whatever they are.
+/// Length of an IPv4 header without options, bytes.
 const HEADER: usize = 20;
 
-/// An end.
+/// One end.
 pub(crate) struct End<D = Tun> {
     device: D,
     batch: RxBatch,
@@ -27,10 +27,11 @@ pub(crate) struct End<D = Tun> {
     waiting_max: usize,
 }
 
-/// The device of an end, in the network namespace that this thread is in; `addressed` says its addresses and routes.
+/// Opens the device of an end in the current network namespace; `addressed` sets its addresses and
+/// routes.
 ///
 /// # Errors
-/// It cannot be opened, or may not be given a longer queue.
+/// The device cannot be opened, or its queue cannot be made longer.
 pub(crate) fn open(mtu: usize, addressed: impl FnOnce(Builder) -> Builder) -> io::Result<Tun> {
     let tun = addressed(Tun::builder().name("link0").mtu(mtu).offload(false)).open()?;
     interface::set_queue_len(tun.index(), QUEUE_LEN)?;
@@ -38,12 +39,12 @@ pub(crate) fn open(mtu: usize, addressed: impl FnOnce(Builder) -> Builder) -> io
 }
 
 impl<D: Device> End<D> {
-    /// With this device.
+    /// Wraps a device.
     pub(crate) fn new(device: D) -> End<D> {
         End { device, batch: RxBatch::default(), waiting: VecDeque::new(), waiting_max: WAITING_MAX }
     }
 
-    /// What the kernel has sent.
+    /// Returns the packets that the kernel has sent.
     pub(crate) fn read(&mut self) -> io::Result<Vec<Bytes>> {
         self.batch.clear();
         self.device.recv(&mut self.batch, BURST)?;
@@ -51,8 +52,8 @@ impl<D: Device> End<D> {
         Ok(packets.map(Bytes::copy_from_slice).collect())
     }
 
-    /// A packet for the kernel; one that is too short to be one is left out. False: too many wait, although the device was offered them, and it
-    /// is lost.
+    /// Sends a packet to the kernel. Skips a packet that is too short. Returns false if the queue
+    /// is full even after a flush; the packet is lost then.
     pub(crate) fn give(&mut self, packet: &Bytes) -> io::Result<bool> {
         if self.waiting.len() >= self.waiting_max {
             self.flush()?;
@@ -65,7 +66,8 @@ impl<D: Device> End<D> {
         Ok(true)
     }
 
-    /// As [`give`](End::give), but waits for room. False: the device took nothing for so long.
+    /// Sends a packet like [`give`](End::give), but waits for room. Returns false if the device
+    /// accepted nothing for `most`.
     pub(crate) fn give_within(&mut self, packet: &Bytes, most: Duration) -> io::Result<bool> {
         let begun = Instant::now();
         while !self.give(packet)? {
@@ -81,20 +83,20 @@ impl<D: Device> End<D> {
         Ok(true)
     }
 
-    /// Hands over what waits, as far as there is room.
+    /// Sends waiting packets while the device accepts them.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.device.send(&mut self.waiting)?;
         Ok(())
     }
 
-    /// What to wait for.
+    /// Returns the descriptor to poll.
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         let room = if self.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         self.device.as_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN | room))
     }
 }
 
-/// Until something comes, or so long.
+/// Waits for events, at most for `most`.
 pub(crate) fn wait(descriptors: &mut [PollFd<'_>], most: Option<Duration>) -> io::Result<()> {
     let most = most.map(|most| Timespec {
         tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
@@ -112,7 +114,7 @@ mod tests {
     use firstbyte::device::Capabilities;
     use std::os::fd::BorrowedFd;
 
-    /// Takes as many packets as it has room for.
+    /// A device with little room.
     struct Narrow {
         room: usize,
         taken: usize,
@@ -143,7 +145,7 @@ mod tests {
         End { waiting_max: 2, ..End::new(Narrow { room, taken: 0 }) }
     }
 
-    /// As comes at once after a pause of the process.
+    /// A burst, as after a pause of the process, is delivered.
     #[test]
     fn a_burst_of_more_than_may_wait_is_handed_over() {
         let mut end = end(100);

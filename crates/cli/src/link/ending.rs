@@ -1,18 +1,18 @@
-//! Signals to end as a descriptor: a loop that waits for packets to the microsecond waits for its end as well.
+//! Signals as a descriptor, for a loop that also waits for packets with microsecond timeouts.
 use crate::signals::Signals;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether it is to end.
+/// Tells whether the loop should end.
 pub(super) struct Ending {
     come: Arc<AtomicBool>,
     readable: OwnedFd,
 }
 
 impl Ending {
-    /// Watches for the signals, in a thread of its own.
+    /// Watches for the signals in a thread.
     pub(super) fn install() -> io::Result<Ending> {
         let (readable, writable) = rustix::pipe::pipe()?;
         let come = Arc::new(AtomicBool::new(false));
@@ -25,13 +25,13 @@ impl Ending {
         std::thread::spawn(move || {
             runtime.block_on(signals.next());
             told.store(true, Ordering::Release);
-            // Closed: whoever polls the other end wakes up.
+            // Closing it wakes up pollers of the other end.
             drop(writable);
         });
         Ok(Ending { come, readable })
     }
 
-    /// A signal came.
+    /// True if a signal has arrived.
     pub(super) fn has_come(&self) -> bool {
         self.come.load(Ordering::Acquire)
     }

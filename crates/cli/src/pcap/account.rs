@@ -5,10 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-/// Ways of nesting tunnels that are told apart; of more only the outermost tunnel is.
+/// Most nestings of tunnels that are counted separately; others are counted by their outermost
+/// tunnel.
 const TUNNELS_MAX: usize = 64;
 
-/// The sum, in memory that does not grow with the capture: of a connection that is over, a table leaves about 2 KiB.
+/// The sums, in memory that does not grow with the capture: a finished connection leaves about 2
+/// KiB.
 #[derive(Debug)]
 pub(crate) struct Account {
     keep: usize,
@@ -26,7 +28,7 @@ pub(crate) struct Account {
     handshakes: BTreeMap<FastOpen, Handshakes>,
 }
 
-/// A connection, ordered by how long the network kept it waiting; attempts that failed come first.
+/// A connection, ordered by how long the network delayed it; failed attempts come first.
 #[derive(Debug)]
 struct Kept {
     is_failure: bool,
@@ -34,26 +36,27 @@ struct Kept {
     connection: Box<Connection>,
 }
 
-/// Acknowledged data that the capture does not have.
+/// Acknowledged data that is missing in the capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unseen {
-    /// Connections that such data belongs to.
+    /// Connections with missing data.
     pub(crate) connections: u64,
     pub(crate) bytes: u64,
-    /// Connections of which only one direction was captured.
+    /// Connections captured in only one direction.
     pub(crate) one_way: u64,
 }
 
-/// Packets that are not of the connection between their ports.
+/// Packets that do not belong to the connection between their ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Strays {
-    /// Packets with the numbers of an older connection, and the connections that they came between.
+    /// Packets with sequence numbers of an older connection, and the connections that they came
+    /// between.
     pub(crate) older: (u64, u64),
     /// Packets of another server.
     pub(crate) other: (u64, u64),
 }
 
-/// Attempts that failed in one way.
+/// Failed attempts with the same reason.
 #[derive(Debug)]
 pub(crate) struct Failures {
     pub(crate) title: &'static str,
@@ -64,14 +67,14 @@ pub(crate) struct Failures {
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
     pub(crate) count: u64,
-    /// The least and the greatest round trip.
+    /// Smallest and largest round trip.
     pub(crate) rtt: Option<(Duration, Duration)>,
     pub(crate) saved: Duration,
     pub(crate) wasted: Duration,
 }
 
 impl Account {
-    /// Keeps so many connections.
+    /// Keeps the details of `keep` connections.
     pub(crate) fn keeping(keep: usize) -> Account {
         Account {
             keep,
@@ -90,7 +93,7 @@ impl Account {
         }
     }
 
-    /// A segment.
+    /// Adds a segment.
     pub(crate) fn note_packet(&mut self, packet: &Packet<'_>) {
         self.packets += 1;
         self.headers_cut += u64::from(packet.is_header_cut);
@@ -104,7 +107,7 @@ impl Account {
         self.span = Some((first.min(at), last.max(at)));
     }
 
-    /// A frame without a segment.
+    /// Adds a frame without a segment.
     pub(crate) fn note_other(&mut self, why: NotTcp) {
         *self.others.entry(why).or_default() += 1;
     }
@@ -113,7 +116,7 @@ impl Account {
         self.evicted = evicted;
     }
 
-    /// A connection that is over.
+    /// Adds a finished connection.
     pub(crate) fn note(&mut self, connection: Connection) {
         self.connections += 1;
         let handshakes = self.handshakes.entry(connection.fast_open()).or_default();
@@ -157,32 +160,32 @@ impl Account {
         self.connections
     }
 
-    /// Segments.
+    /// Returns the number of segments.
     pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// From the first segment to the last.
+    /// Returns the time from the first segment to the last.
     pub(crate) fn span(&self) -> Duration {
         self.span.map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
-    /// Connections that were given up for want of memory while they may have gone on.
+    /// Returns the number of connections dropped for lack of memory before their end.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Frames without a segment, by reason.
+    /// Returns the frames without a segment, by reason.
     pub(crate) fn others(&self) -> impl Iterator<Item = (NotTcp, u64)> {
         self.others.iter().map(|(why, count)| (*why, *count))
     }
 
-    /// Segments whose header is not whole.
+    /// Returns the number of segments with a truncated header.
     pub(crate) fn headers_cut(&self) -> u64 {
         self.headers_cut
     }
 
-    /// Segments that were found in tunnels, by the tunnels.
+    /// Returns the segments found in tunnels, by tunnels.
     pub(crate) fn tunnels(&self) -> impl Iterator<Item = (Tunnels, u64)> {
         self.tunnels.iter().map(|(tunnels, count)| (*tunnels, *count))
     }
@@ -195,22 +198,23 @@ impl Account {
         self.strays
     }
 
-    /// Attempts that failed, by the name of the way.
+    /// Returns the failed attempts, by the name of the reason.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&'static str, &Failures)> {
         self.failures.iter().map(|(name, failures)| (*name, failures))
     }
 
-    /// When the last segment was seen, since 1970.
+    /// Returns the time of the last segment, since 1970.
     pub(crate) fn ended_at(&self) -> Option<Duration> {
         self.span.map(|(_, last)| last)
     }
 
-    /// Handshakes by what Fast Open did.
+    /// Returns the handshakes by the outcome of Fast Open.
     pub(crate) fn handshakes(&self) -> impl Iterator<Item = (FastOpen, &Handshakes)> {
         self.handshakes.iter().map(|(kind, handshakes)| (*kind, handshakes))
     }
 
-    /// The kept ones: attempts that failed first. The rest by number if that is all of them, else those first that were slowed down most.
+    /// Returns the kept connections: failed attempts first. The others are ordered by number if all
+    /// were kept, otherwise by how much they were slowed down.
     pub(crate) fn kept(&self) -> Vec<&Connection> {
         let mut kept: Vec<&Kept> = self.kept.iter().map(|Reverse(kept)| kept).collect();
         if self.connections > self.keep as u64 {
@@ -222,7 +226,7 @@ impl Account {
     }
 }
 
-/// Returns how long the network, rather than an application, kept a connection waiting.
+/// Returns how long the network, and not an application, delayed a connection.
 fn slowed(connection: &Connection) -> Duration {
     let by_network = [Limit::ReceiveWindow, Limit::Congestion, Limit::Nagle, Limit::Loss];
     let waits = Side::BOTH
@@ -237,7 +241,7 @@ fn slowed(connection: &Connection) -> Duration {
 
 impl Ord for Kept {
     fn cmp(&self, other: &Kept) -> std::cmp::Ordering {
-        // Of two that were slowed down alike the first one counts more.
+        // Of two that were slowed down equally, the first one counts more.
         let key = |kept: &Kept| (kept.is_failure, kept.slowed, Reverse(kept.connection.number()));
         key(self).cmp(&key(other))
     }

@@ -1,4 +1,4 @@
-//! One connection of a capture: its packets as a ladder, and what each of its sides sent and waited for.
+//! One connection of a capture: its packets as a ladder, and the traffic and waits of each side.
 use super::text::{guess, share, side_name, time};
 use crate::values::counted;
 use ::lab::ladder::{Ladder, Rung, Way, flags_text, milliseconds, options_text};
@@ -7,10 +7,10 @@ use capture::{Connection, Event, Limit, Opening, Packet, Side};
 use std::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// Packets that are shown: a ladder of more is no picture.
+/// Most packets shown: a longer ladder is unreadable.
 const RUNGS_MAX: usize = 400;
 
-/// Gathers what there is to show.
+/// Collects the packets and the state of the connection.
 #[derive(Debug)]
 pub(super) struct Detail {
     number: u64,
@@ -34,7 +34,7 @@ impl Detail {
         Detail { number, seen: Vec::new(), left_out: 0, begun_at: Duration::ZERO, over: None }
     }
 
-    /// A packet of `connection`, as that is afterwards.
+    /// Adds a packet of `connection`, whose state already includes the packet.
     pub(super) fn note_packet(&mut self, connection: &Connection, packet: &Packet<'_>) {
         if connection.number() != self.number {
             return;
@@ -70,7 +70,7 @@ impl Detail {
         }
     }
 
-    /// Its packets; `None`: there was no connection of this number.
+    /// Returns the ladder; `None` if there was no connection of this number.
     pub(super) fn ladder(&self) -> Option<Ladder> {
         let connection = self.over.as_ref()?;
         Some(Ladder {
@@ -86,7 +86,8 @@ impl Detail {
         })
     }
 
-    /// The packets, with relative numbers. Where the SYN was not captured, the first number that was seen becomes 1, as in Wireshark.
+    /// Returns the packets, with relative sequence numbers. If the SYN was not captured, the first
+    /// number seen becomes 1, as in Wireshark.
     fn rungs(&self, connection: &Connection) -> Vec<Rung> {
         let first_of = |side: Side| {
             let numbers =
@@ -102,12 +103,12 @@ impl Detail {
         self.seen.iter().map(relative).collect()
     }
 
-    /// Packets behind those of the ladder.
+    /// Returns the number of packets after those of the ladder.
     pub(super) fn left_out(&self) -> usize {
         usize::try_from(self.left_out).unwrap_or(usize::MAX)
     }
 
-    /// False: there was none of this number.
+    /// Writes everything. Returns false if no connection has this number.
     pub(super) fn render(&self, page: &mut Page) -> bool {
         let Some(ladder) = self.ladder() else { return false };
         page.ladder(&ladder);
@@ -120,7 +121,7 @@ impl Detail {
         self.render_words(page)
     }
 
-    /// Writes how the connection opened, and what each side sent and waited for. Returns false if
+    /// Writes how the connection opened, and the traffic and waits of each side. Returns false if
     /// no connection has this number.
     pub(super) fn render_words(&self, page: &mut Page) -> bool {
         let Some(connection) = &self.over else { return false };
@@ -146,7 +147,7 @@ fn opening(page: &mut Page, connection: &Connection) {
         path(Side::Server)
     ));
     if let Some(first_byte) = connection.time_to_first_byte() {
-        page.line(&format!("first byte of the answer: {} after the first SYN", time(first_byte)));
+        page.line(&format!("first byte of the reply: {} after the first SYN", time(first_byte)));
     }
 }
 
@@ -161,15 +162,16 @@ fn opened(page: &mut Page, connection: &Connection) {
     }
     if connection.older_packets() > 0 {
         page.paragraph(&format!(
-            "{} with numbers that do not fit the handshake: of an older connection between the same ports (a challenge ACK, an answer \
-             out of TIME-WAIT, a late segment), or forged. Their numbers are not used.",
+            "{} with sequence numbers that do not fit the handshake: of an older connection between \
+            the same ports (a challenge ACK, a reply from TIME-WAIT, a late segment), or forged. \
+            Their numbers are ignored.",
             counted(connection.older_packets(), "packet", "packets")
         ));
     }
     if connection.other_answers() > 0 {
         page.paragraph(&format!(
-            "{} of another server behind the same address, or of one that answered a SYN again with other numbers. Their numbers \
-             are not used.",
+            "{} of another server behind the same address, or of one that answered a retransmitted \
+            SYN with other sequence numbers. Their numbers are ignored.",
             counted(connection.other_answers(), "packet", "packets")
         ));
     }
@@ -186,7 +188,9 @@ fn scales(page: &mut Page, connection: &Connection) {
     let scale = |side: Side| match connection.window_scale(side) {
         Some(0) => format!("{} not scaled", side_name(side)),
         Some(bits) => format!("{} scaled by {}", side_name(side), 1_u32 << bits),
-        None => format!("{} as in the header, as its scale is not known (no SYN captured)", side_name(side)),
+        None => {
+            format!("{} as in the header, because its scale is unknown (no SYN captured)", side_name(side))
+        }
     };
     page.line(&format!(
         "win: the receive window in bytes; {}, {}.",
@@ -242,7 +246,8 @@ fn direction(page: &mut Page, connection: &Connection, side: Side) {
     page.table(&table);
 }
 
-/// The receive window in bytes; `None`: its scale is not known. That of a SYN is never scaled (RFC 7323 section 2.2).
+/// Returns the receive window in bytes; `None` if its scale is unknown. The window of a SYN is
+/// never scaled (RFC 7323 section 2.2).
 fn window(connection: &Connection, packet: &Packet<'_>, side: Side) -> Option<u32> {
     let scale = if packet.flags.contains(Flags::SYN) { Some(0) } else { connection.window_scale(side) };
     scale.map(|scale| u32::from(packet.window) << scale)

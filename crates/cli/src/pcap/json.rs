@@ -1,4 +1,5 @@
-//! Connections and captures as values. Times are in milliseconds, moments in seconds since 1970; what is not known is null.
+//! Connections and captures as JSON. Times are in milliseconds, timestamps in seconds since 1970;
+//! unknown values are null.
 use super::account::Account;
 use super::text::side_name;
 use ::lab::ladder::milliseconds;
@@ -10,7 +11,7 @@ fn ms(time: Option<Duration>) -> Option<f64> {
     time.map(milliseconds)
 }
 
-/// One connection.
+/// Returns one connection.
 pub(super) fn connection(connection: &Connection) -> Value {
     let handshake = connection.handshake();
     let (saved, wasted) = match connection.fast_open_effect() {
@@ -95,7 +96,7 @@ fn half(connection: &Connection, side: Side) -> Value {
     })
 }
 
-/// The capture as a whole.
+/// Returns the summary of the capture.
 pub(super) fn capture(file: &CaptureFile<'_>, account: &Account) -> Value {
     let fast_open: Map<String, Value> = account
         .handshakes()

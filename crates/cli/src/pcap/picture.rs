@@ -1,4 +1,5 @@
-//! Connections of a capture as pictures: the time-sequence graph of tcptrace, bytes in flight, and the ladder, all at the place of capture.
+//! Pictures of a capture's connections: the time-sequence graph of tcptrace, bytes in flight, and
+//! the ladder, all at the place of capture.
 
 use super::detail::Detail;
 use ::lab::ladder::milliseconds;
@@ -10,14 +11,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{Flags, SeqNum};
 
-/// More connections than this make no page to look at.
+/// Most connections on a page.
 pub(super) const DRAWN_MAX: usize = 8;
-/// Packets of a connection that are drawn.
+/// Most packets drawn of a connection.
 const PACKETS_MAX: usize = 200_000;
-/// Packets whose numbers are another connection's.
+/// Packets with sequence numbers of another connection.
 const NOT_ITS_OWN: [Event; 2] = [Event::OlderConnection, Event::OtherServer];
 
-/// Gathers what some connections look like.
+/// Collects the pictures of some connections.
 pub(super) struct Pictures {
     /// By the connection's number.
     wanted: BTreeMap<u64, Picture>,
@@ -30,10 +31,10 @@ struct Picture {
     directions: [Direction; 2],
 }
 
-/// The points of one direction: what one side sent, and what the other side answered.
+/// The points of one direction: data of one side, and acknowledgements of the other.
 #[derive(Default)]
 struct Direction {
-    /// The number of the first byte.
+    /// Sequence number of the first byte.
     base: Option<SeqNum>,
     highest: u32,
     acked: u32,
@@ -56,7 +57,7 @@ impl Pictures {
         Pictures { wanted: numbers.into_iter().map(|number| (number, picture(number))).collect() }
     }
 
-    /// A packet of `connection`, as that is afterwards.
+    /// Adds a packet of `connection`, whose state already includes the packet.
     pub(super) fn note_packet(&mut self, connection: &Connection, packet: &Packet<'_>) {
         if let Some(picture) = self.wanted.get_mut(&connection.number()) {
             picture.detail.note_packet(connection, packet);
@@ -75,7 +76,7 @@ impl Pictures {
         Some(&self.wanted.get(&number)?.detail)
     }
 
-    /// The page: what is said of the whole capture first.
+    /// Returns the page, which starts with the summary of the capture.
     pub(super) fn document(&self, title: String, question: String, whole: &Page) -> Document {
         let mut document = Document::new(title, question);
         document.answer = picture_words(whole);
@@ -123,7 +124,7 @@ impl Picture {
         };
         let left_out = match self.packets.saturating_sub(PACKETS_MAX) {
             0 => String::new(),
-            more => format!("; {more} packets more are not drawn"),
+            more => format!("; {more} more packets are not drawn"),
         };
         let note = format!("bytes from the {sender} to the {receiver}, at the place of capture{left_out}");
         let graphs = [direction.sequence().with_note(note), direction.in_flight()];
@@ -136,7 +137,7 @@ impl Picture {
 }
 
 impl Direction {
-    /// A packet of this side.
+    /// Adds a packet of this side.
     fn text(&mut self, at: f64, packet: &Packet<'_>, events: Events) {
         let is_syn = packet.flags.contains(Flags::SYN);
         let first = packet.seq + u32::from(is_syn);
@@ -191,8 +192,11 @@ impl Direction {
     }
 
     fn in_flight(&self) -> Graph {
-        Graph::new("Bytes in flight", "sent and not acknowledged", BYTES)
-            .with_note("as the place of capture saw them: near the sender it is what it had in flight")
+        Graph::new("Bytes in flight", "sent but not acknowledged", BYTES)
+            .with_note(
+                "as seen at the place of capture: near the sender, these are the bytes it \
+                had in flight",
+            )
             .with(Series::new("in flight", Style::Step, Tone::Blue, self.flight.clone()))
     }
 }

@@ -1,10 +1,10 @@
-//! The paragraphs about what was read, passed over and ignored in a capture.
+//! Notes on what was read, skipped and ignored in a capture.
 use super::account::Account;
 use crate::values::counted;
 use ::lab::report::Page;
 use capture::CaptureFile;
 
-/// Writes a paragraph for each reason to read something otherwise than as a plain TCP packet.
+/// Writes a paragraph for each kind of frame that is not a plain TCP packet.
 pub(super) fn render(page: &mut Page, file: &CaptureFile<'_>, account: &Account) {
     for (tunnels, count) in account.tunnels() {
         page.paragraph(&format!("Inside {tunnels}: {}.", counted(count, "TCP packet", "TCP packets")));

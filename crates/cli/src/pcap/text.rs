@@ -1,4 +1,4 @@
-//! The account of a capture, for people.
+//! The summary of a capture as text.
 use super::account::{Account, Strays, Unseen};
 use super::reading;
 use crate::values::counted;
@@ -7,11 +7,11 @@ use ::lab::report::{Align, Page, Table};
 use capture::{CaptureFile, Connection, Limit, Opening, Side};
 use std::time::Duration;
 
-/// The first retransmission time-out (RFC 6298 section 2): an attempt that is younger has not
-/// failed yet.
+/// The first retransmission timeout (RFC 6298 section 2): a younger attempt has not failed yet.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Writes it: what was read, of which connections (`filter`), Fast Open by kinds, the connections. `command` numbers them as here.
+/// Writes the summary: what was read, which connections (`filter`), outcomes of Fast Open, the
+/// connections. `command` numbers them in the same way.
 pub(super) fn render(
     page: &mut Page,
     name: &str,
@@ -36,7 +36,8 @@ pub(super) fn render(
     reading::render(page, file, account);
     if account.evicted() > 0 {
         page.paragraph(&format!(
-            "{} quiet when there were too many at once: what they sent later is counted as others.",
+            "{} idle when there were too many at once: later packets of these are counted as \
+            others.",
             counted(account.evicted(), "connection was", "connections were")
         ));
     }
@@ -49,50 +50,52 @@ pub(super) fn render(
     }
 }
 
-/// Writes what the capture lacks. The reason is unknown: only the program that wrote the capture
-/// knows what it dropped.
+/// Writes what is missing in the capture. The reason is unknown: only the program that wrote the
+/// capture knows what it dropped.
 fn completeness(page: &mut Page, unseen: Unseen) {
     let Unseen { connections: affected, bytes, one_way } = unseen;
     if affected > 0 {
         let affected = counted(affected, "connection", "connections");
         page.paragraph(&format!(
-            "The capture is not complete: of {affected}, {bytes} bytes that were acknowledged are not in it. What is said of these \
-             (bytes, times, waits) is of the rest. Either the program that captured dropped packets, or they took another way. If \
-             tcpdump reported packets \"dropped by kernel\", a larger buffer helps: tcpdump -B 65536."
+            "The capture is not complete: of {affected}, {bytes} acknowledged bytes are missing. \
+            Their bytes, times and waits are those of the rest. Either the capturing program \
+            dropped packets, or they took another path. If tcpdump reported packets \"dropped by \
+            kernel\", use a larger buffer: tcpdump -B 65536."
         ));
     }
     if one_way > 0 {
         page.paragraph(&format!(
-            "Of {} only one direction was captured: the other took another way, or a filter left it out. Round trips and waits of \
-             these are not known.",
+            "Of {} only one direction was captured: the other took another path, or a filter \
+            excluded it. Their round trips and waits are unknown.",
             counted(one_way, "connection", "connections")
         ));
     }
 }
 
-/// Packets that do not count, as their numbers are not those of the handshake.
+/// Reports packets that are ignored because their sequence numbers are not those of the handshake.
 fn strays(page: &mut Page, strays: Strays) {
     let between = |connections: u64| counted(connections, "connection", "connections");
     let (older, other) = (strays.older, strays.other);
     if older.0 > 0 {
         page.paragraph(&format!(
-            "{} between the ports of {} with numbers that do not fit the handshake: of an older connection (a challenge ACK, an \
-             answer out of TIME-WAIT, a late segment), or forged. Their numbers are not used.",
+            "{} between the ports of {} with sequence numbers that do not fit the handshake: of an \
+            older connection (a challenge ACK, a reply from TIME-WAIT, a late segment), or forged. \
+            Their numbers are ignored.",
             counted(older.0, "packet", "packets"),
             between(older.1)
         ));
     }
     if other.0 > 0 {
         page.paragraph(&format!(
-            "{} of another server behind the same address, or of one that answered a SYN again with other numbers, in {}. Their \
-             numbers are not used.",
+            "{} of another server behind the same address, or of one that answered a retransmitted \
+            SYN with other sequence numbers, in {}. Their numbers are ignored.",
             counted(other.0, "packet", "packets"),
             between(other.1)
         ));
     }
 }
 
-/// The attempts that failed, each with its reason.
+/// Lists the failed attempts, each with its reason.
 fn failures(page: &mut Page, account: &Account) {
     let all: u64 = account.failures().map(|(_, failures)| failures.count).sum();
     if all == 0 {
@@ -101,8 +104,8 @@ fn failures(page: &mut Page, account: &Account) {
     let shown: Vec<&Connection> =
         account.kept().into_iter().filter(|connection| connection.opening().is_failure()).collect();
     page.heading(&match shown.len() as u64 == all {
-        true => "Attempts that failed".to_owned(),
-        false => format!("Attempts that failed: {} of {all} (--top N shows more)", shown.len()),
+        true => "Failed attempts".to_owned(),
+        false => format!("Failed attempts: {} of {all} (--top N shows more)", shown.len()),
     });
     let kinds = account.failures().map(|(_, failures)| format!("{} × {}", failures.count, failures.title));
     if shown.len() as u64 != all {
@@ -174,7 +177,8 @@ fn connections(page: &mut Page, command: &str, account: &Account) {
     }
     page.gap();
     page.paragraph(&format!(
-        "{command} --connection N shows the packets of one, and all that its two sides waited for."
+        "{command} --connection N shows the packets of one connection, and all waits of its two \
+        sides."
     ));
 }
 
@@ -223,7 +227,7 @@ fn what_happened(connection: &Connection, account: &Account) -> String {
     }
 }
 
-/// Whether the answer may only be too late for the capture.
+/// True if the answer may only be too late for the capture.
 fn may_go_on(opening: Opening) -> bool {
     matches!(
         opening,
@@ -233,9 +237,8 @@ fn may_go_on(opening: Opening) -> bool {
     )
 }
 
-/// Names the longest wait of either side, and says how sure it is. A wait for the other side's data
-/// is named only if nothing else kept
-/// the connection waiting: the other side has the reason.
+/// Names the longest wait of either side, and marks it if it is only likely. Names a wait for the
+/// other side's data only if there is no other wait: the other side has the reason.
 fn longest(connection: &Connection) -> String {
     let waits = Side::BOTH.into_iter().flat_map(|side| Limit::ALL.map(|limit| (side, limit)));
     let waited = |(side, limit): (Side, Limit)| connection.half(side).sender().waited(limit);
@@ -247,7 +250,7 @@ fn longest(connection: &Connection) -> String {
     format!("{}: {} {share}{}", side_name(side), short(limit), guess(limit, connection, side))
 }
 
-/// A limit in a column.
+/// Returns a short name of a limit, for a column.
 fn short(limit: Limit) -> &'static str {
     match limit {
         Limit::Application => "application",
@@ -259,7 +262,7 @@ fn short(limit: Limit) -> &'static str {
     }
 }
 
-/// `, likely` where it is inferred.
+/// Returns `, likely` if the limit is inferred.
 pub(super) fn guess(limit: Limit, connection: &Connection, side: Side) -> &'static str {
     if limit.is_certain(connection, side) { "" } else { ", likely" }
 }
@@ -278,7 +281,7 @@ pub(super) fn side_name(side: Side) -> &'static str {
     }
 }
 
-/// A time for people.
+/// Formats a time for people.
 pub(super) fn time(duration: Duration) -> String {
     match duration.as_secs() {
         0 => milliseconds_text(milliseconds(duration)),

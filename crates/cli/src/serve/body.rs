@@ -1,4 +1,4 @@
-//! Bodies of replies: bytes in memory, and parts of a file that a helper thread reads.
+//! Bodies of replies: bytes in memory, and parts of files that a helper thread reads.
 use super::disk::OpenFile;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// The body of a reply: pieces, one after the other.
+/// The body of a reply: a sequence of pieces.
 pub(crate) struct Body {
     pieces: VecDeque<Piece>,
     /// The read of the next chunk of the first piece, on a helper thread.
@@ -23,8 +23,8 @@ pub(crate) struct Body {
 pub(crate) enum Piece {
     /// Bytes in memory.
     Memory(Bytes),
-    /// Part of a file. A helper thread reads each chunk on demand, so that a client that accepts
-    /// nothing holds no chunk.
+    /// Part of a file. A helper thread reads each chunk on demand, so that no chunk is held for a
+    /// stalled client.
     File(Arc<OpenFile>, Range<u64>),
 }
 
@@ -39,7 +39,7 @@ impl Body {
         Body::new([Piece::Memory(bytes)])
     }
 
-    /// A body of pieces; empty ones are left out.
+    /// A body of pieces, without the empty ones.
     pub(crate) fn new(pieces: impl IntoIterator<Item = Piece>) -> Body {
         Body { pieces: pieces.into_iter().filter(|piece| piece.len() > 0).collect(), reading: None }
     }
@@ -64,7 +64,7 @@ impl Body {
                     self.pieces.pop_front();
                 }
             }
-            // An error is the last of it.
+            // An error ends the body.
             Err(_) => self.pieces.clear(),
         }
         Poll::Ready(Some(chunk.map(Bytes::from)))
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(collected.to_bytes(), contents);
     }
 
-    /// One helper thread is enough for any number of bodies that nobody reads on.
+    /// One helper thread is enough for any number of bodies that are not read.
     #[test]
     fn whoever_reads_no_further_holds_no_thread() {
         let runtime = tokio::runtime::Builder::new_current_thread()

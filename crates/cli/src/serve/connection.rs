@@ -1,9 +1,10 @@
 //! One HTTP connection, from accept to its end.
 //!
-//! - `connection/exchange.rs`: requests and answers, by hyper; `connection/stream.rs`: the stream that hyper reads and writes.
+//! - `connection/exchange.rs`: requests and replies, by hyper; `connection/stream.rs`: the stream
+//!   that hyper reads and writes.
 //!
-//! A client that asks for nothing takes no more than this file's future. hyper, whose buffers have
-//! 16 KiB, begins with the first byte of a request and ends with the last byte of an answer.
+//! An idle client only uses the memory of this file's future. hyper, whose buffers have 16 KiB,
+//! runs from the first byte of a request to the last byte of a reply.
 mod exchange;
 mod stream;
 
@@ -18,17 +19,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// What handles HTTP connections.
+/// The handler of HTTP connections.
 #[derive(Clone)]
 pub(crate) struct HttpServer {
     pub(crate) site: Site,
     pub(crate) keep_alive: bool,
-    /// Time that a client has to begin a request, and again to complete its head.
+    /// Time for a client to begin a request, and again to complete its head.
     pub(crate) timeout: Duration,
     pub(crate) least_rate: LeastRate,
 }
 
-/// Time that a client has to close after the last reply and the server's FIN.
+/// Time for a client to close after the last reply and the server's FIN.
 const LINGER: Duration = Duration::from_secs(10);
 
 impl HttpServer {
@@ -40,7 +41,7 @@ impl HttpServer {
                 let begun = tokio::select! {
                     biased;
                     begun = begins_request(&client.stream, self.timeout, self.least_rate) => begun,
-                    // Nothing is owed to a client that has not asked for anything.
+                    // The client has not requested anything.
                     () = task.stopped() => return,
                 };
                 match begun {
@@ -52,7 +53,7 @@ impl HttpServer {
                     }
                 }
             }
-            // Boxed, so that an idle connection does not hold its room.
+            // Boxed, so that an idle connection does not reserve the memory.
             match Box::pin(answer(self.clone(), client, task.clone())).await {
                 Next::Idle(idle) => client = idle,
                 Next::Finish(stream, last) => break (stream, last),
@@ -85,7 +86,7 @@ enum Begun {
 /// Waits for the first byte of a request.
 ///
 /// # Errors
-/// The connection has ended, no request comes in time, or the client accepts earlier replies too
+/// The connection has ended, no request arrives in time, or the client accepts earlier replies too
 /// slowly.
 async fn begins_request(stream: &TcpStream, timeout: Duration, least_rate: LeastRate) -> io::Result<Begun> {
     let mut first = [0];
@@ -93,15 +94,16 @@ async fn begins_request(stream: &TcpStream, timeout: Duration, least_rate: Least
         biased;
         peeked = stream.peek(&mut first) => Ok(if peeked? > 0 { Begun::Request } else { Begun::End }),
         () = tokio::time::sleep(timeout) => {
-            Err(io::Error::new(io::ErrorKind::TimedOut, "no request came in time"))
+            Err(io::Error::new(io::ErrorKind::TimedOut, "no request arrived in time"))
         }
         error = too_slow(stream, least_rate) => Err(error),
     }
 }
 
-/// Sends the FIN, and waits for the peer's and for all acknowledgements. What the peer still sends is taken and forgotten:
-/// dropping the stream with it unread would reset the connection, and the reply might be lost with it. A peer that has received all and does
-/// not close keeps its place only as long as not all are taken.
+/// Sends the FIN, and waits for the peer's FIN and for all acknowledgements. Reads and discards
+/// what the peer still sends: dropping the stream with unread data would reset the connection, and
+/// might lose the reply. A peer that has received everything but does not close keeps its place
+/// only while other places are free.
 ///
 /// # Errors
 /// The peer accepts the reply too slowly.
@@ -113,11 +115,11 @@ async fn finish(stream: &mut TcpStream, least_rate: LeastRate, mut task: Task) -
     let drained = async {
         let mut rest = [0; 512];
         while stream.readable().await.is_ok() && stream.try_read(&mut rest).is_ok_and(|len| len > 0) {}
-        // A connection that ended otherwise takes nothing more.
+        // A connection that ended in another way delivers nothing more.
         let _ = stream.delivered().await;
     };
     let given_up = async {
-        // The error is reported by what else waits.
+        // The other branch reports the error.
         if stream.delivered().await.is_err() {
             std::future::pending().await
         }

@@ -1,9 +1,9 @@
-//! Connections by the network they come from, so that one client does not take all places.
+//! Counts connections by network, so that one client cannot take all places.
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One IPv4 address, or one IPv6 /64 network, which a single host may have for itself.
+/// One IPv4 address, or one IPv6 /64 network, which may belong to a single host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Neighbourhood {
     V4(Ipv4Addr),
@@ -31,7 +31,7 @@ impl std::fmt::Display for Neighbourhood {
     }
 }
 
-/// Counts the connections of each neighbourhood, and admits no more than a limit.
+/// Counts the connections of each network, and enforces a limit.
 #[derive(Clone)]
 pub(crate) struct Crowd {
     limit: u32,
@@ -41,19 +41,19 @@ pub(crate) struct Crowd {
 #[derive(Default)]
 struct Count {
     admitted: u32,
-    /// True if a connection was turned away since the first of these was admitted.
+    /// True if a connection was rejected since the first of these was admitted.
     is_full: bool,
 }
 
-/// A connection that was not admitted.
+/// A rejected connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TurnedAway {
     pub(crate) from: Neighbourhood,
-    /// True for the first one since this neighbourhood had no connections.
+    /// True for the first rejection since this network had no connections.
     pub(crate) is_first: bool,
 }
 
-/// A place, given back when it is dropped.
+/// A place, freed when it is dropped.
 pub(crate) struct Admission {
     crowd: Crowd,
     from: Neighbourhood,
@@ -84,7 +84,7 @@ impl Drop for Admission {
             count.admitted -= 1;
             if count.admitted == 0 {
                 counts.remove(&self.from);
-                // A crowd that has gone leaves no table behind.
+                // Frees the table after a peak.
                 if counts.is_empty() {
                     counts.shrink_to_fit();
                 }

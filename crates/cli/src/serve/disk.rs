@@ -1,5 +1,5 @@
-//! Runs work that may wait for a disk, or for an unresponsive file system, on helper threads and
-//! never on the stack's own.
+//! Runs work that may wait for a disk or an unresponsive file system on helper threads, never on
+//! the stack's thread.
 //!
 //! Each lane has few threads, so that a file system that hangs leaves threads for the others.
 //! Closing a file may hang too: [`OpenFile`] closes it on a helper thread.
@@ -19,7 +19,7 @@ pub(crate) struct Disk {
     timeout: Duration,
 }
 
-/// The helper threads for files that probably lie on one file system.
+/// The helper threads for files that are probably on one file system.
 #[derive(Clone)]
 pub(crate) struct Lane {
     places: Arc<Semaphore>,
@@ -61,8 +61,8 @@ impl Lane {
     /// Runs `work` on a helper thread, once the lane has a free one.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut): it is not done in time. The thread continues, and its
-    /// result is dropped.
+    /// [`TimedOut`](io::ErrorKind::TimedOut): the work takes too long. The thread continues, and
+    /// its result is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,

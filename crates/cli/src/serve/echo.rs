@@ -1,4 +1,4 @@
-//! The echo server (RFC 862): every byte comes back, until the client has said all.
+//! The echo server (RFC 862): returns every byte until the client closes.
 use super::Task;
 use super::pace::{self, LeastRate, reset};
 use bytes::Bytes;
@@ -12,8 +12,7 @@ use tokio::time::timeout;
 /// The handler of echo connections.
 #[derive(Clone)]
 pub(crate) struct EchoServer {
-    /// Time for which a client may send nothing, and time that it has to accept a chunk of at most
-    /// [`CHUNK_MAX`].
+    /// Limit of a client's idle time, and of the time to accept a chunk of at most [`CHUNK_MAX`].
     pub(crate) timeout: Duration,
     pub(crate) least_rate: LeastRate,
 }
@@ -42,7 +41,7 @@ impl EchoServer {
         while let Some(chunk) = self.next_chunk(stream).await? {
             bytes += chunk.len() as u64;
             let written = timeout(self.timeout, stream.write_bytes(chunk)).await;
-            written.unwrap_or_else(|_| Err(too_slow("the peer takes too little of what comes back")))?;
+            written.unwrap_or_else(|_| Err(too_slow("the peer accepts echoed data too slowly")))?;
         }
         stream.shutdown().await?;
         tokio::select! {
@@ -55,7 +54,7 @@ impl EchoServer {
 
     async fn next_chunk(&self, stream: &mut TcpStream) -> io::Result<Option<Bytes>> {
         let read = timeout(self.timeout, stream.read_chunk(CHUNK_MAX)).await;
-        read.unwrap_or_else(|_| Err(too_slow("the peer sent nothing for too long")))
+        read.unwrap_or_else(|_| Err(too_slow("the peer was idle for too long")))
     }
 }
 
@@ -63,5 +62,5 @@ fn too_slow(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
-/// A chunk is at most this long, bytes.
+/// Longest chunk, bytes.
 const CHUNK_MAX: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! From the first signal to the end: connections finish, and it is said what is waited for.
+//! Shutdown after the first signal: connections finish, and the server reports what it waits for.
 use super::log::Log;
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -8,16 +8,17 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// How long connections get to finish after the signal to stop.
+/// Time for connections to finish after the signal to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time within which the end is not worth a message: peers may delay an acknowledgement that long.
+/// Shutdown time that is not worth a message: peers may delay an ACK that long.
 const AT_ONCE: Duration = Duration::from_millis(200);
 /// Time between checks of the capture for faults.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Even when that time is over, packets on their way out leave.
+/// Time for pending packets to leave after the drain timeout.
 const LAST_PACKETS: Duration = Duration::from_millis(50);
 
-/// Serves until a signal comes, then lets connections finish: all of them, at most [`DRAIN_TIMEOUT`], or until a second signal.
+/// Serves until a signal arrives, then lets connections finish: all of them, until
+/// [`DRAIN_TIMEOUT`], or until a second signal.
 pub(super) async fn until_stopped(
     running: &Running,
     mut signals: Signals,
@@ -31,7 +32,7 @@ pub(super) async fn until_stopped(
             () = signals.next() => break,
             ended = net.closed() => {
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
-                return Err(Failure::failed(format!("the stack ended{why}")));
+                return Err(Failure::failed(format!("the stack has ended{why}")));
             }
             () = tokio::time::sleep(LOOK_EVERY), if running.pcap.is_some() => {
                 if let Some(warning) = running.pcap.as_ref().and_then(PcapFile::warning) {
@@ -43,7 +44,7 @@ pub(super) async fn until_stopped(
     stop.send_replace(true);
     let finish = async {
         let begun = Instant::now();
-        // Nothing is ever sent: this is the end of the last task.
+        // Nothing is ever sent: the channel closes with the last task.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, all_gone.recv()).await;
         net.shutdown_timeout(DRAIN_TIMEOUT.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
     };
@@ -61,7 +62,7 @@ pub(super) async fn until_stopped(
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
             log.warn("connections that did not finish in time were reset")
         }
-        Err(error) => return Err(Failure::failed(format!("the stack did not end well: {error}"))),
+        Err(error) => return Err(Failure::failed(format!("the stack ended with an error: {error}"))),
         Ok(()) => {}
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Answers from the files of a folder: content types, conditions, ranges.
+//! Serves the files of a folder: content types, conditions, ranges.
 //!
 //! - `files/beneath.rs`: opens files under the folder, and nothing outside;
 //! - `files/conditions.rs`: ETag and conditions (RFC 9110 §13); `files/ranges.rs`: ranges (§14).
 //!
-//! Only regular files are served, after symbolic links have been followed. There are no listings. A
-//! small file in the kernel's memory is read at once, so that it can ride on the SYN-ACK. A helper
-//! thread does all other work (`serve/disk.rs`).
+//! Only regular files are served, after symbolic links are followed. There are no directory
+//! listings. A small file in the page cache is read immediately, so that it can be on the SYN-ACK.
+//! A helper thread does all other work (`serve/disk.rs`).
 mod beneath;
 mod conditions;
 mod ranges;
@@ -35,13 +35,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder that is served.
+/// A folder to serve.
 pub(crate) struct Root {
     folder: Folder,
     disk: Disk,
 }
 
-/// Files up to this length are read at once, bytes.
+/// Length up to which files are read immediately, bytes.
 const SMALL: u64 = 64 * 1024;
 
 impl Root {
@@ -52,7 +52,7 @@ impl Root {
         Ok(Root { folder, disk: Disk::new(timeout) })
     }
 
-    /// The answer to a GET, or to a HEAD, whose body is left out later.
+    /// Answers a GET, or a HEAD, whose body is removed later.
     pub(crate) async fn answer(self: &Arc<Self>, request: &Parts) -> Response<Body> {
         let Parts { method, uri, headers, .. } = request;
         let reply = match self.reply(method, uri, headers, Patience::None) {
@@ -85,7 +85,7 @@ impl Root {
                 Ok(moved("This is a folder.\n", &with_query(&format!("{}/", on_this_host(&path)), uri)))
             }
             Found::NoIndex => {
-                Ok(text(StatusCode::NOT_FOUND, "This folder has no index.html; ask for one of its files.\n"))
+                Ok(text(StatusCode::NOT_FOUND, "This folder has no index.html; request one of its files.\n"))
             }
         }
     }
@@ -198,9 +198,9 @@ impl Root {
 
 enum Found {
     File(Box<FoundFile>),
-    /// A folder whose name lacks the slash at its end.
+    /// A folder, requested without the slash at its end.
     Folder,
-    /// A folder with nothing to show of itself.
+    /// A folder without an index.
     NoIndex,
 }
 
@@ -274,17 +274,17 @@ fn refusal(error: &io::Error) -> Response<Body> {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         // A link in a circle, a link that leads outside, a socket, a device that is not there.
         Some(Errno::LOOP | Errno::XDEV | Errno::NXIO | Errno::NODEV) => return not_found(),
-        Some(Errno::MFILE | Errno::NFILE) => return busy("There are too many files open.\n"),
+        Some(Errno::MFILE | Errno::NFILE) => return busy("Too many files are open.\n"),
         _ => {}
     }
     match error.kind() {
-        io::ErrorKind::PermissionDenied => text(StatusCode::FORBIDDEN, "This file may not be read.\n"),
+        io::ErrorKind::PermissionDenied => text(StatusCode::FORBIDDEN, "No permission to read this file.\n"),
         io::ErrorKind::NotFound
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::InvalidFilename
         | io::ErrorKind::InvalidInput => not_found(),
         io::ErrorKind::TimedOut => busy("The disk does not answer.\n"),
-        _ => text(StatusCode::INTERNAL_SERVER_ERROR, "This file cannot be read.\n"),
+        _ => text(StatusCode::INTERNAL_SERVER_ERROR, "Cannot read this file.\n"),
     }
 }
 
@@ -296,7 +296,7 @@ fn busy(why: &'static str) -> Response<Body> {
     text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-/// `None`: a `%` without two digits, or a NUL.
+/// Decodes percent-encoding. Returns `None` for a `%` without two digits, or a NUL.
 fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! The cookie key, from a file or standard input: what stands on a command line everybody on the machine can read.
+//! Reads the cookie key from a file or standard input: every user can read command lines.
 use crate::failure::Failure;
 use crate::secret::{self, warn_if_shared};
 use firstbyte::KeyRing;
@@ -6,10 +6,10 @@ use firstbyte::fast_open::KeyError;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-/// Two keys, a comma and a line's end have 72 bytes.
+/// Largest key file, bytes: two keys, a comma and a newline have 72.
 const LEN_MAX: u64 = 256;
 
-/// Reads a key and, where there is one, its backup.
+/// Reads a key and its optional backup.
 pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     let text = secret::read(path, LEN_MAX, "the key")?;
     let key = parse(&text).map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     Ok(key)
 }
 
-/// As [`read`], from standard input where the file is called `-`.
+/// Calls [`read`], or reads standard input if the file is `-`.
 pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
     if path.as_os_str() != "-" {
         return read(path);
@@ -32,29 +32,27 @@ pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
 pub(crate) fn parse(text: &str) -> Result<KeyRing, String> {
     let ring: KeyRing = text.trim().parse().map_err(|error: KeyError| error.to_string())?;
     if ring.has_zero_key() {
-        return Err(
-            "the key is all zeros, which Linux shows as long as none is set, and with which everybody can make \
-             cookies; make one with `firstbyte key new FILE`"
-                .to_owned(),
-        );
+        return Err("the key is all zeros, which Linux shows while no key is set, and which everybody can \
+            use to make cookies; make one with `firstbyte key new FILE`"
+            .to_owned());
     }
     Ok(ring)
 }
 
-/// Is it the setting that holds the key, as sysctl(8) accepts the name, or its last word?
+/// True for the setting that holds the key, as a name of sysctl(8) or only its last word.
 pub(crate) fn is_setting(name: &str) -> bool {
     let name = name.trim_start_matches('-').replace('/', ".");
     name == SETTING || SETTING.rsplit('.').next() == Some(name.as_str())
 }
 
-/// The setting that holds the key.
+/// Name of the setting that holds the key.
 pub(crate) const SETTING: &str = "net.ipv4.tcp_fastopen_key";
 
-/// Refuses a key on a command line; `option` is how it was given.
+/// Rejects a key on a command line, given with `option`.
 pub(crate) fn given_openly(option: &str) -> Failure {
     Failure::usage(format!(
-        "{option} would show the key to everybody who lists processes: write it into a file of mode 0600 and give \
-         --key-file FILE (Linux's own is in /proc/sys/net/ipv4/tcp_fastopen_key)"
+        "{option} would show the key to every user in the list of processes; write it to a file of \
+        mode 0600 and give --key-file FILE (Linux's own is in /proc/sys/net/ipv4/tcp_fastopen_key)"
     ))
 }
 

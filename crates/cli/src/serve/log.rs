@@ -1,5 +1,5 @@
-//! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
-//! [`Outlet`] writes it, so that no reader can hold up the server.
+//! The server's output: its address, a line per request, and counters at the end. As text, or one
+//! JSON object per line. [`Outlet`] writes it, so that a slow reader cannot delay the server.
 use super::ServeArgs;
 use super::crowd::TurnedAway;
 use super::outlet::{Outlet, To};
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Writes to standard output, and warnings to standard error. The server continues if the reader
-/// has gone.
+/// Writes to standard output, and warnings to standard error. The server continues if the output is
+/// closed.
 pub(crate) struct Log {
     outlet: Outlet,
     json: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Log {
     turned_away: AtomicU64,
 }
 
-/// A request and its answer.
+/// A request and its reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -34,7 +34,7 @@ pub(crate) struct Request {
     pub(crate) status: u16,
     /// Bytes of the reply's body.
     pub(crate) bytes: u64,
-    /// It came in a SYN, before the handshake was complete.
+    /// True if it arrived on the SYN, before the handshake was complete.
     pub(crate) early: bool,
 }
 
@@ -62,7 +62,7 @@ impl Log {
         self.outlet.finish(LAST_LINES);
     }
 
-    /// Where the server is, and what to try.
+    /// Prints the address of the server, and commands to try.
     pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String], control: Option<&Path>) {
         if self.json {
             let echo = args.echo;
@@ -83,12 +83,12 @@ impl Log {
             self.print(format!("Try twice: curl --tcp-fastopen {place}"));
         }
         if let Some(control) = control {
-            self.print(format!("Look into it: firstbyte ss -a --control {}", control.display()));
+            self.print(format!("List connections: firstbyte ss -a --control {}", control.display()));
         }
-        self.print("Ctrl-C ends it.".to_owned());
+        self.print("Press Ctrl-C to stop.".to_owned());
     }
 
-    /// A request on a connection; with `info`, the connection has ended.
+    /// Logs a request; `info` is set if its connection has ended.
     pub(crate) fn request(&self, peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         if self.quiet {
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// An echo connection that has ended well.
+    /// Logs an echo connection that ended normally.
     pub(crate) fn echo(&self, peer: SocketAddr, bytes: u64, early_len: usize, info: Option<&ConnectionInfo>) {
         self.echoes.fetch_add(1, Ordering::Relaxed);
         if self.quiet {
@@ -116,7 +116,7 @@ impl Log {
         self.print_words(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
     }
 
-    /// A connection that ended badly.
+    /// Logs a connection that ended with an error.
     pub(crate) fn broken(&self, peer: SocketAddr, why: &dyn Error) {
         if self.quiet {
             return;
@@ -124,11 +124,11 @@ impl Log {
         let why = with_causes(why);
         match self.json {
             true => self.print_event(json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
-            false => self.print_words(&format!("{peer} broke off: {}", escape::line(&why))),
+            false => self.print_words(&format!("{peer} failed: {}", escape::line(&why))),
         }
     }
 
-    /// A request that was no request, and has been answered so.
+    /// Logs an invalid request, which has been answered with an error.
     pub(crate) fn refused(&self, peer: SocketAddr, why: &dyn Error) {
         if self.quiet {
             return;
@@ -136,11 +136,11 @@ impl Log {
         let why = with_causes(why);
         match self.json {
             true => self.print_event(json!({ "event": "refused", "peer": peer.to_string(), "why": why })),
-            false => self.print_words(&format!("{peer} was refused: {}", escape::line(&why))),
+            false => self.print_words(&format!("{peer} was rejected: {}", escape::line(&why))),
         }
     }
 
-    /// Logs a connection beyond the limit of its address. One line stands for all until the address
+    /// Logs a connection above the limit of its address. One line stands for all until the address
     /// has no more connections.
     pub(crate) fn turned_away(&self, peer: SocketAddr, turned_away: &TurnedAway) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -150,13 +150,13 @@ impl Log {
         let from = turned_away.from.to_string();
         match self.json {
             true => self.print_event(json!({ "event": "crowded", "peer": peer.to_string(), "from": from })),
-            false => self.print_words(&format!(
-                "{from} has as many connections as --max-per-address allows; more are reset"
-            )),
+            false => {
+                self.print_words(&format!("{from} has reached --max-per-address; more connections are reset"))
+            }
         }
     }
 
-    /// Connections are given time to finish.
+    /// Prints that connections get time to finish.
     pub(crate) fn stopping(&self, connections: usize, at_most: Duration) {
         let seconds = at_most.as_secs();
         if self.json {
@@ -165,12 +165,13 @@ impl Log {
             );
         }
         self.print(format!(
-            "\nWaiting for {connections} {} to finish, at most {seconds} s; a second Ctrl-C ends it at once.",
+            "\nWaiting for {connections} {} to finish, at most {seconds} s; press Ctrl-C again to \
+            stop now.",
             if connections == 1 { "connection" } else { "connections" },
         ));
     }
 
-    /// What was counted, at the end.
+    /// Prints the counters at the end.
     pub(crate) fn summary(&self, net: &StackHandle) {
         let counters = net.counters();
         let (requests, echoes) = (self.requests.load(Ordering::Relaxed), self.echoes.load(Ordering::Relaxed));
@@ -192,14 +193,14 @@ impl Log {
         let rows = [
             ("Fast Open accepted", counters.tcp_fastopen_passive),
             ("replies or FINs on a SYN-ACK", counters.synack_data),
-            ("cookies asked for", counters.tcp_fastopen_cookie_reqd),
+            ("cookie requests", counters.tcp_fastopen_cookie_reqd),
             ("cookies of the backup key", counters.tcp_fastopen_passive_alt_key),
             ("cookies refused", counters.tcp_fastopen_passive_fail),
             ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
-            ("SYNs the replay guard refused", counters.replay_guard_hits + counters.replay_guard_full),
+            ("SYNs rejected by the replay guard", counters.replay_guard_hits + counters.replay_guard_full),
             ("segments retransmitted", counters.retrans_segs),
             ("connections beyond --max-per-address", self.turned_away.load(Ordering::Relaxed)),
-            ("lines that standard output did not take in time", self.outlet.dropped()),
+            ("lines dropped because standard output was too slow", self.outlet.dropped()),
         ];
         let [always @ .., _, _, _, _, _, _, _] = &rows;
         for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {
@@ -207,7 +208,7 @@ impl Log {
         }
     }
 
-    /// A line about a client, with the time.
+    /// Prints a line about a client, with the time.
     fn print_event(&self, mut line: Value) {
         line["at"] = now().into();
         self.print_json(&line);
@@ -237,7 +238,7 @@ fn dropped_object(lines: u64) -> String {
     json!({ "event": "dropped", "lines": lines, "at": now() }).to_string()
 }
 
-/// What an error says, and what each error behind it adds.
+/// Formats an error with all its causes.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -279,15 +280,15 @@ fn fast_open_words(early: bool, info: Option<&ConnectionInfo>) -> String {
     let synack = info.map_or(0, |info| info.synack_data_len);
     match (early, syn, synack) {
         (false, _, _) => String::new(),
-        (true, 0, _) => "; came on the SYN".to_owned(),
-        (true, syn, 0) => format!("; came on the SYN ({syn} bytes)"),
+        (true, 0, _) => "; on the SYN".to_owned(),
+        (true, syn, 0) => format!("; on the SYN ({syn} bytes)"),
         (true, syn, synack) => {
-            format!("; came on the SYN ({syn} bytes), answered on the SYN-ACK ({synack} bytes)")
+            format!("; on the SYN ({syn} bytes), reply on the SYN-ACK ({synack} bytes)")
         }
     }
 }
 
-/// RFC 3339, in UTC.
+/// Returns the time in RFC 3339 format, in UTC.
 fn now() -> String {
     DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true)
 }

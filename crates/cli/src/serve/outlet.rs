@@ -1,8 +1,7 @@
-//! Lines on their way to standard output and standard error.
+//! Writes lines to standard output and standard error.
 //!
-//! A terminal that was stopped, or a pipe that nobody reads, blocks only the writing thread. Lines
-//! that find no room are dropped. A line with their number takes their place once there is room
-//! again.
+//! A stopped terminal, or a pipe that is not read, blocks only the writing thread. Lines that find
+//! no room are dropped. When there is room again, a line with their number takes their place.
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -54,7 +53,7 @@ impl Outlet {
     }
 }
 
-/// Writes a line. Ignores errors, because the server continues if the reader has gone.
+/// Writes a line. Ignores errors, because the server continues if the output is closed.
 fn write_line(to: To, line: &str) {
     let _ = match to {
         To::Output => writeln!(io::stdout(), "{line}"),

@@ -33,8 +33,8 @@ impl Pace {
         Pace { least, acked_before: 0, waited: Duration::ZERO, waiting_since: None, timer: None }
     }
 
-    /// Counts time in which the client keeps the server waiting. Ready with an error once the
-    /// client is too slow.
+    /// Counts time in which the client makes the server wait. Ready with an error once the client
+    /// is too slow.
     pub(crate) fn poll_waiting(&mut self, cx: &mut Context<'_>, stream: &TcpStream) -> Poll<io::Error> {
         if self.least.bytes_per_second == 0 {
             return Poll::Pending;
@@ -54,7 +54,7 @@ impl Pace {
             let least = self.least.bytes_per_second.saturating_mul(self.least.window.as_secs().max(1));
             if taken < least {
                 let why = format!(
-                    "the peer took {taken} bytes in {} s, and --min-rate asks for {least}",
+                    "the peer accepted {taken} bytes in {} s, less than the --min-rate of {least}",
                     self.least.window.as_secs_f64()
                 );
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
@@ -66,7 +66,7 @@ impl Pace {
         Poll::Pending
     }
 
-    /// Stops counting, because the client does not keep the server waiting any more.
+    /// Stops counting, because the server does not wait for the client any more.
     pub(crate) fn stop_waiting(&mut self) {
         if let Some(since) = self.waiting_since.take() {
             // More than zero, so that the next wait does not start a new window.
@@ -82,7 +82,8 @@ impl Pace {
     }
 }
 
-/// Waits until the client accepts written bytes too slowly. Waits forever once it has accepted all.
+/// Waits until the client accepts written bytes too slowly. Waits forever once it has accepted
+/// everything.
 pub(crate) async fn too_slow(stream: &TcpStream, least: LeastRate) -> io::Error {
     let mut pace = Pace::new(least);
     tokio::select! {
@@ -94,12 +95,12 @@ pub(crate) async fn too_slow(stream: &TcpStream, least: LeastRate) -> io::Error 
 
 /// Resets the connection, and frees its memory.
 pub(crate) fn reset(stream: TcpStream) {
-    // Refused only where the stack is gone, and the connection with it.
+    // Fails only if the stack is gone, and the connection with it.
     let _ = stream.set_linger(Some(Duration::ZERO));
 }
 
-/// Returns the bytes that the client has acknowledged. Returns 0 if the connection has ended, which
-/// its next read or write reports.
+/// Returns the bytes that the client has acknowledged. Returns 0 if the connection has ended; its
+/// next read or write reports the error.
 fn acked(stream: &TcpStream) -> u64 {
     stream.connection_info().map_or(0, |info| info.bytes_acked)
 }

@@ -1,9 +1,9 @@
-//! Pages that no file holds.
+//! Pages that are not files.
 use super::body::Body;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// A short page of text.
+/// Returns a short text page.
 pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
     let mut reply = Response::new(Body::whole(text.into().into()));
     *reply.status_mut() = status;

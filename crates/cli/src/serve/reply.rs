@@ -1,4 +1,4 @@
-//! Which answer a request gets.
+//! Chooses the reply to a request.
 use super::body::Body;
 use super::files::Root;
 use super::page::text;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// What is served.
+/// The site to serve.
 #[derive(Clone)]
 pub(crate) struct Site {
     root: Option<Arc<Root>>,
@@ -26,14 +26,14 @@ pub(crate) struct Site {
 /// Time limits for the body of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Bodies {
-    /// The limit until the next bytes come.
+    /// Limit of the wait for the next bytes.
     pub(crate) pause: Duration,
-    /// The limit until the last byte comes.
+    /// Limit of the wait for the last byte.
     pub(crate) total: Duration,
 }
 
 impl Site {
-    /// A folder, or without one the greeting.
+    /// Opens a folder; without one, replies are a greeting.
     pub(crate) fn open(
         root: Option<&Path>,
         allow_early_unsafe: bool,
@@ -43,23 +43,26 @@ impl Site {
         Ok(Site { root, allow_early_unsafe, bodies })
     }
 
-    /// The answer. `early`: the request, or its beginning, came in a SYN of a handshake that is not complete.
+    /// Answers a request. `early`: at least its first bytes arrived on a SYN whose handshake is not
+    /// complete.
     pub(crate) async fn answer(&self, request: Request<Incoming>, early: bool) -> Response<Body> {
         let may_be_replay = early || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
         let allowed = if self.root.is_some() { FILE_METHODS } else { GREETING_METHODS };
         let mut reply = match (request.method(), &self.root) {
-            _ if !names_host(&request) => text(StatusCode::BAD_REQUEST, "A request has one field `Host`.\n"),
+            _ if !names_host(&request) => {
+                text(StatusCode::BAD_REQUEST, "A request needs exactly one field `Host`.\n")
+            }
             _ if has_other_coding(request.headers()) => other_coding(),
             (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
             (&Method::OPTIONS, _) => options(allowed),
             (&Method::GET | &Method::HEAD, Some(root)) => root.answer(&request.into_parts().0).await,
             (&Method::GET | &Method::HEAD, None) if !names_path(request.uri()) => {
-                text(StatusCode::BAD_REQUEST, "The target of a request is a path, such as `/`.\n")
+                text(StatusCode::BAD_REQUEST, "The target of a request must be a path, such as `/`.\n")
             }
             (&Method::GET | &Method::HEAD, None) => greeting(early),
             (&Method::POST | &Method::PUT, None) => receipt(request, self.bodies).await,
             (method, _) if is_known(method) => not_allowed(allowed),
-            _ => text(StatusCode::NOT_IMPLEMENTED, "There is no such method here.\n"),
+            _ => text(StatusCode::NOT_IMPLEMENTED, "This method is not supported.\n"),
         };
         reply.headers_mut().insert(SERVER, HeaderValue::from_static(PRODUCT));
         reply
@@ -69,9 +72,9 @@ impl Site {
 const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 const GREETING_METHODS: &str = "GET, HEAD, POST, PUT, OPTIONS";
 
-/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message that lacks a Host header
-/// field and to any request message that contains more than one Host header field line or a Host header field with an invalid field
-/// value."
+/// RFC 9112 §3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1
+/// request message that lacks a Host header field and to any request message that contains more
+/// than one Host header field line or a Host header field with an invalid field value."
 fn names_host<T>(request: &Request<T>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -81,14 +84,14 @@ fn names_host<T>(request: &Request<T>) -> bool {
     }
 }
 
-/// `uri-host [ ":" port ]` (RFC 9110 §7.2). It is empty where the target has no authority.
+/// Parses `uri-host [ ":" port ]` (RFC 9110 §7.2). It is empty if the target has no authority.
 fn is_host(value: &[u8]) -> bool {
     value.is_empty()
         || (!value.contains(&b'@') && !value.contains(&b',') && Authority::try_from(value).is_ok())
 }
 
-/// RFC 9112 §6.1: "A server that receives a request message with a transfer coding it does not understand SHOULD respond with 501 (Not
-/// Implemented)." `chunked` is the one that is understood, once.
+/// RFC 9112 §6.1: "A server that receives a request message with a transfer coding it does not
+/// understand SHOULD respond with 501 (Not Implemented)." Only `chunked` is supported, once.
 fn has_other_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
@@ -100,8 +103,8 @@ fn names_path(uri: &Uri) -> bool {
     uri.path().starts_with('/')
 }
 
-/// Returns whether the method is one of RFC 9110 §9.3, or PATCH (RFC 5789). Another one is not
-/// implemented, rather than not allowed (§15.6.2).
+/// True if the method is one of RFC 9110 §9.3, or PATCH (RFC 5789). Others are not implemented,
+/// instead of not allowed (§15.6.2).
 fn is_known(method: &Method) -> bool {
     [
         Method::GET,
@@ -117,15 +120,16 @@ fn is_known(method: &Method) -> bool {
     .contains(method)
 }
 
-/// RFC 8470 §5.1: the request was early data on an earlier hop.
+/// Header for a request that was early data on an earlier hop (RFC 8470 §5.1).
 const EARLY_DATA: &str = "early-data";
 const PRODUCT: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
 
 fn greeting(early: bool) -> Response<Body> {
     let how = match early {
-        true => "Your request came on the SYN: TCP Fast Open.",
+        true => "Your request arrived on the SYN: TCP Fast Open.",
         false => {
-            "Your request came after the handshake. With curl --tcp-fastopen, the next one comes on the SYN."
+            "Your request arrived after the handshake. With curl --tcp-fastopen, the next one \
+            arrives on the SYN."
         }
     };
     let mut reply = text(StatusCode::OK, format!("Hello from Firstbyte.\n{how}\n"));
@@ -133,7 +137,7 @@ fn greeting(early: bool) -> Response<Body> {
     reply
 }
 
-/// Takes a body and says how long it was.
+/// Reads a body and replies with its length.
 async fn receipt(request: Request<Incoming>, bodies: Bodies) -> Response<Body> {
     let end = Instant::now() + bodies.total;
     let method = request.method().clone();
@@ -143,26 +147,28 @@ async fn receipt(request: Request<Incoming>, bodies: Bodies) -> Response<Body> {
         match timeout_at(end.min(Instant::now() + bodies.pause), body.frame()).await {
             Ok(Some(Ok(frame))) => len += frame.data_ref().map_or(0, bytes::Bytes::len),
             Ok(None) => return text(StatusCode::OK, format!("{method}: {len} bytes received.\n")),
-            Ok(Some(Err(_))) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
-            Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the rest of the body did not come\n"),
+            Ok(Some(Err(_))) => return text(StatusCode::BAD_REQUEST, "the body ended early\n"),
+            Err(_) => {
+                return text(StatusCode::REQUEST_TIMEOUT, "the rest of the body did not arrive\n");
+            }
         }
     }
 }
 
-/// RFC 8470 §5.2.
+/// Returns the reply 425 Too Early (RFC 8470 §5.2).
 fn too_early() -> Response<Body> {
-    let advice = "This request came on a SYN, which the network may deliver twice. Send it again after the handshake \
-                  (RFC 8470), or start the server with --allow-early-unsafe.\n";
+    let advice = "This request was on a SYN, which the network may deliver twice. Send it again \
+        after the handshake (RFC 8470), or start the server with --allow-early-unsafe.\n";
     text(StatusCode::TOO_EARLY, advice)
 }
 
 fn other_coding() -> Response<Body> {
-    let mut reply = text(StatusCode::NOT_IMPLEMENTED, "The only transfer coding here is `chunked`.\n");
+    let mut reply = text(StatusCode::NOT_IMPLEMENTED, "The only supported transfer coding is `chunked`.\n");
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }
 
-/// RFC 9110 §9.3.7.
+/// Returns the reply to OPTIONS (RFC 9110 §9.3.7).
 fn options(allow: &'static str) -> Response<Body> {
     let mut reply = Response::new(Body::new([]));
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));

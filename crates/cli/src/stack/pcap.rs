@@ -1,4 +1,4 @@
-//! `--pcap FILE`: everything that passes the stack's device, in a file.
+//! `--pcap FILE`: captures all packets of the stack's device to a file.
 use super::spool::{Queue, Spool};
 use crate::failure::Failure;
 use crate::output::OutputFile;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-/// A capture file under way.
+/// A capture file in progress.
 pub(crate) struct PcapFile {
     path: PathBuf,
     writer: SharedWriter<Spool>,
     queue: Arc<Queue>,
     interface: InterfaceId,
-    /// It was said that the file takes no more.
+    /// True once a warning about write errors was printed.
     failed: AtomicBool,
 }
 
 impl PcapFile {
-    /// Begins a capture with one interface. An older file is replaced once the new one has its
-    /// header; packets follow as they are seen.
+    /// Creates a capture with one interface. Replaces an old file once the new one has its header;
+    /// packets follow as they are captured.
     pub(crate) fn create(path: &Path, interface: &str) -> Result<PcapFile, Failure> {
         let failure = |error| Failure::file("write", path, &error);
         let mut file = OutputFile::create(path).map_err(failure)?;
@@ -36,7 +36,7 @@ impl PcapFile {
             interface,
             failed: AtomicBool::new(false),
         };
-        // A pipe may take nothing yet.
+        // A pipe may not accept data yet.
         if !file.is_placed() {
             pcap.finish()?;
         }
@@ -44,28 +44,28 @@ impl PcapFile {
         Ok(pcap)
     }
 
-    /// Captures what passes through `device`, with the wall clock's times.
+    /// Captures the packets that pass through `device`, with wall-clock times.
     pub(crate) fn watch<D: Device>(&self, device: D) -> Capture<D, Spool> {
         Capture::shared(device, self.interface, self.writer.clone(), Box::new(wall_clock))
     }
 
-    /// Says, once, that the file lacks something.
+    /// Returns a warning, once, if packets are missing in the file.
     pub(crate) fn warning(&self) -> Option<String> {
         let fault = self.queue.fault()?;
         (!self.failed.swap(true, Ordering::Relaxed)).then(|| self.not_complete(&fault))
     }
 
-    /// Waits for the last of it; an error also where something before it could not be written.
+    /// Waits for the last packets. Fails if any packet could not be written.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.queue.finish().map_or(Ok(()), |fault| Err(Failure::failed(self.not_complete(&fault))))
     }
 
     fn not_complete(&self, fault: &str) -> String {
-        format!("the capture is not complete: {}: {fault}", self.path.display())
+        format!("the capture is incomplete: {}: {fault}", self.path.display())
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns nanoseconds since 1970.
 fn wall_clock() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

@@ -1,28 +1,32 @@
-//! Does the kernel send what is for the stack to its device? Asked without sending anything.
+//! Checks that the kernel routes the stack's packets to its device. Sends nothing.
 use crate::failure::{Failure, warn};
 use crate::values::Cidr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Refuses an address for a new device that another interface has already: its network would be reached through that one.
+/// Rejects an address for a new device that another interface already has: the kernel would use
+/// that one for the network.
 pub(crate) fn check_unused(host_addresses: &[Cidr]) -> Result<(), Failure> {
     match host_addresses.iter().find(|host| kernel_source(host.addr).is_ok_and(|source| source == host.addr))
     {
         None => Ok(()),
         Some(used) => Err(Failure::failed(format!(
-            "another interface has the address {} already; choose another network with --address (and --host-address)",
+            "another interface already has the address {}; choose another network with --address \
+            (and --host-address)",
             used.addr
         ))),
     }
 }
 
-/// Refuses an address that the machine has itself, and warns when the kernel's route to the stack is not the device.
+/// Rejects an address that the machine itself has, and warns if the kernel's route to the stack
+/// does not use the device.
 pub(crate) fn check(tun: &str, addresses: &[Cidr], host_addresses: &[Cidr]) -> Result<(), Failure> {
     for own in addresses {
         match kernel_source(own.addr) {
             Ok(source) if source == own.addr => {
                 return Err(Failure::failed(format!(
-                    "{} is an address of this machine's kernel already; give the stack another one with --address",
+                    "{} is already an address of this machine; choose another one for the stack \
+                    with --address",
                     own.addr
                 )));
             }
@@ -30,14 +34,15 @@ pub(crate) fn check(tun: &str, addresses: &[Cidr], host_addresses: &[Cidr]) -> R
                 if !host_addresses.is_empty() && host_addresses.iter().all(|host| host.addr != source) =>
             {
                 warn(format!(
-                    "the kernel reaches {} from {source}, not through {tun}: another interface has this network; \
-                     choose another one with --address",
+                    "the kernel reaches {} from {source}, not through {tun}: another interface has \
+                    this network; choose another one with --address",
                     own.addr
                 ));
             }
             Err(error) if error.kind() == io::ErrorKind::NetworkUnreachable => {
                 warn(format!(
-                    "the kernel has no route to {own}: give it an address on {tun} with --host-address, or: ip route add {}/{} dev {tun}",
+                    "the kernel has no route to {own}; give it an address on {tun} with \
+                    --host-address, or run: ip route add {}/{} dev {tun}",
                     own.addr,
                     if own.addr.is_ipv4() { 32 } else { 128 },
                 ));
@@ -48,7 +53,7 @@ pub(crate) fn check(tun: &str, addresses: &[Cidr], host_addresses: &[Cidr]) -> R
     Ok(())
 }
 
-/// The address from which the kernel would send to `addr`.
+/// Returns the source address that the kernel would use for `addr`.
 fn kernel_source(addr: IpAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if addr.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -57,5 +62,5 @@ fn kernel_source(addr: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The port does not matter: nothing is sent.
+/// Any port works: nothing is sent.
 const DISCARD: u16 = 9;

@@ -1,4 +1,5 @@
-//! `--settings FILE`: settings as sysctl.conf(5) has them, a name, `=` and a value a line; `#` and `;` begin remarks.
+//! `--settings FILE`: reads settings in the format of sysctl.conf(5), `NAME = VALUE` per line; `#`
+//! and `;` begin comments.
 use crate::failure::Failure;
 use crate::secret::warn_if_shared;
 use crate::serve::key::{self, SETTING};
@@ -6,20 +7,20 @@ use firstbyte::KeyRing;
 use std::fs;
 use std::path::Path;
 
-/// Far more than all settings take.
+/// Largest settings file, bytes: far more than all settings need.
 const LEN_MAX: u64 = 1 << 20;
 
-/// A setting, and where it was given.
+/// A setting, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) name: String,
     pub(super) value: String,
-    /// File and line; `None` on the command line.
+    /// File and line; `None` for the command line.
     pub(super) place: Option<String>,
 }
 
 impl Given {
-    /// Why it cannot be so: the command line was wrong, or the file is.
+    /// Returns the error for this setting, which blames the command line or the file.
     pub(super) fn failure(&self, why: &str) -> Failure {
         match &self.place {
             None => Failure::usage(why.to_owned()),
@@ -28,21 +29,21 @@ impl Given {
     }
 }
 
-/// What a file says.
+/// The content of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     /// In the file's order.
     pub(super) given: Vec<Given>,
-    /// The cookie key, if it is there.
+    /// The cookie key, if set.
     pub(super) key: Option<KeyRing>,
 }
 
-/// Reads one.
+/// Reads a settings file.
 pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", path, &error);
     let metadata = fs::metadata(path).map_err(failure)?;
     if metadata.len() > LEN_MAX || !metadata.is_file() {
-        return Err(Failure::failed(format!("{} is no file of settings", path.display())));
+        return Err(Failure::failed(format!("{} is not a settings file", path.display())));
     }
     let text = fs::read_to_string(path).map_err(failure)?;
     let settings = parse(&text, &path.display().to_string()).map_err(Failure::failed)?;
@@ -59,11 +60,11 @@ fn parse(text: &str, file: &str) -> Result<Settings, String> {
             continue;
         }
         let place = format!("{file}, line {at}");
-        let (name, value) = line.split_once('=').ok_or_else(|| format!("{place}: it is NAME = VALUE"))?;
-        // A leading dash means to sysctl(8) that a failure does not matter; here it matters.
+        let (name, value) = line.split_once('=').ok_or_else(|| format!("{place}: expected NAME = VALUE"))?;
+        // In sysctl(8) a leading dash ignores errors; here errors count.
         let name = name.trim().trim_start_matches('-').replace('/', ".");
         match name.as_str() {
-            // Its value must not stand in an error.
+            // Errors must not show the value.
             SETTING => {
                 settings.key = Some(key::parse(value).map_err(|error| format!("{place}: {error}"))?);
             }
@@ -95,7 +96,7 @@ mod tests {
         ];
         assert_eq!(settings.given, expected);
         assert_eq!(settings.key, Some(key.parse().unwrap()));
-        assert_eq!(parse("\nnonsense", "ours").unwrap_err(), "ours, line 2: it is NAME = VALUE");
+        assert_eq!(parse("\nnonsense", "ours").unwrap_err(), "ours, line 2: expected NAME = VALUE");
         let wrong = parse(&format!("{SETTING} = secret"), "ours").unwrap_err();
         assert!(wrong.starts_with("ours, line 1: ") && !wrong.contains("secret"), "{wrong}");
     }

@@ -1,5 +1,5 @@
-//! A pcapng file that its own thread writes. A slow disk, or a pipe that nobody reads, does not
-//! hold up packets.
+//! A pcapng file written by its own thread. A slow disk, or a pipe that is not read, does not delay
+//! packets.
 use crate::backlog::Backlog;
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 16 << 20;
 const LAST_BLOCKS: Duration = Duration::from_secs(10);
 
 /// Accepts a pcapng file as it is made, and queues its blocks. A block that finds no room is
-/// dropped whole, so that the file can still be read.
+/// dropped whole, so that the file stays valid.
 pub(crate) struct Spool {
     /// The beginning of a block.
     begun: Vec<u8>,
@@ -41,7 +41,7 @@ impl Spool {
         let failed = error.clone();
         let mut is_whole = true;
         let backlog = Backlog::start("capture", WAITING_MAX, move |blocks: VecDeque<Vec<u8>>, _| {
-            // What follows a block that was written in part could not be read.
+            // A reader could not find the blocks after a partial one.
             if !is_whole {
                 return;
             }
@@ -70,7 +70,7 @@ impl Queue {
         match (&*error, self.backlog.dropped()) {
             (Some(error), _) => Some(error.to_string()),
             (None, 0) => None,
-            (None, dropped) => Some(format!("it was written too slowly, and {dropped} packets are missing")),
+            (None, dropped) => Some(format!("writing was too slow, and {dropped} packets are missing")),
         }
     }
 
@@ -79,7 +79,7 @@ impl Queue {
     pub(crate) fn finish(&self) -> Option<String> {
         match self.backlog.finish(LAST_BLOCKS) {
             true => self.fault(),
-            false => Some(format!("the last packets were not written in {} s", LAST_BLOCKS.as_secs())),
+            false => Some(format!("the last packets were not written within {} s", LAST_BLOCKS.as_secs())),
         }
     }
 }
@@ -101,7 +101,8 @@ impl Write for Spool {
     }
 }
 
-/// Type of a section header block, a palindrome, and its byte-order magic (draft-ietf-opsawg-pcapng §4.1).
+/// Type of a section header block, a palindrome, and its byte-order magic (draft-ietf-opsawg-pcapng
+/// §4.1).
 const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const BIG_ENDIAN_MAGIC: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 
@@ -151,7 +152,7 @@ mod tests {
         let packet = Captured { interface, at: 0, direction: None, comments: &[], data: &data };
         (0..1000).for_each(|_| writer.write_packet(&packet).unwrap());
         let fault = queue.fault().unwrap();
-        assert!(fault.starts_with("it was written too slowly, and "), "{fault}");
+        assert!(fault.starts_with("writing was too slow, and "), "{fault}");
         drop(open);
         assert_eq!(queue.finish().unwrap(), fault);
         let file = file.lock().unwrap();

@@ -14,14 +14,14 @@ const SLICE: Duration = Duration::from_millis(200);
 
 /// Watches for signals and for the end of the terminal.
 pub(super) struct Ending {
-    /// The signal that came, 0 for none.
+    /// The signal received, or 0.
     caught: Arc<AtomicUsize>,
-    /// The terminal that keys come from, if that is not the standard input.
+    /// The terminal that sends the keys, if it is not standard input.
     terminal: Option<File>,
 }
 
 impl Ending {
-    /// Starts to watch. A hangup stays ignored if it was ignored before, as under nohup(1).
+    /// Starts watching. A hangup stays ignored if it was ignored before, as under nohup(1).
     pub(super) fn install() -> io::Result<Ending> {
         let caught = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
@@ -34,7 +34,7 @@ impl Ending {
         Ok(Ending { caught, terminal })
     }
 
-    /// Returns whether a signal asks the command to end.
+    /// True if a signal asks the command to end.
     pub(super) fn is_asked(&self) -> bool {
         self.caught.load(Relaxed) != 0
     }
@@ -49,7 +49,7 @@ impl Ending {
         let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         let timeout = Timespec::try_from(wait.min(SLICE)).map_err(|_| io::ErrorKind::InvalidInput)?;
         match poll(&mut asked, Some(&timeout)) {
-            // A signal, or another size of the terminal.
+            // A signal, or a new size of the terminal.
             Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
             Ok(_) if asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => {
@@ -59,10 +59,10 @@ impl Ending {
         }
     }
 
-    /// Ends this process by the signal that came, if any, as its parent expects.
+    /// Ends this process by the received signal, if any, as its parent expects.
     pub(super) fn follow(&self) {
         if let Ok(signal @ 1..) = i32::try_from(self.caught.load(Relaxed)) {
-            // Where it cannot be, the exit code must do.
+            // Fallback: the exit code.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }

@@ -1,4 +1,4 @@
-//! Samples one after another: of the kernel, saved where it was asked for, or of such a file.
+//! A series of samples: of the kernel, saved if requested, or of a saved file.
 use crate::failure::Failure;
 use crate::input;
 use crate::output::OutputFile;
@@ -8,16 +8,16 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// Where samples come from.
+/// Source of samples.
 pub(super) enum Series<'a> {
     /// The kernel.
     Live { whom: &'a KernelArgs, record: Option<(PathBuf, OutputFile)> },
-    /// A file, a record a line.
+    /// A file with one record per line.
     Replay { path: PathBuf, file: BufReader<File>, at: usize },
 }
 
 impl<'a> Series<'a> {
-    /// Of the kernel.
+    /// Samples the kernel.
     pub(super) fn live(whom: &'a KernelArgs, record: Option<&Path>) -> Result<Series<'a>, Failure> {
         let create = |path: &Path| match OutputFile::create(path) {
             Ok(file) => Ok((path.to_owned(), file)),
@@ -26,13 +26,13 @@ impl<'a> Series<'a> {
         Ok(Series::Live { whom, record: record.map(create).transpose()? })
     }
 
-    /// Of a file.
+    /// Reads a saved series.
     pub(super) fn replay(path: &Path) -> Result<Series<'static>, Failure> {
         let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
         Ok(Series::Replay { path: path.to_owned(), file: BufReader::new(file), at: 0 })
     }
 
-    /// The next one; `None` at the end of a file.
+    /// Returns the next sample; `None` at the end of a file.
     pub(super) fn next(&mut self) -> Result<Option<Sample>, Failure> {
         match self {
             Series::Live { whom, record } => {

@@ -1,4 +1,4 @@
-//! What is shown, and what keys do to it.
+//! The state of the display, and the keys that change it.
 use doctor::sample::{Address, Socket, state};
 use doctor::show::limits::{self, By, Looks};
 use doctor::show::sockets::state_name;
@@ -7,18 +7,18 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// What becomes of the program after a key.
+/// Next step of the program after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It goes on.
+    /// Continue.
     Stay,
-    /// It takes the next sample at once.
+    /// Take the next sample now.
     Step,
-    /// It ends.
+    /// Quit.
     End,
 }
 
-/// Which page.
+/// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Connections,
@@ -27,7 +27,7 @@ pub(super) enum Page {
     Counters,
 }
 
-/// By which column connections stand in order.
+/// Column that sorts the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Rate,
@@ -45,7 +45,7 @@ impl Sort {
 
 type Key = (Address, u16, Address, u16);
 
-/// A connection at one moment.
+/// A sample of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) cwnd: u32,
@@ -54,7 +54,7 @@ pub(super) struct Moment {
     pub(super) by: Option<By>,
 }
 
-/// A connection as a line.
+/// A connection in the list.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) key: Key,
@@ -62,7 +62,7 @@ pub(super) struct Row {
     pub(super) queues: (u32, u32),
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// Bytes a second, both ways.
+    /// Bytes per second, both directions.
     pub(super) rate: f64,
     pub(super) rtt: u32,
     pub(super) cwnd: u32,
@@ -70,15 +70,15 @@ pub(super) struct Row {
     pub(super) by: Option<By>,
 }
 
-/// What is shown.
+/// The state of the display.
 pub(super) struct State {
     before: Option<Sample>,
     pub(super) now: Sample,
     looks: Looks,
     pub(super) report: Report,
-    /// Findings of earlier windows that are gone, and for how many windows they are still named.
+    /// Cleared findings, and the number of windows for which they stay listed.
     pub(super) gone: Vec<(Finding, u8)>,
-    /// Since which window each finding is there.
+    /// The window in which each finding appeared.
     pub(super) new: Vec<(String, u64)>,
     pub(super) rows: Vec<Row>,
     history: HashMap<Key, VecDeque<Moment>>,
@@ -91,19 +91,19 @@ pub(super) struct State {
     paused: bool,
     pub(super) replayed: bool,
     pub(super) windows: u64,
-    /// When the first sample was read, seconds since boot.
+    /// Time of the first sample, seconds since boot.
     began: f64,
-    /// Nothing follows.
+    /// True at the end of a series.
     over: bool,
 }
 
-/// Moments that are kept of a connection: a minute or two.
+/// Samples kept per connection: a minute or two.
 const HISTORY: usize = 120;
-/// Connections of which moments are kept.
+/// Most connections with kept samples.
 const HISTORY_OF: usize = 2000;
-/// Looks that decide on a connection's limit.
+/// Samples that decide on a connection's limit.
 const LOOKS: u16 = 8;
-/// Windows in which a finding that is gone is still named.
+/// Windows for which a cleared finding stays listed.
 const GONE_FOR: u8 = 5;
 
 impl State {
@@ -130,7 +130,7 @@ impl State {
             windows: 0,
         };
         state.looks.take(&state.now);
-        // What happened since boot is no window of this watch.
+        // Findings since boot are not a window of this watch.
         state.report.findings.clear();
         state.arrange();
         state
@@ -146,12 +146,12 @@ impl State {
         self.paused
     }
 
-    /// The series is at its end.
+    /// Marks the end of the series.
     pub(super) fn end(&mut self) {
         (self.paused, self.over) = (true, true);
     }
 
-    /// Where it stands, in a few words.
+    /// Describes the position in the series.
     pub(super) fn stands(&self) -> String {
         let at = format!("at {:.1} s", (self.now.uptime - self.began).max(0.0));
         match () {
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// The next sample.
+    /// Adds the next sample.
     pub(super) fn take(&mut self, sample: Sample, slowed: Option<Slowed>) {
         self.before = Some(std::mem::replace(&mut self.now, sample));
         self.looks.take(&self.now);
@@ -188,13 +188,13 @@ impl State {
         self.remember();
     }
 
-    /// Windows since a finding came.
+    /// Returns the age of a finding in windows.
     pub(super) fn age(&self, finding: &Finding) -> u64 {
         let name = format!("{} {}", finding.id, finding.scope);
         self.new.iter().find(|(known, _)| *known == name).map_or(0, |(_, at)| self.windows - at)
     }
 
-    /// Rows anew: filtered, and in order.
+    /// Filters and sorts the rows.
     fn arrange(&mut self) {
         let chosen = self.rows.get(self.selected).map(|row| row.key);
         let window = self.window();
@@ -222,7 +222,7 @@ impl State {
         if self.reversed {
             rows.reverse();
         }
-        // The same connection stays chosen, wherever it went.
+        // Keeps the same connection selected.
         let place = chosen.and_then(|chosen| rows.iter().position(|row| row.key == chosen));
         self.selected = place.unwrap_or(self.selected).min(rows.len().saturating_sub(1));
         self.rows = rows;
@@ -245,7 +245,7 @@ impl State {
         }
     }
 
-    /// The chosen connection, and its moments.
+    /// Returns the selected connection, and its samples.
     pub(super) fn chosen(&self) -> Option<(&Row, &Socket, Vec<Moment>)> {
         let row = self.rows.get(self.selected)?;
         let socket = self.now.sockets.iter().find(|socket| socket.key() == row.key)?;
@@ -253,12 +253,12 @@ impl State {
         Some((row, socket, moments.unwrap_or_default()))
     }
 
-    /// How many findings there are of a severity.
+    /// Returns the number of findings of a severity.
     pub(super) fn count(&self, severity: Severity) -> usize {
         self.report.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Next {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Next::End;
@@ -313,7 +313,7 @@ impl State {
 }
 
 impl Row {
-    /// What a filter looks at.
+    /// Returns the text that filters search.
     fn words(&self) -> String {
         let by = self.by.map_or(String::new(), |by| by.to_string());
         format!("{} {} {} {by}", self.state, self.local, self.peer).to_ascii_lowercase()

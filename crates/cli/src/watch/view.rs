@@ -1,4 +1,4 @@
-//! How it looks: made for 80 columns and 24 lines, and good for more.
+//! Draws the state: designed for 80 columns and 24 lines, and scales to more.
 use super::state::{Moment, Page, Row, Sort, State};
 use crate::values::counted;
 use doctor::show::limits::By;
@@ -10,12 +10,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 
-/// Lines for findings beside the connections.
+/// Lines for findings on the page of connections.
 const FINDINGS: u16 = 4;
-/// Lines for counters that move.
+/// Lines for changing counters.
 const COUNTERS: u16 = 5;
 
-/// Draws the page; without `has_unicode` in ASCII alone.
+/// Draws the page; without `has_unicode` only in ASCII.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State, has_unicode: bool) {
     let [head, body, keys] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
@@ -82,15 +82,16 @@ fn help(state: &State) -> Paragraph<'static> {
     let text = match state.page {
         _ if state.is_typing => format!("/{}_   Enter keeps, Esc clears", state.filter),
         Page::Connections if !state.filter.is_empty() => {
-            format!("filter: {}  /  Enter detail  s sort  f findings  c counters  q end", state.filter)
+            format!("filter: {}  /  Enter detail  s sort  f findings  c counters  q quit", state.filter)
         }
         Page::Connections if state.replayed => {
-            "→ next  Space stop  ↑↓ Enter detail  s sort  / filter  f findings  q end".to_owned()
+            "→ next  Space pause  ↑↓ Enter detail  s sort  / filter  f findings  c counters  q quit"
+                .to_owned()
         }
         Page::Connections => {
-            "↑↓ Enter detail  s sort  r reverse  / filter  f findings  c counters  q end".to_owned()
+            "↑↓ Enter detail  s sort  r reverse  / filter  f findings  c counters  q quit".to_owned()
         }
-        _ => "Esc back  Space stop  q end".to_owned(),
+        _ => "Esc back  Space pause  q quit".to_owned(),
     };
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::DIM))
 }
@@ -106,7 +107,7 @@ fn connections(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(lines), moving);
 }
 
-/// A line each: what is there, new ones marked, then what is gone.
+/// Formats the findings, one per line: new ones marked, cleared ones last.
 fn finding_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
     let line = |sign: &str, finding: &Finding, style: Style| {
         let Finding { id, symptom, scope, .. } = finding;
@@ -128,7 +129,7 @@ fn finding_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
         .report
         .slowed
         .map(|slowed| Line::styled(slowed.to_string(), Style::new().add_modifier(Modifier::DIM)));
-    let none = (there.is_empty() && gone.is_empty()).then(|| Line::from("  nothing to find fault with"));
+    let none = (there.is_empty() && gone.is_empty()).then(|| Line::from("  no findings"));
     slowed.into_iter().chain(there).chain(gone).chain(none)
 }
 
@@ -161,7 +162,7 @@ fn table_lines(state: &State, height: usize) -> Vec<Line<'static>> {
         lines.push(Line::from(if state.filter.is_empty() {
             "no connections"
         } else {
-            "no connection is like that"
+            "no connection matches"
         }));
     }
     lines
@@ -181,7 +182,7 @@ fn cells(row: &Row) -> String {
     )
 }
 
-/// A number in at most six characters.
+/// Formats a number in at most six characters.
 fn quantity(number: u32) -> String {
     match number {
         0..100_000 => number.to_string(),
@@ -201,17 +202,17 @@ fn letters(by: By) -> &'static str {
     }
 }
 
-/// The counters that moved most, and queues that hold something back.
+/// Lists the counters that changed most, and queues with a backlog.
 fn moving_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
     let queues = state.now.queues.iter().filter(|queue| queue.length > 0).map(|queue| {
         Line::from(format!(
-            "{} of {}: {} bytes, {} packets wait",
+            "{} of {}: backlog {} bytes, {} packets",
             queue.kind, queue.device, queue.backlog, queue.length
         ))
     });
     let queues: Vec<Line<'static>> = queues.collect();
     let window = state.window();
-    // The first sample is no window: everything since boot would move.
+    // The first sample has no window: everything since boot would count.
     let mut moved: Vec<(String, u64)> = match state.windows {
         0 => Vec::new(),
         _ => state
@@ -222,7 +223,7 @@ fn moving_lines(state: &State) -> impl Iterator<Item = Line<'static>> {
             .filter(|(_, grown)| *grown > 0)
             .collect(),
     };
-    // TcpCurrEstab is no counter.
+    // TcpCurrEstab is a gauge, not a counter.
     moved.retain(|(name, _)| name.starts_with("Tcp") && name != "TcpCurrEstab");
     moved.sort_by_key(|(_, grown)| std::cmp::Reverse(*grown));
     let seconds = window.seconds();
@@ -248,7 +249,7 @@ fn short(text: &str, most: usize) -> String {
 
 fn detail(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let Some((row, socket, moments)) = state.chosen() else {
-        frame.render_widget(Paragraph::new("the connection is gone"), area);
+        frame.render_widget(Paragraph::new("the connection is closed"), area);
         return;
     };
     let [words, cwnd, rtt, rates, limits] = Layout::vertical([
@@ -288,7 +289,7 @@ fn tail(moments: &[Moment], width: u16) -> &[Moment] {
     &moments[moments.len().saturating_sub(usize::from(width))..]
 }
 
-/// A title, and a curve of the last moments below it.
+/// Draws a title, and a curve of the last samples below it.
 fn chart(frame: &mut Frame<'_>, area: Rect, title: &str, moments: &[Moment], value: impl Fn(&Moment) -> u64) {
     let [head, curve] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let values: Vec<u64> = tail(moments, curve.width).iter().map(value).collect();
@@ -308,7 +309,7 @@ fn all_findings(frame: &mut Frame<'_>, area: Rect, state: &State) {
         lines.extend(fix.steps.iter().map(|step| Line::from(format!("    # {}", step.command))));
     }
     if lines.is_empty() {
-        lines.push(Line::from("nothing to find fault with"));
+        lines.push(Line::from("no findings"));
     }
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
 }

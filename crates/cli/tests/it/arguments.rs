@@ -1,8 +1,8 @@
-//! Help texts, and what is said about wrong arguments.
+//! Help texts, and errors for wrong arguments.
 use crate::{run, stderr, stdout};
 use std::path::Path;
 
-/// Help texts as files. `BLESS=1 cargo test` writes them anew.
+/// Compares help texts with files. `BLESS=1 cargo test` rewrites the files.
 #[test]
 fn help_is_as_it_was() {
     for (name, arguments) in [
@@ -41,51 +41,51 @@ fn help_is_as_it_was() {
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
     let cases: [(&[&str], &str); 76] = [
-        (&["lab", "fast-open", "--rtt", "-5ms"], "a round trip takes from 1us to 60s; write e.g. 170ms"),
-        (&["lab", "fast-open", "--count", "x"], "write a whole number from 1 to 10000"),
-        (&["lab", "fast-open", "--count", "-3"], "write a whole number from 1 to 10000"),
-        (&["lab", "packets", "--seed", "-1"], "write a whole number, e.g. 1"),
+        (&["lab", "fast-open", "--rtt", "-5ms"], "expected a round trip from 1us to 60s, such as 170ms"),
+        (&["lab", "fast-open", "--count", "x"], "expected a whole number from 1 to 10000"),
+        (&["lab", "fast-open", "--count", "-3"], "expected a whole number from 1 to 10000"),
+        (&["lab", "packets", "--seed", "-1"], "expected a whole number, such as 1"),
         (&["lab", "round-trips", "--qdisc", "pfifo"], "its path has no rate"),
         (&["lab", "bufferbloat", "--qdisc", "fifi"], "Specified qdisc kind is unknown"),
         (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "--trace", "--stack", "--port", "80"], "'--trace' cannot be used with '--port <PORT>'"),
         (&["ss", "--trace", "--stack", "-o"], "'--trace' cannot be used with '--options'"),
         (&["ss", "--trace", "--stack", "--limits"], "'--trace' cannot be used with '--limits'"),
-        (&["ss", "-tulpn"], "ss -u lists UDP"),
-        (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
+        (&["ss", "-tulpn"], "for UDP use ss -u"),
+        (&["ss", "-tp", "--stack"], "--processes only works for the kernel's sockets"),
         (&["fleet"], "NAME[:PORT]|FILE"),
         (&["fleet", "status", "web"], "--store"),
         (&["fleet", "status", "a/b", "--store", "http://[::1]"], "letters, digits, dots"),
         (&["fleet", "rotate", "web", "--store", "etcd:2379"], "http://HOST:2379 or https"),
         (&["fleet", "rotate", "web", "--store", "http://127.0.0.1:99999"], "http://HOST:2379 or https"),
-        (&["fleet", "rotate", "web", "--store", "http://192.0.2.1"], "or say --plaintext"),
+        (&["fleet", "rotate", "web", "--store", "http://192.0.2.1"], "or allow it with --plaintext"),
         (&["fleet", "agent", "web", "--store", "https://192.0.2.1"], "https needs --cacert"),
         (
             &["key", "check", "x", "--client", "::1", "--server", "10.0.0.1", "--cookie", "0"],
             "8 to 32 hexadecimal digits",
         ),
         (&["fleet", "http://a/"], "not a URL"),
-        (&["watch"], "this needs a terminal; firstbyte doctor --watch prints lines"),
+        (&["watch"], "watch needs a terminal; use `firstbyte doctor --watch` to print lines"),
         (&["watch", "--replay", "x", "--record", "y"], "cannot be used with"),
         (&["explain", "http://a/"], "not a URL"),
         (&["explain", "a", "--tun", "x"], "--address"),
-        (&["explain", "a", "--request", "\\x"], "comes r, n or"),
-        (&["sysctl", "-w", "a=1"], "the kernel's settings are only shown"),
+        (&["explain", "a", "--request", "\\x"], "expected r, n or"),
+        (&["sysctl", "-w", "a=1"], "the kernel's settings cannot be changed here"),
         (
             &["sysctl", "--stack", "-w", "net.ipv4.tcp_fastopen_key=00010203-04050607-08090a0b-0c0d0e0f"],
-            "-w net.ipv4.tcp_fastopen_key would show the key to everybody who lists processes: write it into a file of mode 0600 \
-             and give --key-file FILE",
+            "-w net.ipv4.tcp_fastopen_key would show the key to every user in the list of processes; write it to a file of mode \
+             0600 and give --key-file FILE",
         ),
         (&["sysctl", "-w", "net/ipv4/tcp_fastopen_key=secret"], "give --key-file FILE"),
-        (&["sysctl", "--key-file", "keys"], "the kernel's key is only shown"),
-        (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
-        (&["metrics", "flush"], "say whose"),
+        (&["sysctl", "--key-file", "keys"], "the kernel's key cannot be changed here"),
+        (&["metrics", "delete", "10.0.0.1"], "choose what to change: a FILE of --cache before the peer"),
+        (&["metrics", "flush"], "choose what to change"),
         (&["metrics", "show", "x", "--control", "y"], "cannot be used with"),
         (&["metrics", "show", "x", "--kernel"], "cannot be used with"),
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
         (&["sysctl", "--explain"], "<NAME>..."),
-        (&["route", "show", "--stack", "-6"], "are for the kernel's routes"),
-        (&["route", "show", "--table", "x"], "main, local, all or a number"),
+        (&["route", "show", "--stack", "-6"], "only work for the kernel's routes"),
+        (&["route", "show", "--table", "x"], "expected expected main, local, all or a number"),
         (&["ss", "--state", "open"], "one of estab, syn-sent, syn-recv"),
         (&["ss", "--stack", "--kernel"], "cannot be used with"),
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
@@ -94,54 +94,57 @@ fn wrong_arguments_are_answered_with_right_ones() {
             &["route", "set", "10.77.0.1/24", "initcwnd", "9"],
             "has bits beyond its length: write 10.77.0.0/24",
         ),
-        (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
+        (
+            &["route", "set", "default"],
+            "expected a metric after the prefix, such as '10.0.0.0/8 initcwnd 20'",
+        ),
         (&["route", "set", "default", "via", "10.0.0.1"], "`via` is not one of: mtu, advmss, initcwnd"),
         (&["route", "del", "ten"], "`ten` is not a prefix such as 10.0.0.0/8"),
-        (&["bdp", "100", "20ms"], "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
+        (&["bdp", "100", "20ms"], "expected a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
         (&["script"], "<FILE>..."),
-        (&["script", "x.pkt", "-D", "COOKIE"], "it is NAME=VALUE"),
+        (&["script", "x.pkt", "-D", "COOKIE"], "expected NAME=VALUE"),
         (&["script", "x.pkt", "--seed", "x"], "invalid digit"),
         (&[], "Usage: firstbyte <COMMAND>"),
         (&["fetch"], "unrecognized subcommand 'fetch'"),
         (&["get"], "<URL>"),
-        (&["get", "10.78.0.1/x"], "write it with its scheme: http://10.78.0.1/x"),
-        (&["get", "https://a/"], "only http: there is no TLS here"),
-        (&["get", "http://a/", "--timeout", "10"], "write a time with a unit, such as 500us, 1ms or 1.5s"),
-        (&["get", "http://a/", "-i", "--json"], "give it a place with -o FILE"),
-        (&["get", "http://a/", "-i", "--explain"], "give it a place with -o FILE"),
-        (&["get", "http://a/", "-c", "0"], "write a whole number of at least 1"),
+        (&["get", "10.78.0.1/x"], "with its scheme, such as http://10.78.0.1/x"),
+        (&["get", "https://a/"], "only http is supported: there is no TLS here"),
+        (&["get", "http://a/", "--timeout", "10"], "expected a time with a unit, such as 500us, 1ms or 1.5s"),
+        (&["get", "http://a/", "-i", "--json"], "choose a file for it with -o FILE"),
+        (&["get", "http://a/", "-i", "--explain"], "choose a file for it with -o FILE"),
+        (&["get", "http://a/", "-c", "0"], "expected a whole number of at least 1"),
         (
             &["get", "http://a/", "--resolve", "a:80"],
-            "write NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1",
+            "expected NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1",
         ),
-        (&["get", "http://a/", "-H", "x"], "write it as `Name: value`"),
+        (&["get", "http://a/", "-H", "x"], "expected `Name: value`"),
         (&["get", "http://a/", "--syn-fin", "--no-fast-open"], "cannot be used with '--no-fast-open'"),
         (
             &["get", "http://a/", "-d", "x", "--syn-fin"],
-            "POST is not idempotent, so Fast Open is off for it (see --force-early)",
+            "POST is not idempotent, so it does not use Fast Open",
         ),
-        (&["serve", "--key", "123"], "write it into a file of mode 0600 and give --key-file FILE"),
+        (&["serve", "--key", "123"], "write it to a file of mode 0600 and give --key-file FILE"),
         (
             &["serve", "--set", "net.ipv4.tcp_fastopen_key=00010203-04050607-08090a0b-0c0d0e0f"],
-            "--set net.ipv4.tcp_fastopen_key would show the key to everybody who lists processes: write it into a file",
+            "--set net.ipv4.tcp_fastopen_key would show the key to every user in the list of processes; write it to a file",
         ),
-        (&["serve", "--timeout", "0"], "0 leaves no time at all"),
-        (&["serve", "--max-connections", "0"], "write a whole number of at least 1"),
-        (&["serve", "--max-per-address", "0"], "write a whole number of at least 1"),
-        (&["serve", "--min-rate", "-1"], "write a whole number of at least 0"),
-        (&["serve", "--synack-hold", "1"], "write a time with a unit"),
+        (&["serve", "--timeout", "0"], "expected a time above 0"),
+        (&["serve", "--max-connections", "0"], "expected a whole number of at least 1"),
+        (&["serve", "--max-per-address", "0"], "expected a whole number of at least 1"),
+        (&["serve", "--min-rate", "-1"], "expected a whole number of at least 0"),
+        (&["serve", "--synack-hold", "1"], "expected a time with a unit"),
         (
             &["serve", "--address", "10.0.0.1"],
-            "write an address with its prefix length, such as 10.77.0.2/24",
+            "expected an address with its prefix length, such as 10.77.0.2/24",
         ),
-        (&["serve", "--set", "x"], "write NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3"),
+        (&["serve", "--set", "x"], "expected NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3"),
         (
             &["serve", "--set", "tcp_fastopen=3"],
-            "there is no setting `tcp_fastopen`; is it net.ipv4.tcp_fastopen? --list-settings",
+            "there is no setting `tcp_fastopen`; did you mean net.ipv4.tcp_fastopen? --list-settings",
         ),
         (
             &["get", "http://192.0.2.1/", "--set", "net.ipv4.tcp_synretries=3"],
-            "is it net.ipv4.tcp_syn_retries?",
+            "did you mean net.ipv4.tcp_syn_retries?",
         ),
         (
             &["serve", "--set", "net.ipv4.tcp_syn_retries=999"],
@@ -182,7 +185,7 @@ fn what_cannot_be_done_is_a_failure() {
     }
 }
 
-/// The job fails before there is anything to write.
+/// The command fails before there is anything to write.
 #[test]
 fn a_pattern_that_shows_nothing_is_told() {
     for (arguments, part) in [
@@ -233,7 +236,7 @@ fn output_that_cannot_be_written_is_a_failure_and_no_panic() {
     assert_eq!(status.code(), Some(1));
 }
 
-/// Whom to ask is said, or must be clear: none, one that has gone, several.
+/// The stack must be named, or there must be exactly one: none, a closed one, several.
 #[test]
 fn without_one_stack_to_ask_it_says_what_to_do() {
     use std::os::unix::net::UnixListener;
@@ -246,9 +249,9 @@ fn without_one_stack_to_ask_it_says_what_to_do() {
     };
     let (code, said) = ask(&["ss", "--stack"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("no stack runs that has its control socket in"), "{said}");
+    assert!(said.contains("cannot find a running stack: there is no control socket in"), "{said}");
     assert!(
-        said.contains("start one with `firstbyte serve`, or say where it is with --control PATH"),
+        said.contains("start one with `firstbyte serve`, or name its socket with --control PATH"),
         "{said}"
     );
     let (code, said) = ask(&["route", "show", "--control", "/nonexistent/socket"]);
@@ -256,12 +259,12 @@ fn without_one_stack_to_ask_it_says_what_to_do() {
     assert!(said.contains("/nonexistent/socket: there is no such socket"), "{said}");
 
     let place = |name: &str| folder.join("firstbyte").join(name);
-    // Left behind by a process that was killed: passed over, and removed.
+    // Left behind by a killed process: ignored, and removed.
     drop(UnixListener::bind(place("dead-1.sock")).unwrap());
     let alive = ["one-2.sock", "two-3.sock"].map(|name| UnixListener::bind(place(name)).unwrap());
     let (code, said) = ask(&["ss", "-l", "--stack"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("2 stacks run; say which:\n  --control "), "{said}");
+    assert!(said.contains("2 stacks are running; choose one:\n  --control "), "{said}");
     assert!(said.contains("one-2.sock") && said.contains("two-3.sock"), "{said}");
     assert!(!place("dead-1.sock").exists());
     drop(alive);
@@ -284,7 +287,7 @@ fn settings_are_listed_as_they_would_be() {
     assert!(stdout(&linux).contains("net.ipv4.tcp_fastopen = 1\n"), "{}", stdout(&linux));
 }
 
-/// As root where /dev/net/tun is there, this cannot be tried.
+/// Only runs without root: with root and /dev/net/tun, `get` works.
 #[test]
 fn without_rights_it_says_which() {
     if testnet::can().is_ok() {
@@ -296,7 +299,7 @@ fn without_rights_it_says_which() {
     assert!(said.contains("run as root") || said.contains("modprobe tun"), "{said}");
 }
 
-/// A file that is no memory of paths is named by its line, before anything is done, and stays as it is.
+/// An invalid cache file is reported by its line, before anything is done, and is not changed.
 #[test]
 fn a_bad_cache_file_is_a_failure_and_unharmed() {
     let folder = std::env::temp_dir().join(format!("firstbyte-cache-{}", std::process::id()));
@@ -320,7 +323,7 @@ fn a_bad_cache_file_is_a_failure_and_unharmed() {
     assert_eq!(run(&["metrics", "delete", name, "10.0.0.2"]).status.code(), Some(0));
     assert!(stdout(&run(&["metrics", "show", name])).starts_with("10.0.0.3 age "));
     assert!(
-        stderr(&run(&["metrics", "delete", name, "10.0.0.2"])).contains("nothing is remembered of 10.0.0.2")
+        stderr(&run(&["metrics", "delete", name, "10.0.0.2"])).contains("nothing is cached for 10.0.0.2")
     );
     assert_eq!(run(&["metrics", "flush", name]).status.code(), Some(0));
     assert_eq!(stdout(&run(&["metrics", "show", name])), "");
@@ -339,7 +342,7 @@ fn scripts_that_hold_and_that_do_not() {
     assert_eq!(failed.status.code(), Some(1));
     assert!(stdout(&failed).starts_with(&format!("FAIL  {name}:1: `FD` is no name that is known here")));
     assert!(stderr(&failed).contains("1 of 1 scripts failed"));
-    // The packets of a script, for Wireshark and tcpdump.
+    // Captures the packets of a script for Wireshark and tcpdump.
     let pcap = std::env::temp_dir().join(format!("firstbyte-script-{}.pcapng", std::process::id()));
     let capture = pcap.to_str().unwrap();
     let opening = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
@@ -351,10 +354,7 @@ fn scripts_that_hold_and_that_do_not() {
         bytes.windows(20).filter(|w| w[0] == 0x45 && usize::from(w[3]) == size && w[9] == 6).count()
     };
     assert_eq!((packets(44), bytes[..4].to_vec()), (2, vec![0x0a, 0x0d, 0x0d, 0x0a]));
-    assert!(
-        stderr(&run(&["script", name, name, "--pcap", capture]))
-            .contains("--pcap is the capture of one script")
-    );
+    assert!(stderr(&run(&["script", name, name, "--pcap", capture])).contains("--pcap captures one script"));
     std::fs::remove_file(&pcap).unwrap();
     std::fs::write(&file, "0 socket(\n").unwrap();
     assert!(stdout(&run(&["script", "--check", name])).contains(":1:10: the script ends where a value"));
@@ -362,7 +362,7 @@ fn scripts_that_hold_and_that_do_not() {
     assert!(stderr(&run(&["script", name])).contains(&format!("cannot read {name}")));
 }
 
-/// Every verb that reads a file whole, with a file that has no end.
+/// Passes an endless file to every verb that reads whole files.
 #[test]
 fn files_without_an_end_are_refused() {
     let refused = "cannot use /dev/zero: it ";
@@ -395,7 +395,7 @@ fn files_without_an_end_are_refused() {
 #[test]
 fn a_list_of_servers_may_be_any_file() {
     let output = run(&["fleet", "/dev/null"]);
-    assert!(stderr(&output).contains("/dev/null has no address"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot test /dev/null: it has no address"), "{}", stderr(&output));
     let output = run(&["fleet", "http://a/b"]);
     assert!(stderr(&output).contains("a host and a port"), "{}", stderr(&output));
 }

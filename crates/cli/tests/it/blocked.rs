@@ -1,4 +1,4 @@
-//! `firstbyte serve` while something that it writes to, or reads from, does not answer.
+//! `firstbyte serve` while a file or device that it uses does not respond.
 use crate::hostile::{ask, connect, rest};
 use crate::{Server, firstbyte, run};
 use std::io::Write;
@@ -44,7 +44,7 @@ fn a_log_that_nobody_reads_stops_nobody() {
             assert!(get(&path).starts_with("HTTP/1.1 200 "));
         }
         assert!(crate::stdout(&run(&["ss", "--summary", "--control", &control])).contains("LISTEN"));
-        // Somebody reads on: what is there, and how much is not.
+        // Starts reading: the log continues, and says how much is missing.
         let mut lines = Vec::new();
         while lines.last().is_none_or(|line: &serde_json::Value| line["event"] != "dropped") {
             lines.push(server.next_line());
@@ -74,8 +74,8 @@ fn a_log_that_nobody_reads_does_not_keep_the_server_from_ending() {
     });
 }
 
-/// A file system whose program never answers, as a network file system whose server is gone. More requests hang there than there are
-/// helper threads for one lane.
+/// A file system whose program never answers, like a network file system whose server is gone. More
+/// requests hang in it than one lane has helper threads.
 #[test]
 fn a_file_system_that_hangs_stops_nobody_else() {
     if crate::skipped_without("unshare") || crate::skipped_without("mount") {
@@ -114,13 +114,13 @@ fn a_file_system_that_hangs_stops_nobody_else() {
             let said = rest(stream);
             assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
         }
-        // One that hangs while the server ends.
+        // One more that hangs while the server ends.
         ask(&mut connect(), "GET /hung/last HTTP/1.1\r\nHost: x\r\n\r\n");
         assert_eq!(server.stop().0, Some(0));
     });
 }
 
-/// A pipe without a reader holds 64 KiB, as a terminal multiplexer that was stopped.
+/// A pipe without a reader holds 64 KiB, like a stopped terminal multiplexer.
 #[test]
 fn a_capture_that_nobody_reads_stops_nobody() {
     testnet::in_namespace(|| {
@@ -128,14 +128,14 @@ fn a_capture_that_nobody_reads_stops_nobody() {
         let fifo = folder.path("fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        // Opened for both, so that nobody waits for the other side.
+        // Opened for both directions, so that opening does not wait.
         let unread = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
         let server = Server::start(&["--pcap", &fifo, "--quiet"]);
         let path = format!("/{}", "x".repeat(8000));
         for _ in 0..100 {
             assert!(get(&path).starts_with("HTTP/1.1 200 "));
         }
-        // Its time is 10 s, as the last packets might still be taken.
+        // Waits 10 s, because the last packets might still be accepted.
         assert_eq!(server.stop().0, Some(1));
         drop(unread);
     });

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as RFC 9110 and RFC 9112 have it, request by request, on one connection each.
+//! HTTP/1.1 by RFC 9110 and RFC 9112, request by request, each on its own connection.
 mod files;
 
 use crate::Server;
@@ -11,8 +11,8 @@ use std::net::Shutdown;
 struct Case {
     section: &'static str,
     request: &'static str,
-    /// Allowed statuses of all answers in order, one row for each allowed result. An empty row:
-    /// closed without an answer.
+    /// Allowed statuses of all replies in order, one row per allowed result. An empty row: closed
+    /// without a reply.
     allowed: &'static [&'static [u16]],
     /// Strings that the answers must contain.
     says: &'static [&'static str],
@@ -31,7 +31,7 @@ const OK: &[&[u16]] = &[&[200]];
 const BAD: &[&[u16]] = &[&[400]];
 const TWO: &[&[u16]] = &[&[200, 200]];
 
-/// Lines, versions, targets and fields: what a head may look like.
+/// Lines, versions, targets and fields: the forms of a head.
 const HEADS: &[Case] = &[
     case("9112 §2.2 empty lines before a request", "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", OK, &[]),
     case("9112 §2.2 LF alone may end a line", "GET / HTTP/1.1\nHost: x\n\n", &[&[200], &[400]], &[]),
@@ -95,7 +95,7 @@ const HEADS: &[Case] = &[
     case("9110 §5.6.2 a name that is no token", "GET / HTTP/1.1\r\nHost: x\r\nA(b): y\r\n\r\n", BAD, &[]),
 ];
 
-/// The length of a request, as two hops must not see it in two ways.
+/// The length of a request: two hops must not interpret it differently.
 const BODIES: &[Case] = &[
     case(
         "9112 §6.2 a length",
@@ -425,7 +425,7 @@ fn has(said: &str, part: &str) -> bool {
     said.contains(part) || said.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
 }
 
-/// All that is said to a client that asks for nothing more.
+/// Returns all replies to a client that closes its side after the request.
 fn exchange(request: &str) -> String {
     let mut stream = connect();
     // The server may have closed before it has read all of it.

@@ -1,11 +1,11 @@
-//! `firstbyte doctor` as an operator runs it.
+//! `firstbyte doctor` on the command line.
 use crate::{Server, firstbyte, run, stderr, stdout};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A file of these bytes, gone with this value.
+/// A file with this content, removed when dropped.
 struct File(std::path::PathBuf);
 
 impl File {
@@ -35,10 +35,10 @@ fn record(name: &str) -> File {
 #[test]
 fn wrong_arguments_are_no_verdict() {
     for (arguments, part) in [
-        (&["doctor", "--interval", "5"][..], "write a time with a unit"),
+        (&["doctor", "--interval", "5"][..], "expected a time with a unit"),
         (&["doctor", "--nosuch"], "unexpected argument '--nosuch'"),
-        (&["doctor", "--budget", "0"], "write a share in percent"),
-        (&["doctor", "--listen", "127.0.0.1:99999"], "write an address and a port up to 65535"),
+        (&["doctor", "--budget", "0"], "expected a percentage"),
+        (&["doctor", "--listen", "127.0.0.1:99999"], "expected an address and a port up to 65535"),
     ] {
         let output = run(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
@@ -84,7 +84,8 @@ fn a_page_is_written_and_its_verdict_said() {
     assert!(stderr(&output).contains("not a record of `doctor --record`"), "{}", stderr(&output));
 }
 
-/// What a report costs beside its interval: two looks and every rule. The best of ten is not disturbed by what else the machine does.
+/// Measures a report without its interval: two samples and every rule. The best of ten excludes
+/// other work of the machine.
 #[test]
 fn a_report_of_an_idle_host_is_quick() {
     testnet::in_namespace(|| {
@@ -187,7 +188,7 @@ fn metrics_are_served() {
     });
 }
 
-/// Clock ticks of processor time that a process has taken (proc_pid_stat(5): utime and stime).
+/// Clock ticks of processor time used by a process (proc_pid_stat(5): utime and stime).
 fn ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -212,11 +213,11 @@ fn an_endpoint_without_descriptors_waits_and_takes_no_processor() {
     let taken = ticks(child.id()) - before;
     child.kill().unwrap();
     child.wait().unwrap();
-    // A hundred ticks a second are a whole core.
+    // A hundred ticks per second are a whole core.
     assert!(taken < 20, "{taken} ticks");
 }
 
-/// As fingers type it.
+/// Flags as users type them.
 #[test]
 fn ss_takes_the_flags_of_ss_and_names_processes() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -232,7 +233,8 @@ fn ss_takes_the_flags_of_ss_and_names_processes() {
     );
 }
 
-/// A running `serve` by its control socket: nothing wrong, then a setting that its own fix mends, then a listener that drops, by its port.
+/// Judges a running `serve` through its control socket: no finding, then a setting that its own fix
+/// corrects, then a listener that drops, named by its port.
 #[test]
 fn a_stack_of_ours_is_judged_and_mended() {
     testnet::in_namespace(|| {
@@ -254,7 +256,7 @@ fn a_stack_of_ours_is_judged_and_mended() {
         assert_eq!(mended.status.code(), Some(0), "{}", stderr(&mended));
         assert_eq!(judge(&["--since-boot"]).status.code(), Some(0));
 
-        // What rules look at and their fixes set.
+        // The settings that rules read and fixes change.
         let listed = stdout(&run(&["sysctl", "--control", path])).to_owned();
         let here = ::doctor::RULES.iter().filter(|rule| rule.elsewhere().is_none());
         for (name, _) in here.flat_map(|rule| rule.settings) {
@@ -292,7 +294,7 @@ fn a_stack_of_ours_is_judged_and_mended() {
     });
 }
 
-/// Devices as they are, with nothing wrong; a name that is none is refused with those that are there.
+/// Lists devices without findings; an unknown name is rejected with the list of devices.
 #[test]
 fn nic_shows_devices_and_what_is_between_them_and_tcp() {
     testnet::in_namespace(|| {
@@ -303,7 +305,7 @@ fn nic_shows_devices_and_what_is_between_them_and_tcp() {
         assert_eq!((&json["devices"][0]["name"], &json["devices"][0]["mtu"]), (&"lo".into(), &65536.into()));
         let none = run(&["nic", "eth9"]);
         assert!(
-            stderr(&none).contains("cannot show device `eth9`: there is none of that name, only lo"),
+            stderr(&none).contains("cannot show device `eth9`: it does not exist; the devices are lo"),
             "{}",
             stderr(&none)
         );

@@ -1,10 +1,10 @@
-//! How `firstbyte serve` ends when it is told to.
+//! Shutdown of `firstbyte serve`.
 use crate::Server;
 use crate::hostile::{LargeFile, ask, connect};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Neither a client that has not asked for anything, nor one that has its answer and does not close.
+/// Neither a client without a request, nor one that has its reply and does not close.
 #[test]
 fn it_does_not_wait_for_clients_to_whom_nothing_is_owed() {
     testnet::in_namespace(|| {
@@ -22,7 +22,7 @@ fn it_does_not_wait_for_clients_to_whom_nothing_is_owed() {
     });
 }
 
-/// Somebody is in the middle of a download and reads no further.
+/// A client in the middle of a download stops reading.
 #[test]
 fn it_says_what_it_waits_for_and_a_second_signal_ends_it_at_once() {
     testnet::in_namespace(|| {

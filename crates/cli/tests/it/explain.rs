@@ -1,7 +1,9 @@
-//! `firstbyte explain` as an operator runs it: over loopback, and through a TUN device, to a server of the kernel's.
+//! `firstbyte explain` on the command line: over loopback, and through a TUN device, to a server on
+//! the kernel.
 //!
-//! `explain/rows.rs` has what Fast Open meets, one state of server and path after the other, and the verdict on each; `explain/bed.rs` is what
-//! they run on. `explain/hops.rs`: where on the way SYNs are lost; `explain/docs.rs`: the tables of `docs/explain.md`.
+//! `explain/rows.rs` has the states of server and path, and the verdict on each; `explain/bed.rs`
+//! is their test bed. `explain/hops.rs`: the hop where SYNs are lost; `explain/docs.rs`: the tables
+//! of `docs/explain.md`.
 mod bed;
 mod docs;
 mod hops;
@@ -36,11 +38,11 @@ fn the_kernels_sockets_tell_whether_it_works() {
         let output = run(&["explain", &server, "--json"]);
         let report: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
         assert_eq!(report["verdict"]["cause"], "works");
-        // The cookie is known by now, so that none is asked for.
+        // The cookie is known by now, so none is requested.
         let probes: Vec<_> =
             report["visits"].as_array().unwrap().iter().map(|visit| &visit["probe"]).collect();
         assert_eq!(probes, ["plain", "cookie", "cookie_again", "data_alone"]);
-        // The server's half off: the cookie is there and is ignored.
+        // With Fast Open off at the server, the cookie is ignored.
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         let output = run(&["explain", &server, "--json"]);
         assert_eq!(output.status.code(), Some(1));
@@ -48,11 +50,7 @@ fn the_kernels_sockets_tell_whether_it_works() {
         assert_eq!(report["verdict"]["cause"], "ignored");
         testnet::sysctl("net.ipv4.tcp_fastopen", "0");
         let output = run(&["explain", &server]);
-        assert!(
-            stderr(&output).contains("the client's half of Fast Open is off here"),
-            "{}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains("Fast Open is off for clients on this host"), "{}", stderr(&output));
     });
 }
 
@@ -64,10 +62,7 @@ fn syns_of_our_own_go_through_a_tun_device() {
         let output = run(&["explain", "--tun", "probe0", "--address", "10.79.0.2/24", &server]);
         let said = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{said}{}", stderr(&output));
-        assert!(
-            said.contains("SYNs of our own, from 10.79.0.2 through probe0\n\nFast Open works."),
-            "{said}"
-        );
+        assert!(said.contains("own SYNs, from 10.79.0.2 through probe0\n\nFast Open works."), "{said}");
         for words in
             ["Accurate ECN", "MSS 1460, window scale ", "the server is 0 routers away", "packets were sent."]
         {
@@ -91,7 +86,7 @@ fn a_fleet_is_held_beside_its_key() {
         let output = run(&["fleet", list, "--key-file", keys]);
         let said = stdout(&output);
         assert_eq!(said.matches("Fast Open works.").count(), 2, "{said}{}", stderr(&output));
-        // Loopback's own source address is that of the destination.
+        // Loopback uses the destination as its source address.
         assert_eq!(said.matches("was made with the primary key.").count(), 2, "{said}");
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(run(&["key", "rotate", keys]).status.code(), Some(0));
@@ -101,10 +96,11 @@ fn a_fleet_is_held_beside_its_key() {
         let output = run(&["fleet", list, "--key-file", keys]);
         assert!(stdout(&output).contains("was made with neither key."), "{}", stdout(&output));
         assert_eq!(output.status.code(), Some(1));
-        // The kernel remembers the address's cookie, which says nothing of a port where nobody answers.
+        // The kernel caches the cookie of the address, which says nothing about a port without a
+        // listener.
         std::fs::write(list, "127.0.0.1:9\n").unwrap();
         let output = run(&["fleet", list, "--key-file", keys]);
-        assert_eq!(stdout(&output), "127.0.0.1:9  Nothing listens there.\n");
+        assert_eq!(stdout(&output), "127.0.0.1:9  Nothing listens on this port.\n");
         assert_eq!(output.status.code(), Some(1));
         [keys, list].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     });
@@ -118,7 +114,7 @@ fn a_dry_run_sends_nothing_and_says_what_it_would() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
         said.starts_with("To host.invalid, port 81,")
-            && said.contains("  8. a plain SYN that asks for Accurate ECN\n"),
+            && said.contains("  8. a plain SYN that requests Accurate ECN\n"),
         "{said}"
     );
     assert!(said.contains("At most 40 packets"), "{said}");

@@ -1,8 +1,11 @@
-//! `firstbyte fleet` with etcd: three kernels behind a balancer, whose keys are rotated while clients come and things are killed.
+//! `firstbyte fleet` with etcd: three kernels behind a load balancer. Their keys are rotated while
+//! clients connect and processes are killed.
 //!
-//! - `fleet/site.rs`: the servers, each in a namespace, and the balancer; `fleet/client.rs`: who visits them;
-//! - `fleet/members.rs`: hosts that cannot take part, share a name, or have entries that cannot be read;
-//! - `fleet/store.rs`: etcd; `fleet/secured.rs`: with TLS, certificates and passwords, and our own server as the host.
+//! - `fleet/site.rs`: the servers, each in a namespace, and the balancer; `fleet/client.rs`: the
+//!   clients;
+//! - `fleet/members.rs`: hosts that cannot take part, share a name, or have unreadable entries;
+//! - `fleet/store.rs`: etcd; `fleet/secured.rs`: etcd with TLS, certificates and passwords, and our
+//!   own server as the host.
 mod client;
 mod members;
 mod secured;
@@ -17,7 +20,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use store::Etcd;
 
-/// As many visits as two rotations are to see.
+/// Visits during two rotations.
 const VISITS: usize = 10_000;
 const SERVERS: usize = 3;
 const STEPS: [&str; 3] = ["announced", "switched", "settled"];
@@ -37,28 +40,28 @@ fn two_rotations_refuse_no_cookie_and_lose_no_visit_whatever_is_killed() {
         (0..SERVERS).for_each(|server| site.start(server));
         let clients = Clients::start(&site);
 
-        // A server dies in the middle of the first rotation, and comes back when the rest would go on.
+        // A server is killed during the first rotation, and restarts before the rest may continue.
         let mut rotation = Rotation::start(&url);
         rotation.until("switched");
         site.kill(1);
         let second = on_fleet("rotate", &[]);
         assert_eq!(second.status.code(), Some(1), "{}", stdout(&second));
-        assert!(stderr(&second).contains("rotates the keys of this fleet"), "{}", stderr(&second));
+        assert!(stderr(&second).contains("is rotating the keys of this fleet"), "{}", stderr(&second));
         clients.wait_for(500);
         site.start(1);
         rotation.end();
 
-        // In the second the store dies, and the operator with it.
+        // In the second rotation the store is killed, and the operator with it.
         let mut rotation = Rotation::start(&url);
         rotation.until("announced");
         etcd.kill();
         drop(rotation);
         clients.wait_for(500);
-        assert!(stderr(&on_fleet("status", &[])).contains("cannot be reached"));
+        assert!(stderr(&on_fleet("status", &[])).contains("cannot reach the store"));
         site.until_cut_off();
         etcd.restart();
         let begun = Instant::now();
-        // Until the lock of the one that was killed has ended.
+        // Waits until the lock of the killed operator has expired.
         while on_fleet("rotate", &["--quiet", "1s"]).status.code() != Some(0) {
             assert!(begun.elapsed() < Duration::from_secs(60), "nobody can go on with the rotation");
         }
@@ -82,7 +85,7 @@ fn two_rotations_refuse_no_cookie_and_lose_no_visit_whatever_is_killed() {
     });
 }
 
-/// An operator's `fleet rotate`; killed with this value.
+/// An operator's `fleet rotate`; killed when dropped.
 struct Rotation {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
@@ -97,13 +100,13 @@ impl Rotation {
         Rotation { child, said }
     }
 
-    /// Waits until the plan has come to this step.
+    /// Waits until the plan has reached this step.
     fn until(&mut self, step: &str) {
         let mut lines = (&mut self.said).lines().map(|line| line.unwrap());
         assert!(lines.any(|line| line.contains(&format!(", {step}: "))), "it never came to {step}");
     }
 
-    /// Waits until it is over.
+    /// Waits until it is complete.
     fn end(mut self) {
         (&mut self.said).lines().for_each(drop);
         assert!(self.child.wait().unwrap().success());

@@ -8,8 +8,8 @@ use std::process::Stdio;
 /// The kernel's end of the device that `get` makes.
 const KERNEL: &str = "10.78.0.1:8080";
 
-/// Answers every request with `body`, closing each connection, as long as the test lives. It listens on every address: the
-/// device of `get` is not there yet.
+/// Answers every request with `body` and closes the connection, as long as the test runs. Listens
+/// on every address: the device of `get` does not exist yet.
 fn kernel_server(body: &'static str) {
     let listener = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
     std::thread::spawn(move || {
@@ -60,7 +60,7 @@ fn packets(visit: &Value) -> Vec<String> {
 #[test]
 fn repeat_visits_to_the_kernel_send_the_request_on_the_syn() {
     testnet::in_namespace(|| {
-        // Bit 0x400: every listener takes Fast Open.
+        // Bit 0x400: every listener enables Fast Open.
         testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
         kernel_server("hello");
         let before = testnet::counters();
@@ -122,7 +122,7 @@ fn a_file_holds_the_page_and_nothing_of_what_it_held() {
     });
 }
 
-/// Whoever asks for a capture is told that the disk is full, and no script takes it for written.
+/// A capture fails if the disk is full, with an error message and exit code.
 #[test]
 fn a_capture_that_cannot_be_written_is_a_failure() {
     testnet::in_namespace(|| {
@@ -130,7 +130,7 @@ fn a_capture_that_cannot_be_written_is_a_failure() {
         let output = run(&["get", "http://10.78.0.1:8080/", "--pcap", "/dev/full"]);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stdout(&output).contains("hello"));
-        let told = "the capture is not complete: /dev/full: No space left on device";
+        let told = "the capture is incomplete: /dev/full: No space left on device";
         assert_eq!(stderr(&output).matches(told).count(), 1, "{}", stderr(&output));
     });
 }
@@ -146,21 +146,19 @@ fn an_unreachable_peer_is_explained() {
         );
         let silent = run(&["get", "http://10.78.0.99/", "--timeout", "300ms"]);
         assert_eq!(silent.status.code(), Some(1));
-        assert!(
-            stderr(&silent).contains(
-                "no reply from 10.78.0.99:80 within 300ms (--timeout); is it up, and is there a way"
-            )
-        );
+        assert!(stderr(&silent).contains(
+            "no reply from 10.78.0.99:80 within 300ms (--timeout); check that it is up and that there is a"
+        ));
         let other_family = run(&["get", "http://[fd78::1]/"]);
         assert_eq!(other_family.status.code(), Some(1));
         assert!(
-            stderr(&other_family).contains("give it one, such as --address fd78::2/64"),
+            stderr(&other_family).contains("add an address, such as --address fd78::2/64"),
             "{}",
             stderr(&other_family)
         );
         let own = run(&["get", "http://10.78.0.2/"]);
         assert_eq!(own.status.code(), Some(1));
-        assert!(stderr(&own).contains("10.78.0.2 is this stack's own address"), "{}", stderr(&own));
+        assert!(stderr(&own).contains("10.78.0.2: it is this stack's own address"), "{}", stderr(&own));
         let listening = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
         std::thread::spawn(move || drop(listening.accept()));
         let cut = run(&["get", &format!("http://{KERNEL}/")]);
@@ -168,7 +166,7 @@ fn an_unreachable_peer_is_explained() {
     });
 }
 
-/// A server, or a box before it, that does without window scaling is told of, with the rate at which that ends.
+/// A server or middlebox without window scaling is reported, with the rate that it allows.
 #[test]
 fn a_window_that_is_not_scaled_is_told() {
     testnet::in_namespace(|| {
@@ -186,7 +184,7 @@ fn a_window_that_is_not_scaled_is_told() {
     });
 }
 
-/// Two ends of ours, the kernel between them: the packets of every kind of visit.
+/// Both ends are Firstbyte, with the kernel between them: the packets of every kind of visit.
 #[test]
 fn both_ends_ours_need_three_or_four_packets() {
     testnet::in_namespace(|| {
@@ -217,7 +215,8 @@ fn both_ends_ours_need_three_or_four_packets() {
     });
 }
 
-/// By what an earlier hop said the request was early; it was not on our SYN, so nothing is gained by sending it again.
+/// An earlier hop marked the request as early data; it was not on our SYN, so repeating it gains
+/// nothing.
 #[test]
 fn a_too_early_that_is_not_repeated_is_shown() {
     testnet::in_namespace(|| {
@@ -230,7 +229,7 @@ fn a_too_early_that_is_not_repeated_is_shown() {
     });
 }
 
-/// It is the peer's kernel that drops such a SYN, and not the path.
+/// The peer's kernel drops such a SYN, not the path.
 #[test]
 fn a_fin_on_the_syn_is_what_linux_drops() {
     testnet::in_namespace(|| {
@@ -239,7 +238,7 @@ fn a_fin_on_the_syn_is_what_linux_drops() {
         let all = report(&[&format!("http://{KERNEL}/"), "-c", "3", "--syn-fin"]);
         assert_eq!(outcomes(&all), ["cookie granted", "lost", "accepted"]);
         let meaning = all["visits"][1]["fast_open"]["meaning"].as_str().unwrap();
-        assert!(meaning.contains("SYN with data and FIN") && meaning.contains("Linux drops"), "{meaning}");
+        assert!(meaning.contains("SYN with data and FIN") && meaning.contains("drop such SYNs"), "{meaning}");
     });
 }
 
@@ -260,7 +259,7 @@ fn a_restart_starts_warm() {
     });
 }
 
-/// With `--trace` stderr tells each connection's states and segments, from zero on.
+/// With `--trace`, stderr shows each connection's states and segments, with times from zero.
 #[test]
 fn a_trace_tells_what_happens_inside() {
     testnet::in_namespace(|| {
@@ -274,7 +273,7 @@ fn a_trace_tells_what_happens_inside() {
     });
 }
 
-/// What an interrupted visit learnt of its path is kept: the next one begins with the cookie.
+/// An interrupted visit keeps its path metrics: the next one starts with the cookie.
 #[test]
 fn an_interrupted_visit_leaves_its_cookie() {
     testnet::in_namespace(|| {
@@ -285,7 +284,7 @@ fn an_interrupted_visit_leaves_its_cookie() {
         let url = format!("http://{KERNEL}/");
         let mut visitor =
             firstbyte().args(["get", &url, "--cache", path]).stderr(Stdio::piped()).spawn().unwrap();
-        // It waits for a reply.
+        // The client waits for a reply.
         let (mut stream, _) = listener.accept().unwrap();
         assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
         let pid = rustix::process::Pid::from_child(&visitor);
@@ -300,7 +299,7 @@ fn an_interrupted_visit_leaves_its_cookie() {
     });
 }
 
-/// Without waiting for a reply that cannot come: the stack's own loopback is not this machine's.
+/// Fails at once: the stack's own loopback is not this machine's.
 #[test]
 fn loopback_is_refused_with_the_address_that_works() {
     for (url, way) in

@@ -1,16 +1,16 @@
-//! `firstbyte lab … --host`: the kernel's TCP and ours at the time of a clock, beside virtual time.
+//! `firstbyte lab … --host`: the kernel's TCP and ours in real time, compared with virtual time.
 use crate::{firstbyte, run, stderr};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Most by which a figure may differ from that of virtual time.
+/// Largest relative difference from virtual time.
 const ROOM: f64 = 0.05;
-/// A machine that others use measures them, too.
+/// Attempts: on a shared machine, other processes affect the measurement.
 const TRIES: usize = 3;
 
-/// An experiment of the lab, shortened; `None` where namespaces may not be made.
+/// Returns a shortened scenario of the lab; `None` if namespaces cannot be created.
 fn shortened(name: &str, changes: &[(&str, &str)]) -> Option<std::path::PathBuf> {
     if let Err(reason) = testnet::can() {
         // Straight to the descriptor: the harness swallows eprintln! of a test that passes.
@@ -30,10 +30,10 @@ fn shortened(name: &str, changes: &[(&str, &str)]) -> Option<std::path::PathBuf>
     Some(path)
 }
 
-/// One at a time: two that measure would measure each other.
+/// One at a time: two measurements would affect each other.
 static CLOCK: Mutex<()> = Mutex::new(());
 
-/// The command before everything else that this machine does, where there is a way to ask for that.
+/// Returns the command at the highest priority, if allowed.
 fn urgent() -> Command {
     if !testnet::has_program("chrt") {
         return firstbyte();
@@ -43,14 +43,14 @@ fn urgent() -> Command {
     command
 }
 
-/// The figure of that name is nearly that of virtual time.
+/// Checks that the result of that name is close to that of virtual time.
 fn agrees(path: &std::path::Path, host: &str, what: &str) {
     let near =
         |figure: &Value| figure["difference"].as_f64().is_some_and(|difference| difference.abs() <= ROOM);
     measures(path, host, what, near);
 }
 
-/// The figure of that name is as it should be.
+/// Checks that the result of that name is as expected.
 fn measures(path: &std::path::Path, host: &str, what: &str, should: impl Fn(&Value) -> bool) {
     let _alone = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..TRIES {
@@ -84,7 +84,8 @@ fn the_kernel_is_limited_by_its_windows_as_in_virtual_time() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A TUN device has room for 500 packets that nobody has read: windows of more lost what was sent at once, on a path that loses nothing.
+/// A TUN device has room for 500 unread packets by default: it dropped packets of larger windows,
+/// on a path without loss.
 #[test]
 fn the_path_loses_nothing_of_a_large_window() {
     let more = "\n[[expect]]\nwhat = \"segments retransmitted\"\nthat = \"count(with scaling, server, TcpRetransSegs)\"\nat_most = \"100\"\n";
@@ -97,14 +98,14 @@ fn the_path_loses_nothing_of_a_large_window() {
         text.find("[[run]]\nname = \"without").unwrap()..text.find("[[run]]\nname = \"with scaling").unwrap();
     let (runs, _) = text.split_once("[[expect]]").unwrap();
     std::fs::write(&path, runs.replace(&text[without], "") + more).unwrap();
-    // A busy machine lets a time-out pass now and then; 700 and more were lost.
+    // A busy machine may cause a timeout; with the bug, 700 and more segments were lost.
     measures(&path, "kernel", "segments retransmitted", |figure| figure["holds"] == true);
     std::fs::remove_file(path).unwrap();
 }
 
 #[test]
 fn the_kernel_is_limited_by_its_buffers_as_in_virtual_time() {
-    // The smallest one takes half a minute.
+    // The smallest buffer takes half a minute.
     let Some(path) = shortened("send-buffer", &[("22MB", "8MB"), ("\"16KiB\"", "\"100KiB\"")]) else {
         return;
     };
@@ -138,8 +139,8 @@ fn what_a_clock_cannot_play_is_told() {
     let output = run(&["lab", "round-trips", "--host", "linux"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("`linux` is not a TCP; write kernel"), "{output:?}");
-    // Nothing that runs at the clock would be measured.
+    // Nothing would be measured in real time.
     let output = run(&["lab", "round-trips", "--host", "firstbyte"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("virtual time"), "{output:?}");
+    assert!(stderr(&output).contains("--host needs the kernel"), "{output:?}");
 }

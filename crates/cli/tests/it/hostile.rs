@@ -1,4 +1,4 @@
-//! What clients may do to `firstbyte serve` that browsers do not.
+//! Behaviour of clients of `firstbyte serve` that browsers do not show.
 use crate::{Server, firstbyte};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ pub(crate) fn ask(stream: &mut TcpStream, text: &str) {
     stream.write_all(text.as_bytes()).unwrap();
 }
 
-/// What comes until the server closes, or resets because it did not read all.
+/// Returns everything until the server closes, or resets because it did not read everything.
 pub(crate) fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -27,7 +27,7 @@ pub(crate) fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The status with which a request is answered, on a connection of its own.
+/// Returns the status of the reply to a request, on its own connection.
 fn status(request: &str) -> String {
     let mut stream = connect();
     // The server may close before it has read all of it.
@@ -37,7 +37,7 @@ fn status(request: &str) -> String {
 
 const PLAIN: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// A folder with a file that no pair of buffers holds; it takes no room on the disk.
+/// A sparse file that is larger than any pair of buffers.
 pub(crate) struct LargeFile(PathBuf);
 
 impl LargeFile {
@@ -61,7 +61,7 @@ impl Drop for LargeFile {
     }
 }
 
-/// More of them than tokio has threads for files (512).
+/// More readers than tokio has threads for files (512).
 #[test]
 fn readers_that_stand_still_keep_nobody_from_downloading() {
     testnet::in_namespace(|| {
@@ -82,7 +82,7 @@ fn readers_that_stand_still_keep_nobody_from_downloading() {
     });
 }
 
-/// His window stays closed, and his host answers every probe.
+/// The client's window stays closed, and its host answers every probe.
 #[test]
 fn a_reader_that_takes_nothing_is_let_go_of() {
     testnet::in_namespace(|| {
@@ -99,7 +99,7 @@ fn a_reader_that_takes_nothing_is_let_go_of() {
     });
 }
 
-/// Neither half a head nor half a body is waited for without end.
+/// The server waits neither for half a head nor for half a body forever.
 #[test]
 fn half_a_request_is_given_up() {
     testnet::in_namespace(|| {
@@ -131,7 +131,7 @@ fn huge_heads_are_refused_and_the_next_client_is_served() {
     });
 }
 
-/// What is no HTTP, or means two things (RFC 9112 §6.3), is not guessed at.
+/// Rejects requests that are not HTTP or are ambiguous (RFC 9112 §6.3).
 #[test]
 fn what_is_no_request_is_a_bad_one() {
     testnet::in_namespace(|| {
@@ -205,7 +205,8 @@ fn no_more_connections_are_served_at_once_than_said() {
     });
 }
 
-/// Who has the whole reply and does not close keeps his place only as long as nobody else needs it.
+/// A client that has the whole reply and does not close keeps its place only while others do not
+/// need it.
 #[test]
 fn a_client_that_does_not_close_makes_room_for_the_next() {
     testnet::in_namespace(|| {
@@ -221,7 +222,7 @@ fn a_client_that_does_not_close_makes_room_for_the_next() {
     });
 }
 
-/// Whoever reaches it may change routes: neither the socket nor its folder is for others.
+/// The socket allows changing routes: neither the socket nor its folder is accessible to others.
 #[test]
 fn only_its_user_reaches_the_control_socket() {
     testnet::in_namespace(|| {
@@ -243,7 +244,8 @@ fn only_its_user_reaches_the_control_socket() {
     });
 }
 
-/// Readers that take little, but always something: while the server still writes, and once all is in its send buffer.
+/// Clients that read slowly, but always something: while the server still writes, and once
+/// everything is in its send buffer.
 #[test]
 fn a_reader_that_takes_too_little_is_reset() {
     testnet::in_namespace(|| {
@@ -266,7 +268,7 @@ fn a_reader_that_takes_too_little_is_reset() {
             if line["event"] == "request" {
                 line = server.next_line();
             }
-            assert!(line["why"].as_str().unwrap().contains("and --min-rate asks for 100000"), "{line}");
+            assert!(line["why"].as_str().unwrap().contains("less than the --min-rate of 100000"), "{line}");
         }
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
         let mut stream = connect();
@@ -322,7 +324,7 @@ fn echo_clients_and_bodies_have_a_time() {
         echo.read_exact(&mut [0; 4]).unwrap();
         assert_eq!(echo.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
         let line = server.next_line();
-        assert!(line["why"].as_str().unwrap().contains("the peer sent nothing for too long"), "{line}");
+        assert!(line["why"].as_str().unwrap().contains("the peer was idle for too long"), "{line}");
 
         let mut body = connect();
         ask(&mut body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");

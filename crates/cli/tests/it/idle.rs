@@ -1,16 +1,17 @@
-//! The memory of `firstbyte serve` while thousands of clients say nothing.
+//! Memory of `firstbyte serve` with thousands of idle clients.
 use crate::hostile::ask;
 use crate::{Server, firstbyte};
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Most clients, within the descriptors that this process may have.
+/// Most clients, limited by the descriptors of this process.
 const CLIENTS: u64 = 6000;
-/// The most that an idle connection may take, bytes: of the engine, of the library, and of the server.
+/// Most memory per idle connection, bytes: of the engine, the library, and the server.
 const EACH_MAX: u64 = 6 * 1024;
 
-/// Clients that have not asked yet, and clients that may ask again, take no buffers; memory is given back when they leave.
+/// Idle clients take no buffers, before a request and between requests; memory is returned when
+/// they close.
 #[test]
 fn idle_connections_are_small_and_their_memory_is_given_back() {
     testnet::in_namespace(|| {
@@ -22,7 +23,7 @@ fn idle_connections_are_small_and_their_memory_is_given_back() {
                 vec!["--quiet", "--timeout", "300s", "--max-connections", &more, "--max-per-address", &more];
             arguments.extend(asks.then_some("--keep-alive"));
             let server = Server::start_by(firstbyte(), &arguments);
-            // What the first connections need once.
+            // Excludes memory that only the first connections need.
             drop((0..50).map(|_| client(asks)).collect::<Vec<_>>());
             let before = resident(&server);
             let all: Vec<TcpStream> = (0..clients).map(|_| client(asks)).collect();
@@ -34,7 +35,7 @@ fn idle_connections_are_small_and_their_memory_is_given_back() {
             while resident(&server) > before + (peak - before) * 4 / 5 {
                 assert!(begun.elapsed() < Duration::from_secs(60), "{before}, {peak}, {}", resident(&server));
                 std::thread::sleep(Duration::from_millis(100));
-                // A server at which nothing happens has no occasion.
+                // An idle server does not return memory by itself.
                 drop(client(asks));
             }
             assert_eq!(server.stop().0, Some(0));
@@ -58,7 +59,7 @@ fn resident(server: &Server) -> u64 {
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// The number of descriptors that this process may have from now on.
+/// Raises the limit of descriptors. Returns the new limit.
 fn raise_descriptor_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

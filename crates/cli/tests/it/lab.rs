@@ -1,9 +1,9 @@
-//! Captures of `firstbyte lab`, as Wireshark reads them.
+//! Captures of `firstbyte lab`, as Wireshark interprets them.
 use crate::{run, skipped_without, stdout};
 use std::path::PathBuf;
 
-/// Runs a scenario; gives its values, and for each run (an interface of the capture) the packets of which Wireshark thinks that they went
-/// a second time.
+/// Runs a scenario. Returns its values, and for each run (an interface of the capture) the packets
+/// that Wireshark considers retransmissions.
 fn retransmissions(scenario: &str, option: &str) -> (serde_json::Value, Vec<usize>) {
     retransmissions_of(&[scenario], scenario, option)
 }
@@ -39,8 +39,8 @@ fn retransmissions_of(words: &[&str], name: &str, option: &str) -> (serde_json::
     (values, counts)
 }
 
-/// Each run has addresses of its own: where the same ones come again with the same ports and numbers, Wireshark takes a whole run for
-/// retransmissions of the one before.
+/// Each run has its own addresses: otherwise Wireshark would take the second run for
+/// retransmissions of the first.
 #[test]
 fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
     if skipped_without("tshark") {
@@ -59,14 +59,15 @@ fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
     let downloads = values["downloads"].as_array().unwrap();
     assert_eq!(seen.len(), downloads.len());
     for (download, seen) in downloads.iter().zip(seen) {
-        // The capture is the receiver's, to whom the second of two packets of which the first was lost is the only one.
+        // The capture is the receiver's: of two packets, it only has the second if the first was
+        // lost.
         let sent_again = download["sent_again"].as_u64().unwrap();
         assert!(seen as u64 <= sent_again, "{seen} of {sent_again}: {}", download["algorithm"]);
         assert!(sent_again > 0, "the bottleneck loses some");
     }
 }
 
-/// Its runs end while data is in flight, as the client closes when it has what it reads.
+/// The runs end while data is in flight, because the client closes when it has everything it reads.
 #[test]
 fn a_run_beside_another_has_as_many_retransmissions_as_alone() {
     if skipped_without("tshark") {
@@ -94,7 +95,7 @@ fn a_single_run_is_not_given_a_name() {
     assert!(stdout(&output).contains("\nTrace: ms, end, connection, what\n"), "{:.300}", stdout(&output));
 }
 
-/// What `lab check` answers to a file that is not as it should be.
+/// Returns the error of `lab check` for an invalid file.
 fn mistake(name: &str, text: &str) -> String {
     let file = std::env::temp_dir().join(format!("firstbyte-lab-{name}-{}.toml", std::process::id()));
     std::fs::write(&file, text).unwrap();
@@ -115,7 +116,7 @@ fn a_next_hop_that_is_on_no_link_is_refused_before_anything_runs() {
 fn a_file_with_a_mistake_is_refused_with_its_line() {
     let told = mistake("word", "# Why?\nchapter = \"x\"\nlesson = \"y\"\n[path]\nrtf = \"5ms\"\n");
     assert!(told.contains("line 5") && told.contains("did you mean `rtt`?"), "{told}");
-    // What only a whole run shows is found before it, and has its line as well.
+    // Errors that would only appear in a run are found before it, with their line.
     let text = include_str!("../../../lab/scenarios/bufferbloat.toml");
     let told =
         mistake("discipline", &text.replacen("[path]\n", "[path]\nqdisc = \"fq_codl target 5ms\"\n", 1));

@@ -3,11 +3,11 @@ use crate::{firstbyte, run, skipped_without, stderr};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 
-/// A network namespace of `ip netns`; gone with the value.
+/// A network namespace of `ip netns`, removed when dropped.
 pub(crate) struct Namespace(pub(crate) String);
 
 impl Namespace {
-    /// `None` where this may not be done.
+    /// Returns `None` if namespaces cannot be created.
     pub(crate) fn new(side: &str) -> Option<Namespace> {
         let name = format!("firstbyte-{side}-{}", std::process::id());
         let added = testnet::command("ip").args(["netns", "add", &name]).status();
@@ -30,7 +30,7 @@ impl Drop for Namespace {
 struct Link(Child);
 
 impl Link {
-    /// Runs, once both ends are joined.
+    /// Starts the link, and waits until both ends are joined.
     fn between(ends: &[Namespace; 2], path: &[&str]) -> Link {
         let mut link = firstbyte();
         link.args(["link", &ends[0].0, &ends[1].0]).args(path).stdout(Stdio::piped());
@@ -42,7 +42,7 @@ impl Link {
         Link(link)
     }
 
-    /// Ends it by a signal, and gives what it says then.
+    /// Ends it with a signal. Returns its output.
     fn end(mut self) -> String {
         let pid = self.0.id().to_string();
         assert!(testnet::command("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -87,7 +87,7 @@ fn the_kernel_meets_the_path_that_was_asked_for() {
     let told = ends[0].ping("2");
     assert!(told.contains(" 100% packet loss"), "{told}");
     let told = link.end();
-    // The kernels say a word or two of their own.
+    // The kernels send a few packets of their own.
     assert!(told.contains("lost, loss on the line: "), "{told}");
 }
 

@@ -26,7 +26,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Is a program missing that a test needs? Then it is said.
+/// True if a program is missing; prints that the test is skipped.
 fn skipped_without(program: &str) -> bool {
     let is_there = testnet::has_program(program);
     if !is_there {
@@ -36,14 +36,15 @@ fn skipped_without(program: &str) -> bool {
     !is_there
 }
 
-/// The command, without what a developer's terminal would change about it.
+/// Returns the command, without the environment of a developer's terminal.
 fn firstbyte() -> Command {
     let mut command = testnet::command(env!("CARGO_BIN_EXE_firstbyte"));
     command.env_remove("COLUMNS").env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }
 
-/// Runs it to its end. Nothing takes more than seconds of an idle machine; who takes three minutes hangs.
+/// Runs the command to its end. Everything takes seconds on an idle machine; three minutes are a
+/// hang.
 fn run(arguments: &[&str]) -> Output {
     let child =
         firstbyte().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -67,19 +68,19 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("text")
 }
 
-/// A `firstbyte serve` in this thread's namespace; killed with this value.
+/// A `firstbyte serve` in this thread's namespace; killed when dropped.
 struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Server {
-    /// Starts it with `--json` and waits until it listens.
+    /// Starts it with `--json`, and waits until it listens.
     fn start(arguments: &[&str]) -> Server {
         Server::start_by(firstbyte(), arguments)
     }
 
-    /// As [`start`](Self::start), in an environment of its own.
+    /// Calls [`start`](Self::start), with a prepared command.
     fn start_by(mut command: Command, arguments: &[&str]) -> Server {
         let mut child = command
             .arg("serve")
@@ -95,7 +96,7 @@ impl Server {
         Server { child, stdout }
     }
 
-    /// The next line that it prints.
+    /// Returns the next line of its output.
     fn next_line(&mut self) -> serde_json::Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).expect("it speaks");
@@ -112,7 +113,7 @@ impl Server {
         rustix::process::kill_process(pid, signal).expect("it runs");
     }
 
-    /// Sends SIGINT; gives the exit code and the lines it printed since the first.
+    /// Sends SIGINT. Returns the exit code and the lines printed since the first.
     fn stop(mut self) -> (Option<i32>, Vec<serde_json::Value>) {
         self.interrupt();
         let code = self.wait();
@@ -120,13 +121,13 @@ impl Server {
         (code, lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect())
     }
 
-    /// Its exit code, once it has ended by itself.
+    /// Returns its exit code, once it has ended by itself.
     fn wait(&mut self) -> Option<i32> {
         wait(&mut self.child)
     }
 }
 
-/// The exit code of a child that ends by itself; `None` where a signal ended it.
+/// Returns the exit code of a child that ends by itself; `None` if a signal ended it.
 fn wait(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     loop {

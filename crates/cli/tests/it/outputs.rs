@@ -1,4 +1,5 @@
-//! Files that verbs write are replaced whole or not at all, whatever happens to the process or the disk.
+//! Files that verbs write are replaced whole or not at all, whatever happens to the process or the
+//! disk.
 use crate::{firstbyte, run};
 use std::fs;
 use std::path::Path;
@@ -11,10 +12,10 @@ const OLD: &[u8] = b"what was here before";
 /// Kills of each verb, spread over its run time.
 const KILLS: u32 = 12;
 
-/// Bytes that the disk takes: less than any of the documents has.
+/// Size of the disk, bytes: less than any document.
 const DISK: u64 = 1024;
 
-/// Verbs that need neither rights nor a network, with `FILE` for each file that they write.
+/// Verbs that need neither root nor a network, with `FILE` for each output file.
 const VERBS: &[&str] = &[
     "lab qlen --pcap FILE",
     "lab qlen --pcap-server FILE",
@@ -29,7 +30,7 @@ const VERBS: &[&str] = &[
     "script SCRIPT --pcap FILE",
 ];
 
-/// The words of a verb, its inputs made and its output file put in.
+/// Returns the arguments of a verb, with its inputs created and its output file inserted.
 fn words(verb: &str, folder: &Path, file: &Path) -> Vec<String> {
     let capture = folder.join("input.pcapng");
     if verb.contains("CAPTURE") && !capture.exists() {
@@ -60,13 +61,13 @@ fn words(verb: &str, folder: &Path, file: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The names in a folder that are neither inputs nor `out`.
+/// Returns the names in a folder that are neither inputs nor `out`.
 fn left_behind(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| !name.starts_with("input.") && name != "out").collect()
 }
 
-/// Whether the bytes are all of a document of this verb: its beginning and its end.
+/// True if the bytes are a whole document of this verb, with its beginning and end.
 fn is_whole(verb: &str, bytes: &[u8]) -> bool {
     let is = |begin: &[u8], end: &[u8]| bytes.starts_with(begin) && bytes.trim_ascii_end().ends_with(end);
     match verb {
@@ -79,7 +80,7 @@ fn is_whole(verb: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether bytes are whole blocks of pcapng, one after another.
+/// True if the bytes are whole blocks of pcapng, one after another.
 fn are_blocks(mut bytes: &[u8]) -> bool {
     let mut blocks = 0;
     // The byte-order magic of the section header, in network order.
@@ -107,7 +108,7 @@ fn a_killed_verb_leaves_the_old_file_or_the_new_one() {
             fs::write(&out, OLD).unwrap();
             let mut child =
                 firstbyte().args(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            // The last tenths of a run are those in which files are written.
+            // Files are written in the last tenths of a run.
             let after = took.mul_f64(0.6 + 0.5 * f64::from(kill) / f64::from(KILLS));
             std::thread::sleep(after);
             let _ = child.kill();
@@ -129,7 +130,8 @@ fn a_full_disk_leaves_the_old_file_and_nothing_beside_it() {
         let out = folder.path().join("out");
         fs::write(&out, OLD).unwrap();
         let words = words(verb, folder.path(), &out);
-        // A limit for the size of files stands for the disk: it needs no rights (RLIMIT_FSIZE, setrlimit(2)).
+        // A limit of the file size stands for the disk: it needs no root (RLIMIT_FSIZE,
+        // setrlimit(2)).
         let limited = "trap '' XFSZ; ulimit -f $1; shift; exec \"$@\"";
         let mut command = Command::new("bash");
         command.args(["-c", limited, "bash", &(DISK / 1024).to_string(), env!("CARGO_BIN_EXE_firstbyte")]);

@@ -1,11 +1,11 @@
-//! `firstbyte pcap`, over captures that the lab writes.
+//! `firstbyte pcap`, with captures that the lab writes.
 use super::{run, stderr, stdout};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use wire::{Flags, IpHeader, SeqNum, TcpHeader, build_tcp_packet, protocol};
 
-/// A file of this process; gone with the value.
+/// A file of this process, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -24,7 +24,8 @@ impl Drop for Scratch {
     }
 }
 
-/// What `lab packets` sends: the lab says how often each way was used, the capture what it saw.
+/// Captures a scenario such as `lab packets`: the lab reports the packets of each direction, the
+/// capture must agree.
 fn capture(name: &str, scenario: &[&str]) -> Scratch {
     let file = Scratch::new(name);
     let output = run(&[&["lab"], scenario, &["--pcap", file.path()]].concat());
@@ -114,7 +115,7 @@ fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
     assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
 }
 
-/// As tcpdump writes them, with 400 bytes of nonsense in the middle: the file does not end there.
+/// A capture of tcpdump with 400 invalid bytes in the middle: the file does not end there.
 #[test]
 fn damage_in_the_middle_of_a_pcap_is_not_taken_for_its_end() {
     let file = Scratch::new("damaged.pcap");
@@ -124,19 +125,20 @@ fn damage_in_the_middle_of_a_pcap_is_not_taken_for_its_end() {
     };
     let head = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101].map(u32::to_le_bytes).concat();
     let mut whole = [head, (0..100).flat_map(record).collect()].concat();
-    // The 40th record begins in it.
+    // The 40th record begins in the damaged part.
     whole[24 + 116 * 39 - 50..][..400].fill(0xff);
     std::fs::write(&file.0, &whole).expect("room");
     let damaged = run(&["pcap", file.path()]);
     assert_eq!(damaged.status.code(), Some(1), "{}", stderr(&damaged));
-    let told = "is damaged after 39 packets: a record claims 4294967295 bytes; the 7076 bytes from there on were not read";
+    let told = "is damaged after 39 packets: a record claims 4294967295 bytes; the 7076 bytes after that were not read";
     assert!(stderr(&damaged).contains(told), "{}", stderr(&damaged));
 }
 
-/// Whichever side it is: a lost SYN is the client's, who sends less than the server.
+/// The longest wait may be of either side: a lost SYN is the client's, although it sends less than
+/// the server.
 #[test]
 fn the_longest_wait_of_a_connection_is_named() {
-    // The words of a narrow column, one below the other.
+    // The words of a narrow column.
     let listed = |name, scenario| {
         let file = capture(name, &[scenario]);
         let output = run(&["pcap", file.path()]);
@@ -176,10 +178,11 @@ fn a_page_of_standard_input_needs_one_connection() {
     assert!(stderr(&output).contains("--connection N"), "{}", stderr(&output));
 }
 
-/// A packet between 10.0.0.1:40000 and 10.0.0.2:80: whether the client sends it, control bits, numbers, bytes of text, window.
+/// A packet between 10.0.0.1:40000 and 10.0.0.2:80: sent by the client, control bits, SEQ, ACK,
+/// payload length, window.
 type Drafted = (bool, Flags, u32, u32, usize, u16);
 
-/// A capture of these, with times in milliseconds.
+/// Writes a capture of these packets, with times in milliseconds.
 fn written(name: &str, packets: &[(u32, Drafted)]) -> Scratch {
     let mut capture =
         vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
@@ -207,12 +210,12 @@ fn written(name: &str, packets: &[(u32, Drafted)]) -> Scratch {
     file
 }
 
-/// The words of an output, each line break a space.
+/// Returns the words of an output, with a space for each line break.
 fn words(output: &std::process::Output) -> String {
     stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// tcpdump under load: a segment is missing, and its acknowledgement is there.
+/// tcpdump under load: a segment is missing, but its acknowledgement is there.
 #[test]
 fn what_a_capture_lacks_is_said() {
     let text = [
@@ -224,25 +227,23 @@ fn what_a_capture_lacks_is_said() {
     let file = written("lacks", &text);
     let said = words(&run(&["pcap", file.path()]));
     assert!(
-        said.contains(
-            "The capture is not complete: of 1 connection, 200 bytes that were acknowledged are not in it."
-        ),
+        said.contains("The capture is not complete: of 1 connection, 200 acknowledged bytes are missing."),
         "{said}"
     );
     // Nothing in the file shows that a buffer was too small.
     assert!(
-        said.contains("If tcpdump reported packets \"dropped by kernel\", a larger buffer helps"),
+        said.contains("If tcpdump reported packets \"dropped by kernel\", use a larger buffer"),
         "{said}"
     );
     let one = words(&run(&["pcap", file.path(), "--connection", "1"]));
     assert!(one.contains("200 bytes more acknowledged and not in the capture"), "{one}");
-    assert!(one.contains("win 1000?") && one.contains("its scale is not known"), "{one}");
+    assert!(one.contains("win 1000?") && one.contains("its scale is unknown"), "{one}");
     let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
     assert_eq!(lines[0]["from_server"]["unseen_bytes"], 200);
     assert_eq!(lines[1]["capture"]["unseen_bytes"], 200);
 }
 
-/// A pcapng file of Ethernet frames, with `if_tsresol`, and ticks for each.
+/// Returns a pcapng file of Ethernet frames, with `if_tsresol`, and a time in ticks for each.
 fn pcapng(resolution: u8, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
@@ -258,7 +259,7 @@ fn pcapng(resolution: u8, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// A TCP packet over Ethernet: of the client or the server, with these numbers.
+/// Returns a TCP packet over Ethernet, of the client or the server, with these numbers.
 fn frame(is_client: bool, seq: u32, ack: u32, flags: u8, text_len: u8) -> Vec<u8> {
     let mut ends = [[10, 0, 0, 1], [10, 0, 0, 2]];
     let mut ports = [40_000_u16, 80].map(u16::to_be_bytes);
@@ -272,7 +273,7 @@ fn frame(is_client: bool, seq: u32, ack: u32, flags: u8, text_len: u8) -> Vec<u8
     [&[2; 12][..], &[8, 0], &ip, &ends.concat(), &tcp, &vec![b'x'; text_len.into()]].concat()
 }
 
-/// A conversation with a retransmission, so that every kind of time is summed up.
+/// Returns a conversation with a retransmission, so that every kind of time is summed up.
 fn conversation() -> Vec<Vec<u8>> {
     vec![
         frame(true, 1000, 0, 2, 0),
@@ -327,7 +328,7 @@ fn tunnels_are_named_and_oddities_counted() {
 fn headers_that_the_capture_cut_are_counted() {
     let file = Scratch::new("cut-headers.pcapng");
     let mut syn = frame(true, 1000, 0, 2, 8);
-    // An options length of 8: the text becomes options, of which half was captured.
+    // An options length of 8: the payload becomes options, half of them captured.
     syn[46] = 0x70;
     let mut bytes = pcapng(6, &[(1, syn.clone())]);
     let packet = bytes.len() - 4 - syn.len().next_multiple_of(4);
@@ -357,7 +358,7 @@ fn attempts_that_failed_come_first_each_with_its_reason() {
     let lines = json_lines(&run(&["pcap", file.path(), "--json"]));
     assert_eq!(lines[0]["opening"]["outcome"], "no-answer");
     assert_eq!(lines[1]["capture"]["failed"]["no-answer"], 1);
-    // A single SYN at the end of a capture says little.
+    // A single SYN at the end of a capture is not a failed attempt.
     let file = written("one-syn", &[(0, syn)]);
     let list = words(&run(&["pcap", file.path()]));
     assert!(list.contains("no answer to 1 SYN; the capture ends 0.000 ms later"), "{list}");
@@ -380,7 +381,7 @@ fn numbers_of_an_older_connection_are_said_and_not_used() {
     let list = words(&run(&["pcap", file.path()]));
     assert!(list.contains("7 TCP packets in 1 connection"), "{list}");
     assert!(
-        list.contains("2 packets between the ports of 1 connection with numbers that do not fit"),
+        list.contains("2 packets between the ports of 1 connection with sequence numbers that do not fit"),
         "{list}"
     );
     assert!(!list.contains("not complete") && !list.contains("buffer"), "{list}");

@@ -6,7 +6,7 @@ use browser::Browser;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The document as it stands after the page's script has run, and what the console said.
+/// Returns the document after the page's script has run, and the messages of the console.
 fn opened(page: &Path, width: u32) -> (String, String) {
     let mut chromium = testnet::command("chromium");
     chromium.args([
@@ -17,7 +17,7 @@ fn opened(page: &Path, width: u32) -> (String, String) {
         "--virtual-time-budget=2000",
     ]);
     chromium.args(["--enable-logging=stderr", &format!("--window-size={width},1200")]);
-    // Several may run at once: each has a profile of its own.
+    // Several may run at once: each has its own profile.
     let profile = page.with_extension("profile");
     let output = chromium
         .arg(format!("--user-data-dir={}", profile.display()))
@@ -34,7 +34,8 @@ fn opened(page: &Path, width: u32) -> (String, String) {
     (stdout(&output).to_owned(), console.join("\n"))
 }
 
-/// What cannot be read of the page where it has so much width, by `readable.js`. No window of Chromium is as narrow as a telephone, but a frame is.
+/// Returns the unreadable parts of a page at this width, by `readable.js`. Chromium's windows
+/// cannot be as narrow as a phone, but a frame can.
 fn unreadable(page: &Path, width: u32) -> String {
     let [inner, outer] = ["inner", "outer"].map(|name| page.with_extension(format!("{name}.html")));
     let script = format!("<script>{}</script>", include_str!("readable.js"));
@@ -129,7 +130,7 @@ fn the_page_of_a_sweep_opens_without_an_error_too() {
     std::fs::remove_file(page).unwrap();
 }
 
-/// What can be used of a page, by the rules of its elements rather than by what the page's own code says.
+/// Finds the usable elements of a page by the rules of HTML, independent of the page's own code.
 const WATCH_FOCUS: &str = "(() => { \
     const usable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')].filter(one => \
         one.tabIndex >= 0 && !one.disabled && one.checkVisibility({visibilityProperty: true}) && one.getClientRects().length); \

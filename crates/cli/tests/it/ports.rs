@@ -1,4 +1,4 @@
-//! Local ports of a stack of ours: what the doctor says when they are nearly used up, and its fix.
+//! Local ports of our stack: the doctor's finding when they are nearly used up, and its fix.
 use crate::{firstbyte, run, stderr, stdout};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,14 +6,15 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Of ten local ports.
+/// Few of ten local ports.
 const FEW: usize = 3;
 const MANY: usize = 8;
 /// More than ten: without the fix, the last would find no port.
 const REQUESTS: usize = 14;
 
-/// Replies to each client and waits until it closes, so that the client keeps its port for TIME-WAIT. The replies to number [`FEW`] and
-/// [`MANY`] wait for a word; that they do is told.
+/// Replies to each client and waits until it closes, so that the client keeps its port for
+/// TIME-WAIT. Reports when it holds the replies to number [`FEW`] and [`MANY`], and waits for a
+/// word.
 fn serve(listener: TcpListener, waits: Sender<usize>, word: Receiver<()>) {
     for (at, mut stream) in listener.incoming().flatten().enumerate() {
         let number = at + 1;
@@ -27,7 +28,7 @@ fn serve(listener: TcpListener, waits: Sender<usize>, word: Receiver<()>) {
     }
 }
 
-/// Killed with this value.
+/// Killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -46,7 +47,7 @@ fn ports_that_run_out_are_found_over_our_own_stack_and_the_fix_mends_it() {
             path.to_str().unwrap().to_owned()
         };
         let (path, settings, script_file) = (file("control"), file("settings"), file("script"));
-        // Ports of TIME-WAIT are not used again, as by Linux towards other hosts.
+        // Ports in TIME-WAIT are not reused, like on Linux for other hosts.
         std::fs::write(&settings, "net.ipv4.ip_local_port_range = 40000 40009\nnet.ipv4.tcp_tw_reuse = 2\n")
             .unwrap();
         let listener = TcpListener::bind("0.0.0.0:80").unwrap();

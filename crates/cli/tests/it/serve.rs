@@ -19,7 +19,7 @@ fn page(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The first visit asks for a cookie; from the second on, request and reply ride on SYN and SYN-ACK.
+/// The first visit requests a cookie; from the second on, request and reply are on SYN and SYN-ACK.
 #[test]
 fn curl_is_answered_on_the_syn_ack() {
     if skipped_without("curl") {
@@ -30,13 +30,13 @@ fn curl_is_answered_on_the_syn_ack() {
         let before = testnet::counters();
         for url in ["http://10.77.0.2/", "http://[fd77::2]/"] {
             assert!(
-                page(&["--tcp-fastopen", url]).contains("Your request came after the handshake."),
+                page(&["--tcp-fastopen", url]).contains("Your request arrived after the handshake."),
                 "{url}"
             );
             for _ in 0..3 {
                 assert_eq!(
                     page(&["--tcp-fastopen", url]),
-                    "Hello from Firstbyte.\nYour request came on the SYN: TCP Fast Open.\n"
+                    "Hello from Firstbyte.\nYour request arrived on the SYN: TCP Fast Open.\n"
                 );
             }
         }
@@ -59,7 +59,7 @@ fn curl_is_answered_on_the_syn_ack() {
     });
 }
 
-/// What a process that was started from here would inherit.
+/// True if a child process would inherit an ignored SIGHUP.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
@@ -88,7 +88,7 @@ fn every_signal_to_end_writes_the_cache() {
     });
 }
 
-/// A method that is not safe is not acted upon while it may be a replay; after the handshake it is.
+/// An unsafe method is not executed while it may be a replay; after the handshake it is.
 #[test]
 fn early_posts_are_too_early() {
     if skipped_without("curl") {
@@ -184,7 +184,8 @@ fn echo_gives_back_every_byte_and_a_stop_waits_for_nobody_idle() {
     });
 }
 
-/// `ss` and `route` ask the server that runs: its listeners, a connection of the kernel's, a first flight that is changed on the way.
+/// `ss` and `route` query the running server: its listeners, a connection of the kernel, and a
+/// changed initial window.
 #[test]
 fn a_running_server_is_asked_and_steered() {
     testnet::in_namespace(|| {
@@ -251,7 +252,7 @@ fn a_running_server_is_asked_and_steered() {
         ask(&["metrics", "delete", peer]);
         assert_eq!(ask(&["metrics", "show"]), "");
         let gone = run(&[&["metrics", "delete", peer], &control[..]].concat());
-        assert_eq!(stderr(&gone), format!("error: nothing is remembered of {peer}\n"));
+        assert_eq!(stderr(&gone), format!("error: nothing is cached for {peer}\n"));
         ask(&["metrics", "flush"]);
         ask(&["route", "del", "10.77.0.0/24"]);
         assert_eq!(ask(&["route", "show", "--json"]), "[]\n");
@@ -261,7 +262,8 @@ fn a_running_server_is_asked_and_steered() {
     });
 }
 
-/// The key of a settings file, then another by `sysctl --key-file`: the cookies are theirs, and neither is ever shown.
+/// The key of a settings file, then another one by `sysctl --key-file`: cookies use them, and
+/// neither is ever shown.
 #[test]
 fn a_key_of_the_settings_file_and_another_later_make_the_cookies() {
     testnet::in_namespace(|| {
@@ -298,14 +300,14 @@ fn a_key_of_the_settings_file_and_another_later_make_the_cookies() {
         assert!(after.contains("Fast Open works.") && after.contains("made with the primary key"), "{after}");
         for name in ["tcp_fastopen_key", "net.ipv4.tcp_fastopen_key", "net/ipv4/tcp_fastopen_key"] {
             let refused = said(&["sysctl", "--control", &control, "-w", &format!("{name}={}", keys[0])]);
-            assert!(refused.contains("would show the key to everybody"), "{refused}");
+            assert!(refused.contains("would show the key to every user"), "{refused}");
         }
         assert_eq!(server.stop().0, Some(0));
         [settings, first, second].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     });
 }
 
-/// File, line and reason, without what may be a key.
+/// The error has file, line and reason, without a possible key.
 #[test]
 fn a_wrong_settings_file_is_named_by_its_line() {
     let path = std::env::temp_dir().join(format!("firstbyte-wrong-{}", std::process::id()));
@@ -315,9 +317,9 @@ fn a_wrong_settings_file_is_named_by_its_line() {
         ("net.ipv4.ip_local_port_range = 40000-50000", "is not two ports"),
         ("net.ipv4.tcp_nothing = 1", "there is no setting `net.ipv4.tcp_nothing`"),
         ("net.ipv4.tcp_fastopen_key = 5ec5e700", "four hexadecimal words"),
-        (&format!("tcp_fastopen_key = {key}"), "is it net.ipv4.tcp_fastopen_key?"),
-        (&format!("net.ipv4.tcp_fastopen_key {key}"), "it is NAME = VALUE"),
-        (key, "it is NAME = VALUE"),
+        (&format!("tcp_fastopen_key = {key}"), "did you mean net.ipv4.tcp_fastopen_key?"),
+        (&format!("net.ipv4.tcp_fastopen_key {key}"), "expected NAME = VALUE"),
+        (key, "expected NAME = VALUE"),
     ] {
         std::fs::write(&path, format!("# ours\n{line}\n")).unwrap();
         let output = run(&["serve", "--settings", path.to_str().unwrap()]);
@@ -329,7 +331,7 @@ fn a_wrong_settings_file_is_named_by_its_line() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// As the kernel does: a client whose handshake finds the queue full is not reset.
+/// Like the kernel: a client whose handshake finds the queue full is not reset.
 #[test]
 fn more_clients_at_once_than_the_accept_queue_holds_are_served() {
     if skipped_without("ab") {
@@ -349,7 +351,7 @@ fn more_clients_at_once_than_the_accept_queue_holds_are_served() {
     });
 }
 
-/// Room on the device for 5,000 clients at once; who may not make it is told what to do.
+/// The device has room for 5,000 clients at once; without root, a warning says what to do.
 #[test]
 fn the_device_has_room_for_many_clients_at_once() {
     testnet::in_namespace(|| {
@@ -372,7 +374,7 @@ fn the_device_has_room_for_many_clients_at_once() {
         std::io::BufReader::new(serve.stderr.take().unwrap()).read_line(&mut said).unwrap();
         serve.kill().unwrap();
         serve.wait().unwrap();
-        assert!(said.contains("as root: ip link set dev kept txqueuelen 20000"), "{said}");
+        assert!(said.contains("run run as root: ip link set dev kept txqueuelen 20000"), "{said}");
         assert_eq!(room("kept"), 500);
     });
 }
@@ -382,11 +384,11 @@ fn a_device_or_an_address_in_use_is_named() {
     testnet::in_namespace(|| {
         let server = Server::start(&[]);
         let cases: [(&[&str], &str); 3] = [
-            (&[], "another process uses firstbyte0: stop it, or choose another name with --tun"),
-            (&["--tun", "other"], "another interface has the address 10.77.0.1 already"),
+            (&[], "another process uses firstbyte0; stop it, or choose another name with --tun"),
+            (&["--tun", "other"], "another interface already has the address 10.77.0.1"),
             (
                 &["--tun", "other", "--address", "10.77.0.1/24", "--host-address", "10.99.0.1/24"],
-                "10.77.0.1 is an address of this machine's kernel",
+                "10.77.0.1 is already an address of this machine",
             ),
         ];
         for (arguments, part) in cases {
@@ -412,7 +414,7 @@ fn a_device_that_is_deleted_ends_the_server_with_its_name() {
     });
 }
 
-/// What cannot be written at the end is said at the start.
+/// An error that would occur at the end is reported at the start.
 #[test]
 fn a_cache_that_cannot_be_written_ends_it_at_once() {
     testnet::in_namespace(|| {
@@ -422,7 +424,8 @@ fn a_cache_that_cannot_be_written_ends_it_at_once() {
     });
 }
 
-/// hyper takes U+009B, the one-character form of `ESC [`, in a path; the log must not hand it to a terminal.
+/// hyper accepts U+009B, the one-character form of `ESC [`, in a path; the log must not print it to
+/// a terminal.
 #[test]
 fn a_path_with_controls_is_logged_without_them() {
     testnet::in_namespace(|| {
@@ -456,7 +459,7 @@ fn a_running_server_is_traced_until_the_one_who_asked_ends() {
         let mut said = std::io::BufReader::new(trace.stdout.take().unwrap());
         let is_seen = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // Those that come before the trace has begun are not told.
+            // Connections before the start of tracing are not traced.
             scope.spawn(|| {
                 while !is_seen.load(std::sync::atomic::Ordering::Relaxed) {
                     drop(page(&["http://10.77.0.2/"]));
@@ -473,7 +476,7 @@ fn a_running_server_is_traced_until_the_one_who_asked_ends() {
     });
 }
 
-/// Nobody reads on, as behind `| head`, or a service manager ends it.
+/// The reader closes the pipe (`| head`), or a service manager ends the command.
 #[test]
 fn a_trace_ends_without_its_reader_and_by_a_signal_to_end() {
     testnet::in_namespace(|| {

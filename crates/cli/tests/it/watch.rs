@@ -1,4 +1,4 @@
-//! `firstbyte watch` on a terminal: however it ends, the terminal is as it was.
+//! `firstbyte watch` on a terminal: the terminal is always restored.
 use crate::firstbyte;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// The command on a terminal of its own; killed with this value.
+/// The command on its own terminal; killed when dropped.
 struct Watched {
     child: Child,
     /// The side of the terminal's user; `None` once it is closed.
@@ -25,7 +25,7 @@ impl Watched {
     /// Starts it with these variables, and waits until it has drawn its page.
     fn start(variables: &[(&str, &str)]) -> Watched {
         let mut watched = Watched::spawn(variables);
-        watched.read_until(b"q end");
+        watched.read_until(b"q quit");
         watched
     }
 
@@ -123,7 +123,7 @@ fn a_terminal_without_unicode_gets_ascii_alone() {
 #[test]
 fn a_dumb_terminal_gets_a_sentence() {
     let mut watched = Watched::spawn(&[("TERM", "dumb")]);
-    watched.read_until(b"firstbyte doctor --watch prints lines");
+    watched.read_until(b"use `firstbyte doctor --watch` to print lines");
     assert_eq!(watched.end().code(), Some(2));
     assert!(!watched.written.contains(&0x1b), "no escape sequence");
 }

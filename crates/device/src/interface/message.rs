@@ -1,4 +1,5 @@
-//! Netlink messages: a 16-byte header, a fixed body, attributes aligned to 4 bytes, all in the machine's byte order.
+//! Netlink messages: a 16-byte header, a fixed body, attributes aligned to 4 bytes, all in the
+//! machine's byte order.
 use std::io;
 use std::net::IpAddr;
 
@@ -8,7 +9,7 @@ const HEADER_LEN: usize = 16;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// The kernel's number for the address's family, and its bytes.
+/// Returns the kernel's number of the address family, and the bytes of the address.
 pub(super) fn family(address: &IpAddr) -> (u8, Vec<u8>) {
     match address {
         IpAddr::V4(v4) => (AF_INET, v4.octets().to_vec()),
@@ -16,7 +17,7 @@ pub(super) fn family(address: &IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// A request that is being put together.
+/// A request under construction.
 pub(super) struct Message {
     bytes: Vec<u8>,
 }
@@ -30,13 +31,13 @@ impl Message {
         Message { bytes }
     }
 
-    /// Part of the fixed body.
+    /// Appends a part of the fixed body.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Message {
         self.bytes.extend(bytes);
         self
     }
 
-    /// The body of a link message (`struct ifinfomsg`).
+    /// Appends the body of a link message (`struct ifinfomsg`).
     pub(super) fn link(&mut self, index: u32, flags: u32, change: u32) -> &mut Message {
         self.raw(&[0; 4]).raw(&index.to_ne_bytes()).raw(&flags.to_ne_bytes()).raw(&change.to_ne_bytes())
     }
@@ -61,7 +62,7 @@ impl Message {
     }
 }
 
-/// What the kernel answered.
+/// The kernel's answer.
 pub(super) struct Reply {
     bytes: Vec<u8>,
 }
@@ -71,7 +72,7 @@ impl Reply {
         Reply { bytes }
     }
 
-    /// The body of a message of this kind, or the error the kernel sent in its place.
+    /// Returns the body of a message of this kind, or the error that the kernel sent instead.
     pub(super) fn body(&self, kind: u16) -> io::Result<&[u8]> {
         let (header, body) = self.bytes.split_at_checked(HEADER_LEN).ok_or(io::ErrorKind::InvalidData)?;
         let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -85,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// Was the request carried out?
+    /// Checks that the request was carried out.
     pub(super) fn acknowledged(&self) -> io::Result<()> {
         let (header, body) = self.bytes.split_at_checked(HEADER_LEN).ok_or(io::ErrorKind::InvalidData)?;
         if u16::from_ne_bytes([header[4], header[5]]) != NLMSG_ERROR {
@@ -95,14 +96,14 @@ impl Reply {
     }
 }
 
-/// The error in an NLMSG_ERROR; none when it is an acknowledgment (errno 0).
+/// Returns the error of an NLMSG_ERROR; `None` for an acknowledgment (errno 0).
 fn error(body: &[u8]) -> io::Result<Option<io::Error>> {
     let errno =
         body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(io::ErrorKind::InvalidData)?;
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno.saturating_neg())))
 }
 
-/// The value of the first attribute of this kind.
+/// Returns the value of the first attribute of this kind.
 pub(super) fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     while let Some((head, rest)) = attributes.split_first_chunk::<4>() {
         let len = usize::from(u16::from_ne_bytes([head[0], head[1]])).checked_sub(4)?;

@@ -1,12 +1,13 @@
-//! Checksums that a device left undone.
+//! Completes checksums that were left to a device.
 use wire::{Checksum, IpHeader, protocol};
 
 /// Offset of the checksum field in a UDP header.
 const UDP_CHECKSUM_OFFSET: usize = 6;
 
-/// A copy of a whole IP packet with its TCP or UDP checksum computed anew.
+/// Returns a copy of a whole IP packet with its TCP or UDP checksum computed.
 ///
-/// `None` when there is nothing to do: it is neither TCP nor UDP, it is a fragment or malformed, or the field is right as it is.
+/// Returns `None` if there is nothing to do: the packet is neither TCP nor UDP, is a fragment or
+/// malformed, or its checksum is correct.
 pub fn complete_checksum(packet: &[u8]) -> Option<Vec<u8>> {
     let (ip, transport) = IpHeader::parse(packet).ok()?;
     let field = match ip.protocol {

@@ -1,8 +1,10 @@
 //! A pcapng file (draft-ietf-opsawg-pcapng): section, interfaces, enhanced packets.
 //!
-//! Link type RAW (101: packets begin with the IP header), times in nanoseconds (`if_tsresol` 9), the direction in `epb_flags`, and any number of comments
-//! per packet. Wireshark and tshark read all of it; tcpdump reads files with one interface (libpcap 1.10.3 takes the second interface of
-//! link type RAW for a different type). The blocks are encoded by the `pcap-file` crate.
+//! The link type is RAW (101: packets begin with the IP header), times are in nanoseconds
+//! (`if_tsresol` 9), the direction is in `epb_flags`, and each packet can have comments. Wireshark
+//! and tshark read everything; tcpdump reads files with one interface (libpcap 1.10.3 takes a
+//! second interface of link type RAW for a different type). The crate `pcap-file` encodes the
+//! blocks.
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -15,32 +17,33 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// An option's length is 16 bits on the wire.
+/// Longest option, bytes: its length has 16 bits.
 const OPTION_MAX: usize = 65_535;
 
-/// Which interface of a capture a packet belongs to.
+/// An interface of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceId(u32);
 
-/// Which way a packet went, seen from the interface.
+/// Direction of a packet, seen from the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It came in.
+    /// Received.
     Inbound,
-    /// It went out.
+    /// Sent.
     Outbound,
 }
 
-/// One record.
+/// A record.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// Where it was seen.
+    /// The interface.
     pub interface: InterfaceId,
-    /// When, nanoseconds since 1970-01-01 00:00 UTC (or since the start, in virtual time).
+    /// Time, nanoseconds since 1970-01-01 00:00 UTC (or since the start, in virtual time).
     pub at: u64,
-    /// Which way it went, if that means something.
+    /// Direction of the packet, if it has one.
     pub direction: Option<Direction>,
-    /// Comments; tools show them with the packet and find them with `frame.comment`. One of more than 65535 bytes is cut.
+    /// Comments; tools show them with the packet and find them with `frame.comment`. Comments over
+    /// 65535 bytes are cut.
     pub comments: &'a [String],
     /// The packet, from the IP header on.
     pub data: &'a [u8],
@@ -50,15 +53,16 @@ pub struct Captured<'a> {
 pub struct PcapngWriter<W: Write> {
     writer: PcapNgWriter<W>,
     interfaces: u32,
-    /// The writer took a record in part, or none of it: what would follow could not be read.
+    /// The error of a record that was not completely written: a reader could not find the next one.
     broken: Option<(io::ErrorKind, String)>,
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file. Give it a buffered writer; call [`PcapngWriter::flush`] at the end.
+    /// Writes the start of a file. Use a buffered writer, and call [`PcapngWriter::flush`] at the
+    /// end.
     ///
     /// # Errors
-    /// The writer's.
+    /// The writer fails.
     pub fn new(writer: W) -> io::Result<PcapngWriter<W>> {
         let section = SectionHeaderBlock {
             options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed("firstbyte"))],
@@ -68,10 +72,10 @@ impl<W: Write> PcapngWriter<W> {
         Ok(PcapngWriter { writer, interfaces: 0, broken: None })
     }
 
-    /// Adds an interface. An empty description is left out.
+    /// Adds an interface. An empty description is omitted.
     ///
     /// # Errors
-    /// The writer's; `InvalidData` for a name or description longer than 65535 bytes.
+    /// The writer fails; `InvalidData` for a name or description longer than 65535 bytes.
     pub fn add_interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
         let mut options = vec![
             InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
@@ -90,7 +94,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Writes one record.
     ///
     /// # Errors
-    /// The writer's; `InvalidData` for an interface of another file.
+    /// The writer fails; `InvalidData` for an interface of another file.
     pub fn write_packet(&mut self, packet: &Captured<'_>) -> io::Result<()> {
         let comments = packet.comments.iter().map(|text| {
             EnhancedPacketOption::Common(CommonOption::Comment(Cow::Borrowed(cut(text, OPTION_MAX))))
@@ -127,24 +131,24 @@ impl<W: Write> PcapngWriter<W> {
     /// Flushes the writer.
     ///
     /// # Errors
-    /// The writer's: that of a record before, too, as the file lacks it.
+    /// The writer fails, now or at an earlier record, which is missing in the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.get_mut().flush()?;
         self.sound()
     }
 
-    /// The writer.
+    /// Returns the writer.
     pub fn get_ref(&self) -> &W {
         self.writer.get_ref()
     }
 
-    /// The writer, not flushed.
+    /// Returns the writer without flushing it.
     pub fn into_inner(self) -> W {
         self.writer.into_inner()
     }
 }
 
-/// The longest beginning of `text` of at most `max` bytes that ends between characters.
+/// Returns the longest start of `text` of at most `max` bytes that ends between characters.
 fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

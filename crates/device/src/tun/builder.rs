@@ -1,4 +1,4 @@
-//! Creating a TUN interface, or attaching to one.
+//! Creates a TUN interface, or attaches to one.
 use super::error::{ADDRESS, ATTACH, MTU, OPEN, ROUTE};
 use super::ioctl::{self, Flags, NAME_MAX};
 use super::virtio::HEADER_LEN;
@@ -10,11 +10,12 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What a TUN interface is to be like. The defaults: a name that the kernel chooses (`tun0`, `tun1`, …), the kernel's MTU
-/// (1500), no address, offloads on, one queue, gone when closed, set up.
+/// Options of a TUN interface. Defaults: a name that the kernel chooses (`tun0`, `tun1`, …), the
+/// kernel's MTU (1500), no address, offloads on, one queue, not persistent, up.
 ///
-/// An ordinary user may attach to a persistent interface that was created for him. What is already as it should be
-/// (up, its MTU) is left alone then, and needs no rights; addresses and routes need CAP_NET_ADMIN.
+/// An ordinary user can attach to a persistent interface that was created for this user. Properties
+/// that already have the requested value (up, the MTU) then need no privileges; addresses and
+/// routes need CAP_NET_ADMIN.
 #[derive(Clone, Debug)]
 pub struct Builder {
     name: String,
@@ -41,60 +42,66 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The interface's name, 1 to 15 bytes; `%d` becomes the first free number. If there is a TUN interface of that name, it is attached
-    /// to, else it is created.
+    /// Sets the interface's name, 1 to 15 bytes; `%d` becomes the first free number. An existing
+    /// TUN interface of that name is attached, otherwise one is created.
     pub fn name(mut self, name: &str) -> Builder {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// The MTU in bytes, 68..=65535 (at least 1280 if IPv6 is to work).
+    /// Sets the MTU in bytes, 68..=65535 (at least 1280 for IPv6).
     pub fn mtu(mut self, mtu: usize) -> Builder {
         self.mtu = Some(mtu);
         self
     }
 
-    /// An address of the kernel's side with the length of its subnet's prefix, IPv4 or IPv6; may be called several times. The stack
-    /// behind the interface is another address of that subnet.
+    /// Adds an address of the kernel's side with its prefix length, IPv4 or IPv6; may be called
+    /// several times. The stack behind the interface has another address of that subnet.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> Builder {
         self.addresses.push((address, prefix));
         self
     }
 
-    /// A prefix that the kernel is to reach through the interface, beside the subnets of its addresses; may be called several times.
+    /// Adds a prefix that the kernel should reach through the interface, besides the subnets of its
+    /// addresses; may be called several times.
     pub fn route(mut self, destination: IpAddr, prefix: u8) -> Builder {
         self.routes.push((destination, prefix));
         self
     }
 
-    /// With the virtio header: GSO, GRO and checksum offload. On unless switched off here.
+    /// Enables or disables the virtio header with GSO, GRO and checksum offload. Enabled by
+    /// default.
     pub fn offload(mut self, on: bool) -> Builder {
         self.flags = self.flags.with(Flags::VNET_HDR, on);
         self
     }
 
-    /// As an interface of several queues: see [`Tun::queue`]. An existing interface must have been created alike.
+    /// Opens an interface of several queues: see [`Tun::queue`]. An existing interface must have
+    /// been created in the same way.
     pub fn multi_queue(mut self, on: bool) -> Builder {
         self.flags = self.flags.with(Flags::MULTI_QUEUE, on);
         self
     }
 
-    /// Whether the interface stays when it is closed. Not called: as it is; a new one does not stay.
+    /// Sets whether the interface stays when it is closed. By default this is not changed; a new
+    /// interface does not stay.
     pub fn persistent(mut self, on: bool) -> Builder {
         self.persistent = Some(on);
         self
     }
 
-    /// Whether it is set up. On unless switched off here; an interface that is up is not set down.
+    /// Sets whether the interface is set up (default: true). An interface that is up is never set
+    /// down.
     pub fn up(mut self, on: bool) -> Builder {
         self.is_up = on;
         self
     }
 
-    /// Creates or attaches the interface in this thread's network namespace, and sets it up as described.
+    /// Creates or attaches the interface in the network namespace of this thread, and sets it up.
     ///
     /// # Errors
-    /// An [`io::Error`] of the system's kind whose source is a [`TunError`]: it names the step that failed and says what to do.
+    /// An [`io::Error`] of the system's kind whose source is a [`TunError`], which names the failed
+    /// step and says what to do.
     pub fn open(&self) -> io::Result<Tun> {
         let (fd, name) = attach(&self.name, self.flags)?;
         let found = interface::find(&name).map_err(|error| TunError::from_io("find", &name, error))?;
@@ -119,7 +126,7 @@ impl Builder {
             interface::add_route(found.index, *destination, *prefix)
                 .map_err(|error| TunError::from_io(ROUTE, &name, error))?;
         }
-        // Last: what could not be set up does not stay.
+        // The last step: an interface that cannot be set up does not stay.
         if let Some(on) = self.persistent {
             ioctl::set_persistent(fd.as_fd(), on)
                 .map_err(|error| TunError::from_io("make persistent", &name, error))?;
@@ -128,7 +135,7 @@ impl Builder {
     }
 }
 
-/// Opens a queue of the interface, which is created if it is not there; returns its name.
+/// Opens a queue of the interface, which is created if it does not exist. Returns its name.
 pub(super) fn attach(name: &str, flags: Flags) -> io::Result<(OwnedFd, String)> {
     if name.len() > NAME_MAX || name.contains('\0') {
         return Err(TunError::new(ATTACH, name, Errno::INVAL).into());

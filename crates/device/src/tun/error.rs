@@ -1,10 +1,10 @@
-//! What went wrong with a TUN interface, and what to do about it.
+//! Errors of a TUN interface, with advice.
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// A failed step on the way to a working TUN interface, or a fault of one. It is the source of the [`io::Error`]s that
-/// [`crate::tun`] returns, whose kind is that of the system's error.
+/// A failed step of setting up or using a TUN interface. It is the source of the [`io::Error`]s
+/// that [`crate::tun`] returns, whose kind is that of the system's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunError {
     action: &'static str,
@@ -24,39 +24,44 @@ impl TunError {
         }
     }
 
-    /// The system's error number.
+    /// Returns the system's error number.
     pub fn raw_os_error(&self) -> i32 {
         self.errno
     }
 
-    /// What the user can do about it; empty when there is nothing to say.
+    /// Returns advice for the user, or an empty text.
     pub fn hint(&self) -> String {
         let name = if self.interface.is_empty() { "tun0" } else { &self.interface };
         match (Errno::from_raw_os_error(self.errno), self.action) {
             (Errno::PERM | Errno::ACCESS, OPEN) => {
-                "run as root (only root may open /dev/net/tun here, or those whom its mode and group let in)".to_owned()
+                "run as root (the mode and group of /dev/net/tun give you no access)".to_owned()
             }
             (Errno::ACCESS, ADDRESS) => {
-                format!("IPv6 is switched off on it: sysctl net.ipv6.conf.{name}.disable_ipv6=0")
+                format!("IPv6 is disabled on it: sysctl net.ipv6.conf.{name}.disable_ipv6=0")
             }
             (Errno::PERM | Errno::ACCESS, _) => format!(
-                "run as root, or let root create it for you first: ip tuntap add dev {name} mode tun user $USER; \
-                 ip addr add 10.0.0.1/24 dev {name}; ip link set {name} up"
+                "run as root, or let root create it for you: ip tuntap add dev {name} mode tun user \
+                $USER; ip addr add 10.0.0.1/24 dev {name}; ip link set {name} up"
             ),
             (Errno::NOENT | Errno::NODEV | Errno::NXIO, OPEN) => {
-                "this kernel has no TUN driver loaded: modprobe tun; in a container, give it the device: --device /dev/net/tun".to_owned()
+                "this kernel has no TUN driver: modprobe tun; in a container, add the device: \
+                --device /dev/net/tun"
+                    .to_owned()
             }
             (Errno::BUSY, ATTACH) => {
-                format!("another process uses {name}: stop it, or choose another name")
+                format!("another process uses {name}; stop it, or choose another name")
             }
             (Errno::INVAL, ATTACH) => format!(
-                "either {name} is not a valid name (1 to 15 bytes, no '/' or space), or there is an interface of that name \
-                 which is no TUN, or which was created with (or without) multi_queue: see ip -d link show {name}"
+                "either {name} is not a valid name (1 to 15 bytes, no '/' or space), or the \
+                interface of that name is not a TUN, or it was created with (or without) \
+                multi_queue: see ip -d link show {name}"
             ),
             (Errno::TOOBIG, ATTACH) => format!("{name} has as many queues as the kernel allows"),
-            (Errno::INVAL, MTU) => "an MTU is 68 to 65535 bytes, 1280 at least with IPv6".to_owned(),
+            (Errno::INVAL, MTU) => "an MTU must be 68 to 65535 bytes, at least 1280 for IPv6".to_owned(),
             (Errno::INVAL, ADDRESS | ROUTE) => {
-                "a prefix is 0 to 32 (IPv4) or 128 (IPv6), and a route has no bits beyond its prefix".to_owned()
+                "a prefix must be 0 to 32 (IPv4) or 128 (IPv6), and a route must have no bits \
+                beyond its prefix"
+                    .to_owned()
             }
             (Errno::IO, _) => format!("the interface is down: ip link set {name} up"),
             (Errno::BADFD | Errno::FAULT, _) => "the interface was deleted".to_owned(),
@@ -65,7 +70,7 @@ impl TunError {
     }
 }
 
-/// Actions that a hint depends on.
+/// Actions that the advice depends on.
 pub(super) const OPEN: &str = "open";
 pub(super) const ATTACH: &str = "create or attach";
 pub(super) const MTU: &str = "set the MTU of";

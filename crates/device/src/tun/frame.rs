@@ -1,21 +1,23 @@
-//! A frame as the kernel hands it over: a virtio header, then a packet that may be merged and unfinished.
+//! A frame of the kernel: a virtio header, then a packet that may be merged and have an incomplete
+//! checksum.
 use super::virtio::{GsoType, HEADER_LEN, VirtioNetHeader};
 use crate::is_ip;
 use wire::RxChecksum;
 
-/// A frame that makes sense.
+/// A valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// From the IP header on.
     pub packet: &'a [u8],
-    /// What is known of its transport checksum.
+    /// State of its transport checksum.
     pub checksum: RxChecksum,
-    /// Payload bytes of each segment it was merged from; 0: it was not.
+    /// Payload bytes of each segment it was merged from; 0 if it was not merged.
     pub gso_size: u16,
 }
 
 impl<'a> Frame<'a> {
-    /// `None` for what is no IP packet, or a kind of merge that was not asked for.
+    /// Parses a frame. Returns `None` if it has no IP packet, or is merged in a way that was not
+    /// enabled.
     #[must_use]
     pub fn parse(frame: &'a [u8]) -> Option<Frame<'a>> {
         let (header, packet) = frame.split_first_chunk::<HEADER_LEN>()?;

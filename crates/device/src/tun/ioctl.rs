@@ -35,10 +35,11 @@ impl Flags {
     }
 }
 
-/// TUN_F_CSUM: the process takes partial checksums; TSO4, TSO6, TSO_ECN: and merged segments.
+/// Offload flags: TUN_F_CSUM (the process accepts partial checksums), TSO4, TSO6 and TSO_ECN (and
+/// merged segments).
 pub(super) const OFFLOAD_CSUM_TSO: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 
-/// `struct ifreq` as TUNSETIFF reads and writes it: name, then a union of 24 bytes that begins with the flags.
+/// `struct ifreq` of TUNSETIFF: name, then a union of 24 bytes that begins with the flags.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -48,21 +49,23 @@ struct InterfaceRequest {
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
-/// Creates the interface, or attaches to it if there is one; returns its name, with `%d` replaced by a number.
+/// Creates the interface, or attaches to an existing one. Returns its name, with `%d` replaced by a
+/// number.
 ///
 /// `name` is not longer than [`NAME_MAX`]; an empty one is `tun%d`.
 pub(super) fn set_interface(tun: BorrowedFd<'_>, name: &str, flags: Flags) -> io::Result<String> {
     let mut request = InterfaceRequest { name: [0; 16], flags: flags.0, rest: [0; 22] };
     let bytes = name.as_bytes().get(..NAME_MAX.min(name.len())).unwrap_or_default();
     request.name[..bytes.len()].copy_from_slice(bytes);
-    // SAFETY: TUNSETIFF takes a pointer to a `struct ifreq` of 40 bytes, reads it and writes the name back; the request is one, is
-    // borrowed mutably for the call, and every bit pattern of it is valid.
+    // SAFETY: TUNSETIFF takes a pointer to a `struct ifreq` of 40 bytes, reads it and writes the
+    // name back. The request has that layout, is borrowed mutably for the call, and every bit
+    // pattern of it is valid.
     unsafe { ioctl(tun, Updater::<TUNSETIFF, InterfaceRequest>::new(&mut request))? };
     let len = request.name.iter().position(|byte| *byte == 0).unwrap_or(request.name.len());
     Ok(String::from_utf8_lossy(&request.name[..len]).into_owned())
 }
 
-/// Says what the process can take ([`OFFLOAD_CSUM_TSO`], or 0).
+/// Sets the offloads that the process accepts ([`OFFLOAD_CSUM_TSO`], or 0).
 pub(super) fn set_offload(tun: BorrowedFd<'_>, offload: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of the process.
     unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(offload as usize))? };
@@ -76,7 +79,7 @@ pub(super) fn set_header_len(tun: BorrowedFd<'_>, len: usize) -> io::Result<()> 
     Ok(())
 }
 
-/// Says whether the interface outlives its last descriptor.
+/// Sets whether the interface outlives its last descriptor.
 pub(super) fn set_persistent(tun: BorrowedFd<'_>, is_persistent: bool) -> io::Result<()> {
     // SAFETY: TUNSETPERSIST takes its argument by value and touches no memory of the process.
     unsafe { ioctl(tun, IntegerSetter::<TUNSETPERSIST>::new_usize(usize::from(is_persistent)))? };

@@ -1,8 +1,9 @@
-//! Frames without a virtio header, each one packet: those of a batch are read into one buffer, one behind the other.
+//! Frames without a virtio header, each one packet. A batch is read into one buffer, one frame
+//! behind the other.
 //!
-//! A buffer that a batch fills well is given away with its packets, as a driver's page is, and its successor is most often the one
-//! before it: a stream moves through memory that stays in the caches. Few packets are copied, so that none pins much more
-//! than its length.
+//! A buffer that a batch fills well is given away with its packets, like a page of a driver, and is
+//! usually followed by the one before it: a stream uses memory that stays in the CPU caches. Few
+//! packets are copied, so that none pins much more than its length.
 
 use super::Tun;
 use crate::ring::{Ring, SMALL};
@@ -12,16 +13,16 @@ use core::ops::Range;
 use std::io;
 use wire::{RxBatch, RxChecksum, RxPacket};
 
-/// Room of a frame is a multiple of this size, bytes.
+/// The space of a frame is a multiple of this size, bytes.
 const STEP: usize = 2048;
-/// A buffer has room for so many frames, or for one that is larger than all this.
+/// Size of a buffer: room for this many frames, or for one larger frame.
 const BUFFER: usize = 64 * STEP;
-/// Buffers that are kept for use again: two megabytes.
+/// Number of buffers kept for reuse: two megabytes.
 const KEPT: usize = 16;
-/// Packets keep the buffer if they fill this part of it.
+/// Packets keep the buffer if they fill at least one part in this many.
 const DENSE: usize = 4;
 
-/// For packets of up to `mtu` bytes.
+/// Returns a ring for packets of up to `mtu` bytes.
 pub(super) fn ring(mtu: usize) -> Ring {
     Ring::new(BUFFER.max(room(mtu)), KEPT)
 }
@@ -30,11 +31,11 @@ fn room(mtu: usize) -> usize {
     mtu.next_multiple_of(STEP)
 }
 
-/// Packets of a batch that still lie in the buffer.
+/// Packets of a batch that are still in the buffer.
 pub(super) struct Singles {
-    /// Which of the batch, and where.
+    /// Index in the batch, and range in the buffer.
     places: Vec<(usize, Range<usize>)>,
-    /// Behind the last of them.
+    /// End of the last packet.
     end: usize,
     room: usize,
 }
@@ -46,7 +47,7 @@ impl Singles {
 }
 
 impl Tun {
-    /// [`recv`](crate::Device::recv) without offload.
+    /// Implements [`recv`](crate::Device::recv) without offload.
     pub(super) fn recv_singles(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         let first = batch.len();
         let outcome = loop {
@@ -70,7 +71,7 @@ impl Tun {
         }
     }
 
-    /// The frame that has just been read has its place in the batch; its data may follow.
+    /// Reserves the place of the last frame in the batch; its data follows later.
     fn take_single(&mut self, len: usize, batch: &mut RxBatch) {
         let place = self.singles.end..self.singles.end + len;
         let packet = &self.buffer[place.clone()];
@@ -85,7 +86,7 @@ impl Tun {
         }
     }
 
-    /// The packets in the buffer get their data.
+    /// Fills in the data of the packets in the buffer.
     fn hand_over(&mut self, batch: &mut RxBatch) {
         let places = &mut self.singles.places;
         let used: usize = places.iter().map(|(_, place)| place.len()).sum();

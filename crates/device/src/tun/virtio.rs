@@ -1,11 +1,12 @@
-//! The virtio network header (virtio 1.2 §5.1.6, legacy 10-byte layout), as `/dev/net/tun` puts it before each frame.
+//! The virtio network header (virtio 1.2 §5.1.6, legacy 10-byte layout) in front of each frame of
+//! `/dev/net/tun`.
 //!
 //! Numbers are in the machine's byte order.
 
-/// Its length, bytes.
+/// Length of the header, bytes.
 pub(super) const HEADER_LEN: usize = 10;
 
-/// The checksum is partial: the sum from `csum_start` on has to be stored at `csum_start + csum_offset`.
+/// The checksum is partial: store the sum from `csum_start` on at `csum_start + csum_offset`.
 const F_NEEDS_CSUM: u8 = 1;
 /// The checksum was verified.
 const F_DATA_VALID: u8 = 2;
@@ -13,17 +14,17 @@ const F_DATA_VALID: u8 = 2;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
-/// Set beside the type when CWR is set: only the first segment carries it.
+/// Flag of the type if CWR is set: only the first segment carries it.
 const GSO_ECN: u8 = 0x80;
 
-/// CWR in the byte of TCP flags, 13 bytes into the header.
+/// Offset of the byte of TCP flags with CWR in the header.
 pub(super) const TCP_FLAGS_OFFSET: usize = 13;
 pub(super) const TCP_CWR: u8 = 0x80;
 
-/// What the frame is a merge of.
+/// Kind of merged frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum GsoType {
-    /// Nothing: it is one packet.
+    /// Not merged: a single packet.
     #[default]
     None,
     /// TCP over IPv4.
@@ -38,7 +39,7 @@ pub(super) struct VirtioNetHeader {
     pub(super) needs_checksum: bool,
     pub(super) is_checksum_valid: bool,
     pub(super) gso_type: GsoType,
-    /// CWR only on the first segment.
+    /// True if CWR is only on the first segment.
     pub(super) ecn: bool,
     /// Bytes of headers to repeat on each segment.
     pub(super) header_len: u16,
@@ -49,7 +50,8 @@ pub(super) struct VirtioNetHeader {
 }
 
 impl VirtioNetHeader {
-    /// For a packet with a partial TCP checksum; `is_cut`: to be segmented into payloads of `gso_size`.
+    /// Returns the header for a packet with a partial TCP checksum; `is_cut`: to be segmented into
+    /// payloads of `gso_size`.
     pub(super) fn for_partial(
         packet_header: &[u8],
         start: u16,
@@ -77,7 +79,8 @@ impl VirtioNetHeader {
         }
     }
 
-    /// `None` for a kind of merge that was not asked for (UDP), or a merge without a size.
+    /// Parses the header. Returns `None` for a kind of merge that was not enabled (UDP), or a merge
+    /// without a size.
     pub(super) fn parse(bytes: &[u8; HEADER_LEN]) -> Option<VirtioNetHeader> {
         let [flags, gso_type, numbers @ ..] = bytes;
         let number = |at: usize| u16::from_ne_bytes([numbers[at], numbers[at + 1]]);
@@ -115,7 +118,7 @@ impl VirtioNetHeader {
         [flags, gso_type, h0, h1, g0, g1, s0, s1, o0, o1]
     }
 
-    /// The transport checksum needs no look: verified, or never left this machine.
+    /// True if the transport checksum needs no verification: verified, or never left this machine.
     pub(super) fn is_checksum_known(&self) -> bool {
         self.needs_checksum || self.is_checksum_valid
     }

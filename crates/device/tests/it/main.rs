@@ -1,4 +1,5 @@
-//! Devices from the outside: in memory, TUN interfaces of the real kernel, captures read by other programs.
+//! Devices through their public interface: in memory, TUN interfaces of the real kernel, captures
+//! read by other programs.
 #![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
 extern crate firstbyte_device as device;
 

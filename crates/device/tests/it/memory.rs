@@ -63,7 +63,8 @@ fn a_full_queue_pushes_back_and_calls_when_there_is_room() {
     assert_eq!(calls.load(Ordering::Relaxed), 2, "nobody waited for room any more");
 }
 
-/// What `net.core.netdev_max_backlog` does: nothing waits outside, and what finds no room is lost and counted.
+/// The backlog works like `net.core.netdev_max_backlog`: packets that find no room are dropped and
+/// counted.
 #[test]
 fn with_a_backlog_what_comes_on_top_is_dropped() {
     let (mut a, b) = memory::pair_with(PLAIN, PLAIN, 2);
@@ -187,7 +188,7 @@ fn two_threads_lose_nothing_and_no_wake_up() {
 }
 
 proptest! {
-    /// Whatever the sizes, the bytes that arrive are the bytes that were sent.
+    /// For any sizes, the received bytes are the sent bytes.
     #[test]
     fn the_stream_survives_any_cut(
         payloads in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..4000), 500u16..1400), 1..12),
@@ -208,7 +209,7 @@ proptest! {
     }
 }
 
-/// A driver keeps its device in a task or a thread of its own, whatever it is.
+/// A driver can keep any device in a task or thread.
 #[test]
 fn devices_can_be_boxed_and_sent_to_a_thread() {
     let (a, mut b) = memory::pair(PLAIN);

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use std::net::IpAddr;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket, protocol};
 
-/// Where a test's packets go.
+/// Addresses of a test's packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub(crate) src: IpAddr,
@@ -42,14 +42,15 @@ impl Flow {
         }
     }
 
-    /// Data in segments of `gso_size` (0: one packet), its checksum left to the device if `partial`.
+    /// Returns data in segments of `gso_size` (0: one packet), with its checksum left to the device
+    /// if `partial`.
     pub(crate) fn data(&self, payload: Vec<u8>, gso_size: u16, partial: bool) -> TxPacket {
         let payload = [Bytes::from(payload)].into_iter().collect();
         TxPacket::tcp(&self.ip(), &self.tcp(1, 1, Flags::ACK | Flags::PSH), payload, gso_size, partial)
     }
 }
 
-/// Header and payload of a whole packet, its checksum verified.
+/// Returns header and payload of a whole packet, with its checksum verified.
 pub(crate) fn parse(packet: &[u8]) -> (IpHeader, TcpHeader, Vec<u8>) {
     let (ip, transport) = IpHeader::parse(packet).expect("an IP packet");
     let segment = &packet[transport];

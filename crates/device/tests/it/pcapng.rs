@@ -18,7 +18,7 @@ use wire::{Capabilities, RxBatch, TxPacket};
 
 const OFFLOADS: Capabilities = Capabilities { mtu: 1500, gso_max_size: 65_435, tx_checksum: true };
 
-/// A record as a reader sees it.
+/// A record as read by a reader.
 #[derive(Debug, PartialEq)]
 struct Record {
     interface: u32,
@@ -61,7 +61,7 @@ fn read(file: &[u8]) -> (Vec<(DataLink, String)>, Vec<Record>) {
     (interfaces, records)
 }
 
-/// A file with a plain packet, one with two comments, and one over IPv6.
+/// Returns a file with a plain packet, one with two comments, and one over IPv6.
 fn sample() -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new()).unwrap();
     let client = writer.add_interface("client", "the client's end").unwrap();
@@ -147,7 +147,7 @@ fn tshark_reads_it() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// One interface, because tcpdump's libpcap 1.10 refuses files with several of link type RAW.
+/// One interface, because tcpdump's libpcap 1.10 rejects files with several of link type RAW.
 #[test]
 fn tcpdump_reads_a_capture_of_one_interface() {
     let mut writer = PcapngWriter::new(Vec::new()).unwrap();
@@ -171,7 +171,7 @@ fn tcpdump_reads_a_capture_of_one_interface() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Its output; `None`, with a line on stderr, where it is not installed.
+/// Returns the output of a program; `None`, with a line on stderr, if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     if !testnet::has_program(program) {
         let _ = writeln!(io::stderr(), "SKIPPED: {program} is not installed");
@@ -216,7 +216,7 @@ fn packets_that_were_pushed_back_are_not_captured() {
     assert_eq!(read(a.writer().lock().unwrap().get_ref()).1.len(), 1);
 }
 
-/// A device that cuts bursts itself, and blocks after the first segment.
+/// A device that segments bursts itself, and blocks after the first segment.
 struct Narrow;
 
 impl Device for Narrow {
@@ -268,7 +268,7 @@ fn several_devices_share_a_file() {
     );
 }
 
-/// A disk with room for so many bytes.
+/// A disk with space for this many bytes.
 struct Disk(usize);
 
 impl Write for Disk {

@@ -1,4 +1,4 @@
-//! TUN interfaces with the real kernel on the other side, each test in a network namespace of its own.
+//! TUN interfaces with the real kernel on the other side, each test in its own network namespace.
 
 use crate::packets::{Flow, parse};
 use device::tap::complete_checksum;
@@ -28,7 +28,8 @@ fn wait_readable(fd: &impl AsFd) {
     assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)).unwrap(), 1, "nothing came");
 }
 
-/// The next packets of this protocol; the kernel's own chatter (router solicitations, MLD) is passed over.
+/// Returns the next packets of this protocol; skips other packets of the kernel (router
+/// solicitations, MLD).
 fn receive(tun: &mut Tun, wanted: u8) -> Vec<RxPacket> {
     loop {
         wait_readable(&tun.as_fd().unwrap());
@@ -99,7 +100,7 @@ fn an_address_or_route_may_be_given_twice() {
     });
 }
 
-/// An ICMP socket of the kernel, and an echo request to send from it.
+/// Returns an ICMP socket of the kernel, and an echo request to send from it.
 fn pinger(is_v6: bool) -> (OwnedFd, u8, Vec<u8>) {
     let (family, kind, number, request) = match is_v6 {
         false => (AddressFamily::INET, ipproto::ICMP, protocol::ICMP, 8),
@@ -153,7 +154,8 @@ fn a_ping_comes_in_and_its_answer_goes_out() {
     });
 }
 
-/// The next segments that the kernel sends to our end of `flow`: as received, and parsed with their checksum completed.
+/// Returns the next segments that the kernel sends to our end of `flow`: as received, and parsed
+/// with their checksum completed.
 fn segments(tun: &mut Tun, flow: Flow) -> Vec<(RxPacket, TcpHeader, Vec<u8>)> {
     loop {
         let parsed = receive(tun, protocol::TCP).into_iter().map(|packet| {
@@ -168,17 +170,18 @@ fn segments(tun: &mut Tun, flow: Flow) -> Vec<(RxPacket, TcpHeader, Vec<u8>)> {
     }
 }
 
-/// A connection between a kernel socket and the test, which plays the other end of it segment by segment.
+/// A connection between a kernel socket and the test, which plays the other end of it segment by
+/// segment.
 struct Conversation {
     flow: Flow,
     socket: TcpStream,
-    /// What we send next and expect next.
+    /// Our next sequence number, and the next one that we expect.
     seq: u32,
     ack: u32,
 }
 
 impl Conversation {
-    /// The kernel connects to us.
+    /// Accepts a connection of the kernel.
     fn accept(tun: &mut Tun, mut flow: Flow) -> Conversation {
         let target = SocketAddr::new(flow.src, flow.src_port);
         let connect = thread::spawn(move || TcpStream::connect(target).unwrap());
@@ -215,7 +218,7 @@ impl Conversation {
         assert_eq!(read, data);
     }
 
-    /// Receives `len` bytes that the kernel's socket sends; gives the packets.
+    /// Receives `len` bytes that the kernel's socket sends. Returns the packets.
     fn collect(&mut self, tun: &mut Tun, len: usize) -> (Vec<u8>, Vec<RxPacket>) {
         let (mut data, mut packets) = (Vec::new(), Vec::new());
         while data.len() < len {
@@ -306,7 +309,8 @@ fn without_the_virtio_header_everything_is_cut_and_completed_here() {
             assert_eq!(data, pattern(8_000));
             assert!(packets.iter().all(|packet| packet.data.len() <= 1500 && packet.gso_size == 0));
             assert!(packets.iter().all(|packet| packet.checksum == RxChecksum::Verify));
-            packets.iter().for_each(|packet| drop(parse(&packet.data))); // their checksums are complete
+            // Parsing checks that their checksums are complete.
+            packets.iter().for_each(|packet| drop(parse(&packet.data)));
         }
     });
 }
@@ -416,7 +420,8 @@ fn several_queues_of_one_interface() {
         let mut first = addressed().multi_queue(true).open().unwrap();
         let mut peer = Conversation::accept(&mut first, Flow::v4());
         let mut second = first.queue().unwrap();
-        // The kernel notes from which queue a flow comes after it has dealt with a packet: from the next on its answers go there.
+        // The kernel records the queue of a flow after it has processed a packet: replies use it
+        // from the next packet on.
         peer.deliver(&mut second, &pattern(20_000), 1460, true);
         peer.deliver(&mut second, &pattern(20_000), 1460, true);
         while !segments(&mut second, peer.flow).iter().any(|(_, tcp, _)| tcp.ack == SeqNum(40_001)) {}
@@ -444,7 +449,7 @@ fn an_interface_that_is_down_or_deleted_says_so() {
     });
 }
 
-/// Without offload a burst is cut here: what an error leaves goes back to the stack.
+/// Without offload, a burst is segmented here: the segments after an error go back to the stack.
 #[test]
 fn a_burst_that_fails_is_not_lost() {
     testnet::in_namespace(|| {

@@ -1,10 +1,11 @@
-//! Hearing of a device's end, and finding it.
+//! Detects the end of a device.
 
 use proto::Instant;
 use std::time::Duration;
 
-/// What is known of the device's end. It is told once, may concern one direction only, and a TUN interface tells it a moment before reads
-/// fail: they are tried again after a while, and ever more rarely.
+/// State of the detection. The end is reported once, may concern only one direction, and a TUN
+/// interface reports it shortly before reads fail. So reads are tried again later, with growing
+/// intervals.
 #[derive(Clone, Copy)]
 pub(super) enum Ending {
     Unheard,
@@ -23,7 +24,7 @@ impl Ending {
         }
     }
 
-    /// Is a read to be tried now?
+    /// True if a read should be tried now.
     pub(super) fn looks(&mut self, is_told: bool, now: Instant) -> bool {
         let heard = |wait| Ending::Heard { look_at: now + wait, wait };
         match *self {

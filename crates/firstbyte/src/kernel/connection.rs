@@ -85,7 +85,7 @@ impl Failed {
     }
 }
 
-/// Where a connection stands.
+/// Phase of a connection.
 enum Phase<'a> {
     Open(&'a Open),
     Opening(MutexGuard<'a, Plan>),
@@ -427,7 +427,7 @@ fn send_with(stream: &TcpStream, data: &[u8], flags: WriteFlags) -> io::Result<u
     stream.try_io(Interest::WRITABLE, || Ok(send(stream, data, bits)?))
 }
 
-/// Looking, and options.
+/// Information and options.
 impl KernelConnection {
     pub(crate) fn peer(&self) -> SocketAddr {
         self.peer

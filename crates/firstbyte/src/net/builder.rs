@@ -1,4 +1,4 @@
-//! The description of a stack, before it runs.
+//! The builder of a stack.
 use super::{Net, StackHandle};
 use crate::driver::{Control, Driver};
 
@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What a stack will be. Made by [`Net::builder`].
+/// Options of a stack. Created by [`Net::builder`].
 pub struct NetBuilder<D> {
     device: D,
     config: Config,
@@ -35,52 +35,54 @@ impl NetBuilder<()> {
 }
 
 impl<D> NetBuilder<D> {
-    /// Where packets enter and leave.
+    /// Sets the device for packets.
     #[must_use]
     pub fn device<E: Device + Send + 'static>(self, device: E) -> NetBuilder<E> {
         let NetBuilder { device: _, config, addresses, seed, key, device_name, unclaimed } = self;
         NetBuilder { device, config, addresses, seed, key, device_name, unclaimed }
     }
 
-    /// Adds an address of the stack with the length of its network's prefix in bits, as in `10.0.0.2/24` or
-    /// `fd00::2/64`. Without a length, the network is the address alone.
+    /// Adds an address with the prefix length of its network, such as `10.0.0.2/24` or
+    /// `fd00::2/64`. Without a length, the network is only the address.
     #[must_use]
     pub fn address(mut self, address: impl ToString) -> Self {
         self.addresses.push(address.to_string());
         self
     }
 
-    /// The settings; [`Config::default`] if not called.
+    /// Sets the settings (default: [`Config::default`]).
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// What every random choice (initial sequence numbers, ports, hash keys, cookie key) is made from; from the
-    /// operating system if not called. A fixed seed makes them predictable: for tests only.
+    /// Sets the seed of all random numbers (initial sequence numbers, ports, hash keys, cookie
+    /// key); by default the operating system provides it. A fixed seed makes them predictable: only
+    /// for tests.
     #[must_use]
     pub fn seed(mut self, seed: [u8; 32]) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The cookie keys of listeners that have none of their own; random if not called.
+    /// Sets the cookie keys of listeners without their own (default: random).
     #[must_use]
     pub fn fast_open_key(mut self, ring: fast_open::KeyRing) -> Self {
         self.key = Some(ring);
         self
     }
 
-    /// The device's name, under which it has settings of its own (`net.ipv4.conf.NAME.rp_filter`); none if not called.
+    /// Sets the device's name, for settings of the device (`net.ipv4.conf.NAME.rp_filter`)
+    /// (default: none).
     #[must_use]
     pub fn device_name(mut self, name: impl Into<String>) -> Self {
         self.device_name = name.into();
         self
     }
 
-    /// Gives packets that are not TCP or ICMP for this stack to `take`, in the driver's task, instead of
-    /// dropping them. It must not block.
+    /// Passes packets that are not TCP or ICMP for this stack to `take`, in the driver's task,
+    /// instead of dropping them. It must not block.
     #[must_use]
     pub fn on_unclaimed(mut self, take: impl FnMut(RxPacket) + Send + 'static) -> Self {
         self.unclaimed = Some(Box::new(take));
@@ -92,11 +94,12 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
     /// Starts the stack as a task of the current runtime.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when an address cannot be read, or there is none, or when TCP cannot work with the
-    /// settings; what the operating system says when there are no descriptors left.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if an address is missing or invalid, or if TCP
+    /// cannot work with the settings; an error of the operating system if there are no descriptors
+    /// left.
     ///
     /// # Panics
-    /// Outside a tokio runtime, or in one without I/O enabled.
+    /// Panics outside a tokio runtime, or in one without I/O enabled.
     pub fn start(self) -> io::Result<Net> {
         let addresses =
             self.addresses.iter().map(|text| parse_address(text)).collect::<io::Result<Vec<_>>>()?;
@@ -179,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The sentence names the settings, and nothing panics.
+    /// The error names the settings, and nothing panics.
     #[test]
     fn settings_with_which_tcp_cannot_work_are_an_error() {
         let config = Config::default().vegas_alpha(4).vegas_beta(3);

@@ -26,7 +26,7 @@ pub struct StackHandle {
 struct Handle {
     host: Arc<Host<RealClock>>,
     control: Arc<Control>,
-    /// Largest IP packet of the device, bytes.
+    /// MTU of the device, bytes.
     mtu: usize,
     /// True once a call has reported the end of the stack.
     has_told_end: AtomicBool,
@@ -65,17 +65,17 @@ impl StackHandle {
         }
     }
 
-    /// Changes one setting by Linux's name, for example `("net.ipv4.tcp_fastopen", "0x403")`.
-    /// `Ok(Some(warning))` when a part was refused.
+    /// Changes a setting by Linux's name, for example `("net.ipv4.tcp_fastopen", "0x403")`. Returns
+    /// `Ok(Some(warning))` if a part was rejected.
     ///
     /// # Errors
-    /// No such setting, or not a value of it.
+    /// There is no such setting, or the value is invalid.
     pub fn set(&self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
         self.handle.host.configure(|stack, now| stack.set(now, name, value))
     }
 
-    /// Replaces the cookie keys of listeners that have none of their own. Cookies of the ring's
-    /// backup key stay valid, so a rotation loses no client.
+    /// Replaces the cookie keys of listeners without their own. Cookies of the ring's backup key
+    /// stay valid, so a rotation rejects no client.
     pub fn set_fast_open_key(&self, ring: fast_open::KeyRing) {
         self.handle.host.configure(|stack, _| stack.set_fast_open_key(ring));
     }
@@ -85,15 +85,13 @@ impl StackHandle {
         self.handle.host.configure(|stack, _| stack.add_address(addr, prefix_len));
     }
 
-    /// Removes a local address: packets for it are no longer the stack's. Connections from it fail
-    /// by their timers.
+    /// Removes a local address: the stack ignores packets to it. Connections from it time out.
     pub fn remove_address(&self, addr: IpAddr) {
         self.handle.host.configure(|stack, _| stack.remove_address(addr));
     }
 
-    /// Sets what connections to and from `destination` begin with from now on: initial windows,
-    /// MTU, congestion control and so on. The longest prefix counts. False when there is no room
-    /// for one more (65 536).
+    /// Sets the metrics of new connections to `destination`: initial windows, MTU, congestion
+    /// control and so on. The longest prefix wins. Returns false if the table is full (65 536).
     ///
     /// ```
     /// # fn example(net: &firstbyte::StackHandle) -> Result<(), firstbyte::RouteError> {
@@ -105,42 +103,42 @@ impl StackHandle {
         self.handle.host.configure(|stack, now| stack.set_route(now, destination, metrics))
     }
 
-    /// Takes that back, for exactly this prefix; what it was.
+    /// Removes the route of exactly this prefix, and returns it.
     pub fn remove_route(&self, destination: fast_open::Network) -> Option<RouteMetrics> {
         self.handle.host.configure(|stack, now| stack.remove_route(now, destination))
     }
 
-    /// A copy of the counters, under Linux's names.
+    /// Returns a copy of the counters, with Linux's names.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.inspect(|stack| stack.counters().clone())
     }
 
-    /// How much the stack holds: connections, half-open requests, TIME-WAIT entries.
+    /// Returns the number of connections, half-open requests and TIME-WAIT entries.
     #[must_use]
     pub fn table_sizes(&self) -> TableSizes {
         self.inspect(Stack::table_sizes)
     }
 
-    /// Sockets on which some task waits.
+    /// Returns the number of sockets that tasks wait on.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
         self.handle.host.waiting_count()
     }
 
-    /// Reads or edits what is remembered about paths: cookies, MSS, RTT, verdicts.
+    /// Reads or edits the path cache: cookies, MSS, RTT, verdicts.
     pub fn with_path_cache<R>(&self, edit: impl FnOnce(&mut fast_open::PathCache) -> R) -> R {
         self.handle.host.configure(|stack, _| edit(stack.path_cache_mut()))
     }
 
-    /// Everything remembered of paths: to list, or for [`paths::save`](crate::paths::save).
+    /// Returns all cached paths, to list them or for [`paths::save`](crate::paths::save).
     #[must_use]
     pub fn paths(&self) -> Paths {
         self.handle.host.configure(|stack, now| stack.export_paths(now))
     }
 
-    /// Takes over what an earlier stack remembered, `elapsed` after its ages were true. What was
-    /// learnt since the start stays.
+    /// Adds the cached paths of an earlier stack, `elapsed` after they were saved. Newer entries of
+    /// this stack stay.
     ///
     /// ```no_run
     /// # fn example(net: &firstbyte::StackHandle) -> Result<(), Box<dyn std::error::Error>> {
@@ -157,20 +155,21 @@ impl StackHandle {
         self.handle.host.configure(|stack, now| stack.import_paths(now, known, elapsed));
     }
 
-    /// Forgets everything about one peer: cookies, round trips, verdicts. False if there was
-    /// nothing.
+    /// Forgets everything about one peer: cookies, round trips, verdicts. Returns false if there
+    /// was nothing.
     pub fn forget_paths_to(&self, peer: IpAddr) -> bool {
         self.with_path_cache(|cache| cache.forget_peer(peer.into()))
     }
 
-    /// Traces every connection: states, windows, round trips, what limits the sender,
-    /// retransmissions and drops with their reasons, segments. An empty mask ends it. While nobody
-    /// traces, it costs one test per packet.
+    /// Traces every connection: states, windows, round trips, the sender's limits, retransmissions,
+    /// drops with their reasons, segments. An empty mask turns tracing off, which then costs one
+    /// test per packet.
     pub fn set_trace(&self, mask: TraceMask) {
         self.handle.host.configure(|stack, _| stack.set_trace(mask));
     }
 
-    /// The events since the last call, and how many more found no room (65 536 wait at most).
+    /// Returns the events since the last call, and the number of dropped events (the buffer holds
+    /// 65 536).
     #[must_use]
     pub fn take_trace(&self) -> (Vec<TraceEvent>, u64) {
         self.handle.host.configure(|stack, _| {
@@ -179,19 +178,19 @@ impl StackHandle {
         })
     }
 
-    /// Looks into the engine. The stack stands still meanwhile, so be quick.
+    /// Reads the engine. The stack is locked during the call, so keep it short.
     pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
         self.handle.host.inspect(look)
     }
 
-    /// As [`inspect`](StackHandle::inspect), and tells the time, by which a
+    /// Fails like [`inspect`](StackHandle::inspect), and tells the time, by which a
     /// [`ConnectionInfo`](crate::ConnectionInfo) is to be read.
     pub fn inspect_at<R>(&self, look: impl FnOnce(&Stack, Instant) -> R) -> R {
         let clock = self.handle.host.clock();
         self.inspect(|stack| look(stack, clock.now()))
     }
 
-    /// What connections to every destination begin with, by prefix.
+    /// Returns the metrics of new connections, by destination prefix.
     #[must_use]
     pub fn routes(&self) -> Vec<(fast_open::Network, RouteMetrics)> {
         self.inspect(|stack| stack.routes().collect())
@@ -201,7 +200,7 @@ impl StackHandle {
         &self.handle.host
     }
 
-    /// Waits until no connection can be opened any more, from now on.
+    /// Waits until no connection can be opened any more.
     pub(crate) fn closing(&self) -> OwnedNotified {
         self.handle.control.closing()
     }
@@ -229,7 +228,7 @@ impl StackHandle {
         self.explain_end(error)
     }
 
-    /// Largest IP packet of the device, bytes.
+    /// Returns the MTU of the device, bytes.
     pub(crate) fn mtu(&self) -> usize {
         self.handle.mtu
     }

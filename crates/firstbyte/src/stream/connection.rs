@@ -44,7 +44,7 @@ on_both! {
     /// Opens a deferred stream that has something to send. Does nothing to an open one.
     fn flush(&self) -> io::Result<()>;
     fn push(&self);
-    /// Queues the FIN. A connection that has ended is shut down already.
+    /// Queues the FIN. A connection that has ended is already shut down.
     fn shutdown(&self) -> io::Result<()>;
     /// Marks the end of writing. The bytes of a deferred stream go with the next read, and the FIN
     /// with them.

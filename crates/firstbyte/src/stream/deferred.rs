@@ -1,4 +1,4 @@
-//! A connection that is not open yet because it does not know what to say.
+//! A connection that is not open yet, because it has no data to send.
 use crate::error;
 use bytes::{BufMut, BytesMut};
 use host::Error;
@@ -13,19 +13,19 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Timeout, timeout};
 
-/// The plan: where to, how, and what was written so far.
+/// The plan: address, options, and data written so far.
 #[derive(Debug)]
 pub(crate) struct Deferred {
     peer: SocketAddr,
     options: ConnectOptions,
     first_bytes: BytesMut,
-    /// One packet's worth: more cannot ride on a SYN.
+    /// Length of one packet: more does not fit on a SYN.
     first_bytes_max: usize,
     read_grace: Duration,
-    /// Ends early with the stack.
+    /// The wait for a write; ends early with the stack.
     grace: Option<Pin<Box<Timeout<OwnedNotified>>>>,
     readers: Arc<Readers>,
-    /// No more will be written.
+    /// True if no more will be written.
     has_ended: bool,
     failed: Option<Error<ConnectError>>,
 }
@@ -55,7 +55,7 @@ impl Deferred {
         self.failed.map_or(Ok(()), |failed| Err(error::connect(failed)))
     }
 
-    /// Keeps as much of `data` as may still ride on the SYN.
+    /// Keeps as much of `data` as still fits on the SYN.
     pub(crate) fn buffer(&mut self, data: &[u8]) -> io::Result<usize> {
         self.ensure_possible()?;
         let len = data.len().min(self.first_bytes_max - self.first_bytes.len());
@@ -97,12 +97,12 @@ impl Deferred {
         grace.as_mut().poll(&mut Context::from_waker(&everybody)).map(|_| Ok(()))
     }
 
-    /// No more will be written: readers need not wait for it.
+    /// Marks the end of writing: readers need not wait for a write.
     pub(crate) fn end_writing(&mut self) {
         self.has_ended = true;
     }
 
-    /// Those to wake once the connection is open, or cannot be.
+    /// Returns the readers to wake once the connection is open, or cannot be opened.
     pub(crate) fn readers(&self) -> Arc<Readers> {
         Arc::clone(&self.readers)
     }
@@ -123,7 +123,8 @@ impl Deferred {
     }
 }
 
-/// The tasks that wait to read. As one waker, since the timer that they share knows only the last that asked.
+/// The tasks that wait to read, as one waker: the timer that they share only remembers the last
+/// waker.
 #[derive(Debug, Default)]
 pub(crate) struct Readers(Mutex<Vec<Waker>>);
 

@@ -1,4 +1,4 @@
-//! What is known of a connection on either backend.
+//! A snapshot of a connection that both backends can take.
 use proto::{ConnectionInfo, State};
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -4,8 +4,8 @@ use proto::{SocketOption, SocketOptions};
 use std::io;
 use std::time::Duration;
 
-/// Options. All may be changed at any time; those of accepted streams begin as
-/// [`socket_options`](crate::TcpListenerBuilder::socket_options) says.
+/// Options. All can be changed at any time. Accepted streams start with those of
+/// [`socket_options`](crate::TcpListenerBuilder::socket_options).
 ///
 /// ```
 /// # async fn example(stream: firstbyte::TcpStream) -> std::io::Result<()> {
@@ -17,13 +17,13 @@ use std::time::Duration;
 /// stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
 /// stream.write_all(&[0; 4000]).await?;
 /// stream.set_cork(false)?;
-/// // Then an hour of silence may follow, but not with a peer that is gone:
+/// // The connection may be idle for an hour, unless the peer is gone:
 /// stream.set_keepalive(Some(std::time::Duration::from_secs(60)))?;
 /// # Ok(())
 /// # }
 /// ```
 impl TcpStream {
-    /// All options as they are.
+    /// Returns all options.
     ///
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
@@ -34,13 +34,13 @@ impl TcpStream {
     /// Changes one option.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_option(&self, option: SocketOption) -> io::Result<()> {
         self.connection.set_option(option)
     }
 
-    /// Is Nagle off?
+    /// True if Nagle is disabled.
     ///
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
@@ -48,44 +48,45 @@ impl TcpStream {
         Ok(self.options()?.nodelay)
     }
 
-    /// Nagle off (`true`: small segments leave at once) or on.
+    /// Disables Nagle (`true`: small segments are sent at once) or enables it.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.set_option(SocketOption::NoDelay(nodelay))
     }
 
-    /// Sends whole segments only until the cork is taken off (`TCP_CORK`), for several writes that belong together. What
-    /// is smaller waits for it, at most for a retransmission time-out (200 ms or more) after all else was acknowledged.
+    /// Sends only full segments until the cork is removed (`TCP_CORK`), for several writes that
+    /// belong together. Smaller data waits, at most one retransmission timeout (200 ms or more)
+    /// after everything else was acknowledged.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
         self.set_option(SocketOption::Cork(cork))
     }
 
-    /// `true` acknowledges at once what comes next, for a while; `false` lets acknowledgements wait for answers
-    /// (`TCP_QUICKACK`). Neither lasts: the connection adapts to what happens.
+    /// Acknowledges the next segments at once, for a while (`true`), or lets ACKs wait for replies
+    /// (`false`) (`TCP_QUICKACK`). Neither is permanent: the connection adapts.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
         self.set_option(SocketOption::QuickAck(quickack))
     }
 
-    /// Asks a peer that has been silent for `time` (1 to 32767 s) whether it is still there, and fails with
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when it never answers: by default after nine probes, 75 s apart. `None`: a
-    /// silent peer may stay silent for ever.
+    /// Probes a peer that has been idle for `time` (1 to 32767 s), and fails with
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if it never answers: by default after nine probes, 75
+    /// s apart. `None`: a peer may be idle forever.
     ///
     /// Interval and number of the probes are [`SocketOption`]s.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_keepalive(&self, time: Option<Duration>) -> io::Result<()> {
         if time.is_some() {
             self.set_option(SocketOption::KeepAliveTime(time))?;
@@ -93,37 +94,40 @@ impl TcpStream {
         self.set_option(SocketOption::KeepAlive(time.is_some()))
     }
 
-    /// Fails with [`TimedOut`](io::ErrorKind::TimedOut) when the peer has not acknowledged data, or answered a probe, for so
-    /// long (`TCP_USER_TIMEOUT`). `None`: after about a quarter of an hour, as the stack's settings say.
+    /// Fails with [`TimedOut`](io::ErrorKind::TimedOut) if the peer has not acknowledged data, or
+    /// answered a probe, for this time (`TCP_USER_TIMEOUT`). `None`: after about a quarter of an
+    /// hour, by the stack's settings.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.set_option(SocketOption::UserTimeout(timeout))
     }
 
-    /// Takes no more than so many bytes before they are sent (`TCP_NOTSENT_LOWAT`), so that what is written late can still
-    /// be chosen late: for streams of frames, or priorities. `None`: as many as the send buffer takes.
+    /// Limits the number of unsent bytes (`TCP_NOTSENT_LOWAT`), so that the application can decide
+    /// late what to send, for streams of frames or priorities. `None`: as many as the send buffer
+    /// holds.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_notsent_lowat(&self, bytes: Option<u32>) -> io::Result<()> {
         self.set_option(SocketOption::NotsentLowat(bytes))
     }
 
-    /// `true`: the last urgent byte of the peer is in the stream, where it was sent (`SO_OOBINLINE`; so a stream begins, as RFC 6093
-    /// advises). `false`: it is read by [`read_urgent`](Self::read_urgent), as BSD's and Linux's sockets do unless told otherwise.
+    /// Sets where the last urgent byte of the peer is read. `true` (the default, as RFC 6093
+    /// advises): in the stream, at its position (`SO_OOBINLINE`). `false`: with
+    /// [`read_urgent`](Self::read_urgent), the default of BSD's and Linux's sockets.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_oob_inline(&self, inline: bool) -> io::Result<()> {
         self.set_option(SocketOption::UrgentApart(!inline))
     }
 
-    /// See [`set_linger`](Self::set_linger).
+    /// Returns the linger option, see [`set_linger`](Self::set_linger).
     ///
     /// # Errors
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
@@ -131,12 +135,12 @@ impl TcpStream {
         Ok(self.options()?.linger)
     }
 
-    /// What dropping the stream does with data not yet delivered: `None`, deliver it; `Some(0)`, reset at once;
-    /// `Some(t)`, deliver it, but reset after `t`. Dropping never blocks.
+    /// Sets what happens to undelivered data when the stream is dropped. `None`: deliver it;
+    /// `Some(0)`: reset at once; `Some(t)`: deliver it, but reset after `t`. Dropping never blocks.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
-    /// once the stack is shut down.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         self.set_option(SocketOption::Linger(linger))
     }

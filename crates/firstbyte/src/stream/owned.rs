@@ -7,21 +7,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The read half of [`TcpStream::into_split`]. What is not here (`info`, `outcome`, …) is behind `as_ref`.
+/// The read half of [`TcpStream::into_split`]. Use `as_ref` for other methods (`info`, `outcome`,
+/// …).
 #[derive(Debug)]
 pub struct OwnedReadHalf {
     stream: TcpStream,
 }
 
-/// The write half of [`TcpStream::into_split`]; the rest is behind `as_ref`. Dropping it shuts down the write side, unless it is
-/// [forgotten](Self::forget); that of a [deferred](TcpStream::connect_deferred) stream which has sent nothing yet, with the next read.
+/// The write half of [`TcpStream::into_split`]; use `as_ref` for other methods. Dropping it shuts
+/// down the write side, unless it is [forgotten](Self::forget). For a
+/// [deferred](TcpStream::connect_deferred) stream that has sent nothing yet, this happens with the
+/// next read.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     stream: TcpStream,
     shuts_down: bool,
 }
 
-/// The halves given to [`OwnedReadHalf::reunite`] are not of one stream. Holds both.
+/// Error of [`OwnedReadHalf::reunite`]: the halves are not of the same stream. Contains both.
 #[derive(Debug)]
 pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
 
@@ -56,60 +59,60 @@ impl Drop for OwnedWriteHalf {
 }
 
 impl OwnedReadHalf {
-    /// Puts the halves of one stream together again.
+    /// Reunites the halves of a stream.
     ///
     /// # Errors
-    /// They are not of one stream.
+    /// They are not of the same stream.
     pub fn reunite(self, other: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
         reunite(self, other)
     }
 
-    /// See [`TcpStream::readable`].
+    /// Waits like [`TcpStream::readable`].
     ///
     /// # Errors
-    /// As [`TcpStream::readable`].
+    /// Fails like [`TcpStream::readable`].
     pub async fn readable(&self) -> io::Result<()> {
         self.stream.readable().await
     }
 
-    /// See [`TcpStream::try_read`].
+    /// Reads like [`TcpStream::try_read`].
     ///
     /// # Errors
-    /// As [`TcpStream::try_read`].
+    /// Fails like [`TcpStream::try_read`].
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.stream.try_read(buf)
     }
 
-    /// See [`TcpStream::peek`].
+    /// Reads like [`TcpStream::peek`].
     ///
     /// # Errors
-    /// As [`TcpStream::peek`].
+    /// Fails like [`TcpStream::peek`].
     pub async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.stream.peek(buf).await
     }
 
-    /// See [`TcpStream::peer_addr`].
+    /// Returns the peer's address, see [`TcpStream::peer_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::peer_addr`].
+    /// Fails like [`TcpStream::peer_addr`].
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 
-    /// See [`TcpStream::local_addr`].
+    /// Returns the local address, see [`TcpStream::local_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::local_addr`].
+    /// Fails like [`TcpStream::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }
 }
 
 impl OwnedWriteHalf {
-    /// Puts the halves of one stream together again.
+    /// Reunites the halves of a stream.
     ///
     /// # Errors
-    /// They are not of one stream.
+    /// They are not of the same stream.
     pub fn reunite(self, other: OwnedReadHalf) -> Result<TcpStream, ReuniteError> {
         reunite(other, self)
     }
@@ -119,39 +122,39 @@ impl OwnedWriteHalf {
         self.shuts_down = false;
     }
 
-    /// See [`TcpStream::writable`].
+    /// Waits like [`TcpStream::writable`].
     ///
     /// # Errors
-    /// As [`TcpStream::writable`].
+    /// Fails like [`TcpStream::writable`].
     pub async fn writable(&self) -> io::Result<()> {
         self.stream.writable().await
     }
 
-    /// See [`TcpStream::try_write`].
+    /// Writes like [`TcpStream::try_write`].
     ///
     /// # Errors
-    /// As [`TcpStream::try_write`].
+    /// Fails like [`TcpStream::try_write`].
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.stream.try_write(data)
     }
 
-    /// See [`TcpStream::push`].
+    /// Pushes like [`TcpStream::push`].
     pub fn push(&self) {
         self.stream.push();
     }
 
-    /// See [`TcpStream::peer_addr`].
+    /// Returns the peer's address, see [`TcpStream::peer_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::peer_addr`].
+    /// Fails like [`TcpStream::peer_addr`].
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 
-    /// See [`TcpStream::local_addr`].
+    /// Returns the local address, see [`TcpStream::local_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::local_addr`].
+    /// Fails like [`TcpStream::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }

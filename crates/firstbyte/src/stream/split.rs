@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The read half of [`TcpStream::split`]. What is not here (`info`, `outcome`, …) is behind `as_ref`.
+/// The read half of [`TcpStream::split`]. Use `as_ref` for other methods (`info`, `outcome`, …).
 #[derive(Debug)]
 pub struct ReadHalf<'a>(&'a TcpStream);
 
-/// The write half of [`TcpStream::split`]; the rest is behind `as_ref`. Shutting it down sends the FIN; dropping it does nothing.
+/// The write half of [`TcpStream::split`]; use `as_ref` for other methods. Shutting it down sends
+/// the FIN; dropping it has no effect.
 #[derive(Debug)]
 pub struct WriteHalf<'a>(&'a TcpStream);
 
@@ -19,81 +20,81 @@ pub(super) fn split(stream: &mut TcpStream) -> (ReadHalf<'_>, WriteHalf<'_>) {
 }
 
 impl ReadHalf<'_> {
-    /// See [`TcpStream::readable`].
+    /// Waits like [`TcpStream::readable`].
     ///
     /// # Errors
-    /// As [`TcpStream::readable`].
+    /// Fails like [`TcpStream::readable`].
     pub async fn readable(&self) -> io::Result<()> {
         self.0.readable().await
     }
 
-    /// See [`TcpStream::try_read`].
+    /// Reads like [`TcpStream::try_read`].
     ///
     /// # Errors
-    /// As [`TcpStream::try_read`].
+    /// Fails like [`TcpStream::try_read`].
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(buf)
     }
 
-    /// See [`TcpStream::peek`].
+    /// Reads like [`TcpStream::peek`].
     ///
     /// # Errors
-    /// As [`TcpStream::peek`].
+    /// Fails like [`TcpStream::peek`].
     pub async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.peek(buf).await
     }
 
-    /// See [`TcpStream::peer_addr`].
+    /// Returns the peer's address, see [`TcpStream::peer_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::peer_addr`].
+    /// Fails like [`TcpStream::peer_addr`].
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.peer_addr()
     }
 
-    /// See [`TcpStream::local_addr`].
+    /// Returns the local address, see [`TcpStream::local_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::local_addr`].
+    /// Fails like [`TcpStream::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 }
 
 impl WriteHalf<'_> {
-    /// See [`TcpStream::writable`].
+    /// Waits like [`TcpStream::writable`].
     ///
     /// # Errors
-    /// As [`TcpStream::writable`].
+    /// Fails like [`TcpStream::writable`].
     pub async fn writable(&self) -> io::Result<()> {
         self.0.writable().await
     }
 
-    /// See [`TcpStream::try_write`].
+    /// Writes like [`TcpStream::try_write`].
     ///
     /// # Errors
-    /// As [`TcpStream::try_write`].
+    /// Fails like [`TcpStream::try_write`].
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.0.try_write(data)
     }
 
-    /// See [`TcpStream::push`].
+    /// Pushes like [`TcpStream::push`].
     pub fn push(&self) {
         self.0.push();
     }
 
-    /// See [`TcpStream::peer_addr`].
+    /// Returns the peer's address, see [`TcpStream::peer_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::peer_addr`].
+    /// Fails like [`TcpStream::peer_addr`].
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.peer_addr()
     }
 
-    /// See [`TcpStream::local_addr`].
+    /// Returns the local address, see [`TcpStream::local_addr`].
     ///
     /// # Errors
-    /// As [`TcpStream::local_addr`].
+    /// Fails like [`TcpStream::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }

@@ -16,11 +16,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::ReadBuf;
 
-/// Lets go of its connection when it is dropped.
+/// Releases its connection when dropped.
 pub(super) struct StackConnection {
     net: StackHandle,
     peer: SocketAddr,
-    /// Set when the connection is open (or opening).
+    /// Set when the connection is open or opening.
     id: OnceLock<ConnId>,
     deferred: Option<Box<Mutex<Deferred>>>,
 }
@@ -50,7 +50,7 @@ impl StackConnection {
         self.net.host()
     }
 
-    /// The connection if it is open, else the plan for it, locked.
+    /// Returns the connection if it is open, otherwise the locked plan.
     fn phase(&self) -> Phase<'_> {
         if let Some(&id) = self.id.get() {
             return Phase::Open(id);
@@ -63,7 +63,7 @@ impl StackConnection {
         }
     }
 
-    /// Sends the SYN of a deferred stream with what was written so far.
+    /// Sends the SYN of a deferred stream with the data written so far.
     fn launch(&self, mut plan: MutexGuard<'_, Deferred>, fin: bool) -> io::Result<ConnId> {
         let (peer, options) = plan.take(fin)?;
         let launched = match self.host().connect(peer, options) {
@@ -79,7 +79,8 @@ impl StackConnection {
         launched
     }
 
-    /// The connection to read from; opens a deferred one when waiting longer could mean waiting for ever.
+    /// Returns the connection to read from. Opens a deferred one if waiting longer could mean
+    /// waiting forever.
     fn poll_open_to_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<ConnId>> {
         match self.phase() {
             Phase::Open(id) => Poll::Ready(Ok(id)),
@@ -92,7 +93,7 @@ impl StackConnection {
     }
 }
 
-/// Where a connection stands.
+/// Phase of a connection.
 enum Phase<'a> {
     Open(ConnId),
     Deferred(MutexGuard<'a, Deferred>),
@@ -233,7 +234,8 @@ impl StackConnection {
         }
     }
 
-    /// What is only announced may wait for the rest; a record's end, or an urgent byte, is told to the connection.
+    /// Data flagged with only `MORE` may wait; the end of a record, or an urgent byte, is passed to
+    /// the connection.
     fn write_deferred_with(
         &self,
         mut plan: MutexGuard<'_, Deferred>,
@@ -261,7 +263,7 @@ impl StackConnection {
         Ok(written)
     }
 
-    /// Opens a deferred stream that has something to say. Does nothing to an open one.
+    /// Opens a deferred stream with written data. Does nothing to an open one.
     pub(super) fn flush(&self) -> io::Result<()> {
         if let Phase::Deferred(plan) = self.phase() {
             plan.ensure_possible()?;
@@ -273,7 +275,7 @@ impl StackConnection {
     }
 
     pub(super) fn push(&self) {
-        // What keeps a deferred stream from opening is told to its next reader or writer.
+        // The next read or write reports why a deferred stream cannot open.
         if self.flush().is_ok()
             && let Some(&id) = self.id.get()
         {
@@ -281,7 +283,7 @@ impl StackConnection {
         }
     }
 
-    /// Queues the FIN. A connection that has ended is shut down already.
+    /// Queues the FIN. A connection that has ended is already shut down.
     pub(super) fn shutdown(&self) -> io::Result<()> {
         match self.phase() {
             Phase::Deferred(plan) => self.launch(plan, true).map(drop),
@@ -295,7 +297,7 @@ impl StackConnection {
         }
     }
 
-    /// Nobody is left to write. What a deferred stream holds goes with the next read, and its FIN with it.
+    /// Ends writing. The data of a deferred stream is sent with the next read, followed by its FIN.
     pub(super) fn end_writing(&self) -> io::Result<()> {
         match self.phase() {
             Phase::Deferred(mut plan) => {
@@ -318,7 +320,7 @@ impl StackConnection {
     }
 }
 
-/// Looking, and options.
+/// Information and options.
 impl StackConnection {
     pub(super) fn peer(&self) -> SocketAddr {
         self.peer
@@ -332,7 +334,7 @@ impl StackConnection {
         self.id.get().and_then(|&id| self.host().early_data(id)).unwrap_or_default()
     }
 
-    /// Both ends and the state, as far as there are any.
+    /// Formats both addresses and the state, if known.
     pub(super) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = self.id.get().copied();
         let (local, state) = self

@@ -103,7 +103,7 @@ async fn a_wire_that_pushes_back_loses_nothing() {
     .await;
 }
 
-/// Every round of the runtime polls a driver that asks to be woken; one that waits is left alone.
+/// Every round of the runtime polls a driver that asks to be woken, but not one that waits.
 #[tokio::test]
 async fn an_idle_stack_does_not_look_for_packets() {
     bounded(async {
@@ -111,7 +111,7 @@ async fn an_idle_stack_does_not_look_for_packets() {
         let (mut client, mut server) = pair.connected().await;
         client.write_all(b"!").await.unwrap();
         server.read_exact(&mut [0]).await.unwrap();
-        // The last packet of all is the delayed acknowledgement of that.
+        // The last packet of all is its delayed ACK.
         client.delivered().await.unwrap();
         let_others_run().await;
         let before = pair.read_count();

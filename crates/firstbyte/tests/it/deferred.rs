@@ -21,7 +21,7 @@ fn echo(listener: TcpListener) {
     });
 }
 
-/// A pair whose client has a cookie of its server.
+/// Returns a pair whose client has a cookie of its server.
 async fn with_cookie() -> Pair {
     let pair = Pair::new();
     echo(pair.listen().await);
@@ -152,7 +152,7 @@ async fn the_first_use_tells_why_it_cannot_open() {
     .await;
 }
 
-/// The task that asked last is not the only one.
+/// The last waiting task is not the only one to be woken.
 #[tokio::test]
 async fn every_reader_is_woken_when_the_stream_opens() {
     bounded(async {
@@ -217,7 +217,7 @@ async fn what_is_awaited_to_be_delivered_is_sent() {
         stream.delivered().await.unwrap();
         assert_eq!(pair.client.stack().unwrap().table_sizes().connections, 0);
         stream.write_all(b"all").await.unwrap();
-        // In a task of its own, which the end of the test's limit does not poll once more.
+        // In its own task, which is not polled again when the test's time limit expires.
         let delivered = tokio::spawn(async move { stream.delivered().await.map(|()| stream) });
         let stream = delivered.await.unwrap().unwrap();
         assert_eq!(syn(&pair.take_log()).payload_len, 3);

@@ -1,9 +1,9 @@
-//! First bytes on the SYN, answers on the SYN-ACK, and what is told about them.
+//! First bytes on the SYN, replies on the SYN-ACK, and their outcomes.
 use crate::pair::{Pair, SERVER, Segment, bounded};
 use firstbyte::{Config, FastOpen, KeyRing, NotAcknowledged, Outcome, Skipped, TcpListener, TcpStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Answers every request of 4 bytes with "reply" and closes, all before it waits again.
+/// Answers every request of 4 bytes with "reply" and closes, before it waits again.
 fn serve(listener: TcpListener) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -16,7 +16,7 @@ fn serve(listener: TcpListener) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// One exchange; what became of Fast Open.
+/// Makes one exchange. Returns the outcome of Fast Open.
 async fn visit(pair: &Pair) -> Outcome {
     let mut stream = TcpStream::connect_with(&pair.client, SERVER, "GET!").await.unwrap();
     let mut reply = String::new();
@@ -64,7 +64,7 @@ async fn a_flush_does_not_end_the_hold_and_a_push_does() {
                     stream.flush().await.unwrap();
                 } else {
                     stream.push();
-                    // The driver sends what was pushed before this task goes on.
+                    // The driver sends the pushed data before this task continues.
                     tokio::task::yield_now().await;
                 }
                 stream.shutdown().await.unwrap();
@@ -131,12 +131,12 @@ async fn first_bytes_larger_than_a_packet_arrive_once_and_in_order() {
 async fn outcomes_tell_why_it_did_not_work() {
     bounded(async {
         let pair = Pair::new();
-        // Off at the client.
+        // Disabled at the client.
         serve(pair.listen().await);
         pair.client.stack().unwrap().set("net.ipv4.tcp_fastopen", "0").unwrap();
         assert_eq!(visit(&pair).await, Outcome::Skipped(Skipped::Disabled));
         pair.client.stack().unwrap().set("net.ipv4.tcp_fastopen", "1").unwrap();
-        // Not asked for.
+        // Not requested.
         let plain = TcpStream::connect(&pair.client, SERVER).await.unwrap();
         assert_eq!(plain.outcome(), Outcome::Skipped(Skipped::NotAsked));
         drop(plain);

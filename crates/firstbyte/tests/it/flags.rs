@@ -1,10 +1,10 @@
-//! Writes with flags, the urgent byte, and listening once more.
+//! Writes with flags, the urgent byte, and repeated listening.
 use crate::pair::{Pair, SERVER, bounded, let_others_run, patient};
 use firstbyte::{TcpListener, TcpStream, WriteFlags};
 use std::io::ErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Lengths of what went over the wire from the client.
+/// Returns the lengths of the client's data packets.
 fn texts(pair: &Pair) -> Vec<usize> {
     let log = pair.take_log();
     log.iter()
@@ -57,7 +57,7 @@ async fn an_urgent_byte_overtakes_what_was_not_read() {
     .await;
 }
 
-/// Also for one of which nobody has told yet, until there can be none.
+/// Also waits for an urgent byte that was not announced yet, until none can come.
 #[tokio::test]
 async fn an_urgent_byte_is_waited_for() {
     bounded(async {
@@ -84,7 +84,7 @@ async fn an_urgent_byte_is_waited_for() {
     .await;
 }
 
-/// In the stream it is found by the mark.
+/// An inline urgent byte is found by the mark.
 #[tokio::test]
 async fn a_read_stops_before_an_urgent_byte() {
     bounded(async {
@@ -100,7 +100,7 @@ async fn a_read_stops_before_an_urgent_byte() {
     .await;
 }
 
-/// A deferred stream opens at the end of a record, with all that was written.
+/// The end of a record opens a deferred stream with all data written before.
 #[tokio::test]
 async fn a_record_opens_a_deferred_stream() {
     bounded(async {

@@ -1,4 +1,4 @@
-//! An HTTP library that knows nothing of Fast Open, on both sides.
+//! An HTTP library without support for Fast Open, on both sides.
 use crate::pair::{Pair, SERVER, Segment, bounded, patient};
 use firstbyte::{Outcome, TcpListener, TcpStream};
 use http_body_util::{BodyExt, Empty, Full};
@@ -25,7 +25,7 @@ fn serve(listener: TcpListener) {
     });
 }
 
-/// One request over a stream that connects by itself when the request is there.
+/// Sends one request over a stream that connects when the request is written.
 async fn get(pair: &Pair) -> Bytes {
     let socket = pair.client.socket().read_grace(Duration::from_secs(60));
     let stream = socket.connect_deferred(SERVER).await.unwrap();
@@ -47,7 +47,7 @@ fn summary(log: &[Segment]) -> Vec<(bool, &str, bool)> {
 #[tokio::test]
 async fn a_repeat_visit_with_hyper_takes_four_packets() {
     bounded(async {
-        // However long the programs take: nothing is owed to anybody but with what they send.
+        // Independent of the programs' speed: ACKs only leave with data.
         let config = patient().delayed_ack(Duration::from_secs(60));
         let pair = Pair::with(config.clone(), config);
         serve(pair.listen().await);

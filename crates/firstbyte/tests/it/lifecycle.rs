@@ -1,4 +1,4 @@
-//! How connections, listeners and stacks end.
+//! Ends of connections, listeners and stacks.
 use crate::pair::{Pair, SERVER, SlowToClose, WIRE, bounded, pattern, until};
 use firstbyte::device::memory;
 use firstbyte::{Net, TcpListener, TcpStream};
@@ -76,7 +76,7 @@ async fn a_reset_wakes_reader_and_writer() {
 async fn a_dropped_connect_leaves_nothing() {
     bounded(async {
         let pair = Pair::new();
-        // 10.0.0.9 is on the wire's network, and nobody answers.
+        // 10.0.0.9 is in the network of the wire, but does not exist.
         for first_bytes in ["", "first bytes"] {
             let connect = TcpStream::connect_with(&pair.client, "10.0.0.9:80", first_bytes);
             assert!(tokio::time::timeout(Duration::from_millis(20), connect).await.is_err());
@@ -184,7 +184,7 @@ async fn shutdown_gives_up_on_a_peer_that_does_not_take_the_data() {
     .await;
 }
 
-/// As a second Ctrl-C: the first call still waits, and both end.
+/// Like a second Ctrl-C: the first call still waits, and both end.
 #[tokio::test]
 async fn a_second_shutdown_may_have_less_patience() {
     bounded(async {
@@ -215,7 +215,7 @@ async fn the_last_handle_takes_the_stack_with_it() {
         drop(client);
         assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
         drop(server);
-        // Its end of the wire is gone with it, which ends the other stack too.
+        // Its end of the wire is gone, which ends the other stack too.
         assert_eq!(server_net.closed().await.unwrap_err().kind(), ErrorKind::BrokenPipe);
     })
     .await;
@@ -245,7 +245,8 @@ async fn a_description_without_an_address_is_refused() {
     assert_eq!(builder().address("10.0.0.300/8").start().unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// A server that logs what `accept` says and goes on must not keep the runtime, in which the stack's end has to be brought about, to itself.
+/// A server that logs errors of `accept` and retries must not keep the runtime, which has to end
+/// the stack, from other tasks.
 #[test]
 fn a_loop_that_accepts_on_after_the_end_lets_others_run() {
     let (ended, waiting) = std::sync::mpsc::channel();
@@ -267,7 +268,8 @@ fn a_loop_that_accepts_on_after_the_end_lets_others_run() {
     waiting.recv_timeout(Duration::from_secs(20)).expect("the server ends");
 }
 
-/// Else an interface that is opened again is busy. Two threads: on one the driver is gone before anybody else runs.
+/// Otherwise an interface that is opened again is busy. Two threads: on one the driver is gone
+/// before other tasks run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_returns_when_the_device_is_closed() {
     bounded(async {
@@ -310,7 +312,8 @@ async fn failures<T>(mut call: impl AsyncFnMut() -> std::io::Result<T>) -> u32 {
     failures
 }
 
-/// A loop that logs the error and goes on must not take the whole processor, nor keep the runtime from others.
+/// A loop that logs the error and retries must not use the whole processor, or keep the runtime
+/// from other tasks.
 #[tokio::test]
 async fn a_loop_on_a_stack_that_has_ended_does_not_spin() {
     bounded(async {
@@ -328,7 +331,7 @@ async fn a_loop_on_a_stack_that_has_ended_does_not_spin() {
     .await;
 }
 
-/// The own stack was not shut down: its device has failed, since the other end of the pair is gone.
+/// The stack was not shut down: its device has failed, because the other end of the pair is gone.
 #[tokio::test]
 async fn an_end_by_the_device_is_told_by_every_call() {
     bounded(async {
@@ -350,7 +353,7 @@ async fn an_end_by_the_device_is_told_by_every_call() {
                 "{words}"
             );
         }
-        // One's own end is told as before.
+        // Its own shutdown is reported as before.
         let error = TcpStream::connect(&pair.server, SERVER).await.unwrap_err();
         assert_eq!(error.to_string(), "the stack has been shut down");
     })

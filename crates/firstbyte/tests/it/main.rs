@@ -1,6 +1,6 @@
 //! Streams and listeners between two stacks in one process, joined in memory.
 //!
-//! Time is real here, so nothing asserts how long something takes; every test ends by itself or after a limit.
+//! Tests use real time, so none asserts a duration; every test ends by itself or after a limit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 mod basics;
 mod both;

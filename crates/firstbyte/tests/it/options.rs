@@ -70,7 +70,7 @@ async fn congestion_control_and_the_highest_rate_are_chosen() {
         let (_, read) = tokio::join!(writing, server.read_to_end(&mut received));
         read.unwrap();
         assert!(received == data);
-        // All but the initial window is paced.
+        // Everything except the initial window is paced.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
         assert!(client.connection_info().unwrap().pacing_rate.is_some_and(|rate| rate <= 1_000_000));
     })
@@ -167,7 +167,7 @@ async fn a_smaller_receive_buffer_or_clamp_takes_less() {
             pair.take_log();
             server.try_write(&[0; 100_000]).unwrap();
             let mut sent = 0;
-            // Whole segments at first; the rest when the window does not open.
+            // Full segments first; the rest when the window does not open.
             while sent < 28_000 {
                 tokio::task::yield_now().await;
                 sent += pair.take_log().iter().map(|segment| segment.payload_len).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Two stacks, a wire between them, and a record of what went over it.
+//! Two stacks, a wire between them, and a record of its packets.
 use firstbyte::device::memory::{self, MemoryDevice};
 use firstbyte::device::{Capabilities, Device, RxBatch, TxPacket};
 use firstbyte::{Config, Net, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) const SERVER: &str = "10.0.0.1:80";
 
 pub(crate) const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
-/// What a TCP packet of IPv4 says, as far as these tests ask.
+/// The parts of an IPv4 TCP packet that these tests check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) from_client: bool,
@@ -25,10 +25,10 @@ pub(crate) struct Segment {
 
 type Log = Arc<Mutex<Vec<Segment>>>;
 
-/// How often the devices of both sides were asked for packets.
+/// Number of receive calls of the devices of both sides.
 type Reads = Arc<AtomicUsize>;
 
-/// A device that writes down what is sent through it.
+/// A device that records the packets sent through it.
 pub(crate) struct Recorded<D> {
     device: D,
     from_client: bool,
@@ -89,7 +89,8 @@ impl Pair {
         Pair::over(memory::pair(WIRE), server, client)
     }
 
-    /// Over a wire that holds only so many packets in each direction, with [`patient`] ends.
+    /// Creates a pair over a wire that holds this many packets in each direction, with [`patient`]
+    /// ends.
     pub(crate) fn with_queue(queue_len: usize) -> Pair {
         Pair::over(memory::pair_with(WIRE, WIRE, queue_len), patient(), patient())
     }
@@ -109,24 +110,24 @@ impl Pair {
         }
     }
 
-    /// How often the drivers looked for packets so far.
+    /// Returns how often the drivers have polled for packets.
     pub(crate) fn read_count(&self) -> usize {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// A listener on [`SERVER`] with Fast Open.
+    /// Opens a listener on [`SERVER`] with Fast Open.
     pub(crate) async fn listen(&self) -> TcpListener {
         TcpListener::builder(&self.server).fast_open(128).bind(SERVER).await.unwrap()
     }
 
-    /// Both ends of a connection made with a plain handshake.
+    /// Opens a connection with a plain handshake, and returns both ends.
     pub(crate) async fn connected(&self) -> (TcpStream, TcpStream) {
         let listener = self.listen().await;
         let (client, accepted) = tokio::join!(TcpStream::connect(&self.client, SERVER), listener.accept());
         (client.unwrap(), accepted.unwrap().0)
     }
 
-    /// What went over the wire since the last call, in order.
+    /// Returns the packets since the last call, in order.
     pub(crate) fn take_log(&self) -> Vec<Segment> {
         std::mem::take(&mut self.log.lock().unwrap())
     }
@@ -143,8 +144,8 @@ impl Pair {
     }
 }
 
-/// Settings under which nothing is retransmitted, and nothing goes early, because the machine is busy: whatever waits for a peer or a program
-/// waits longer than any test lasts. Only acknowledgements are delayed as ever.
+/// Returns settings that make packets independent of a busy machine: no retransmission and no
+/// timeout within a test. Only ACKs are delayed as usual.
 pub(crate) fn patient() -> Config {
     let forever = Duration::from_secs(60);
     Config::default()
@@ -153,19 +154,20 @@ pub(crate) fn patient() -> Config {
         .tcp_early_retrans(0)
         .fast_fallback(false)
         .synack_hold(forever)
-        // A remembered round trip of microseconds would shorten the hold to its quarter.
+        // A cached round trip of microseconds would shorten the hold to a quarter of it.
         .tcp_no_metrics_save(true)
         .path_rtt_at_once(false)
 }
 
-/// Lets every other task run until none has anything to do, as far as that shows in a thousand rounds. For tests on one thread.
+/// Lets other tasks run until they are idle, at least for a thousand rounds. For tests on one
+/// thread.
 pub(crate) async fn let_others_run() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits for something that other tasks bring about.
+/// Waits until a condition becomes true.
 pub(crate) async fn until(mut is_true: impl FnMut() -> bool) {
     while !is_true() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -177,7 +179,7 @@ pub(crate) async fn bounded<R>(test: impl Future<Output = R>) -> R {
     tokio::time::timeout(Duration::from_secs(20), test).await.expect("the test hangs")
 }
 
-/// A device that takes its time to close.
+/// A device that is slow to close.
 pub(crate) struct SlowToClose {
     pub(crate) device: MemoryDevice,
     pub(crate) is_closed: Arc<AtomicBool>,
@@ -212,7 +214,7 @@ impl Drop for SlowToClose {
     }
 }
 
-/// `len` bytes that do not repeat in step with any packet size.
+/// Returns `len` bytes that do not repeat in step with any packet size.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8 ^ (i / 251 % 256) as u8).collect()
 }

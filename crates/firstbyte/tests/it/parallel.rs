@@ -56,7 +56,7 @@ async fn a_thousand_at_once(with_fast_open: bool) {
         assert_eq!(accepted, 1000);
     }
     pair.until_empty().await;
-    // What is left waits in accept, and in nothing else.
+    // The remaining tasks wait in accept.
     assert_eq!(
         (pair.client.stack().unwrap().waiting_count(), pair.server.stack().unwrap().waiting_count()),
         (0, 1)

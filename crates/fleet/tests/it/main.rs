@@ -1,4 +1,4 @@
-//! Fleets whose hosts, operators and store stop anywhere.
+//! Fleets whose hosts, operators and store stop at any time.
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod world;
 
@@ -52,7 +52,7 @@ proptest! {
     }
 }
 
-/// The shortest way a rotation can go, with each of its moments cut in each way.
+/// The shortest rotation, with each of its actions interrupted in each way.
 #[test]
 fn a_crash_at_every_step_is_made_good() {
     let mut moments = 0;
@@ -73,7 +73,7 @@ fn a_crash_at_every_step_is_made_good() {
     assert!(moments > 50, "{moments} moments of three agents and an operator");
 }
 
-/// The checks see what they are for: hosts that do not wait for each other refuse cookies.
+/// The checks detect a skipped step: hosts that do not wait for each other reject cookies.
 #[test]
 #[should_panic(expected = "refuses what")]
 fn a_step_that_is_left_out_is_seen() {

@@ -1,4 +1,4 @@
-//! Hosts, operators, clients and a store in virtual time, and what must hold of them after every event.
+//! Hosts, operators, clients and a store in virtual time, and their invariants after every event.
 use firstbyte_fleet::{
     Action, Agent, Fleet, Key, KeyRing, Member, Move, Plan, Quiet, Report, Rotation, Step,
 };
@@ -7,17 +7,18 @@ use std::time::Duration;
 
 pub(crate) const HOSTS: usize = 4;
 pub(crate) const OPERATORS: usize = 2;
-/// The former key goes after so long.
+/// Time without cookies after which the old key is removed.
 const QUIET: Duration = Duration::from_secs(20);
-/// A client that comes so often is never refused, seconds. The reports are as old as the agents' last turn.
+/// Interval of a client that is never rejected, seconds. Reports are as old as the agents' last
+/// turn.
 const OFTEN: u64 = 10;
 const CLIENTS: usize = 3;
 
-/// How an action of a process goes.
+/// Result of a process's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Done,
-    /// It has happened, and the process is told that it failed.
+    /// The action succeeds, but the process sees a failure.
     AnswerLost,
     Fails,
     DiesBefore,
@@ -30,14 +31,14 @@ pub(crate) enum Event {
     AgentStarts(usize),
     Reboots(usize),
     LosesItsDisk(usize),
-    /// By an operator who knows that it is down.
+    /// Forgotten by an operator who knows that it is down.
     IsForgotten(usize),
     Network(usize, bool),
     Store(bool),
     Operator(usize, How),
     LockExpires,
     ReportExpires(usize),
-    /// Of a client that comes when it likes.
+    /// A visit of a client with irregular visits.
     Visit(usize),
     SecondsPass(u64),
 }
@@ -47,12 +48,12 @@ pub(crate) struct World {
     store: Store,
     hosts: Vec<Host>,
     operators: [Operator; OPERATORS],
-    /// A cookie is the key that made it.
+    /// Clients with regular visits. A cookie is the key that made it.
     regular: [Client; CLIENTS],
     rare: Client,
     retired: Vec<Key>,
     keys_made: u8,
-    /// After so many actions the next one goes like this.
+    /// The number of actions until one is interrupted, and its result.
     cut: Option<(usize, How)>,
 }
 
@@ -69,7 +70,7 @@ struct Store {
 #[derive(Default)]
 struct Host {
     disk: Option<Plan>,
-    /// `None`: it serves nobody until its agent has put keys there.
+    /// The host's keys; `None`: it does not serve until its agent has set keys.
     keys: Option<KeyRing>,
     agent: Option<Agent>,
     quiet: Quiet,
@@ -78,7 +79,7 @@ struct Host {
     is_connected: bool,
 }
 
-/// The fleet, when its plan was written, and who holds the lock since when.
+/// The fleet, the revision of its plan, and the holder of the lock with its start time.
 type Seen = (Fleet, u64, Option<(usize, u64)>);
 
 #[derive(Default)]
@@ -151,7 +152,7 @@ impl World {
         self.check();
     }
 
-    /// What one host makes every other takes.
+    /// Checks that every host accepts the cookies of every other host.
     fn check(&self) {
         for (from, maker) in self.hosts.iter().enumerate() {
             for (to, taker) in self.hosts.iter().enumerate() {
@@ -229,7 +230,7 @@ impl World {
         }
     }
 
-    /// Reads, and then acts on what was read, which may be old by then.
+    /// Acts on a snapshot that may be old by then.
     fn operator(&mut self, at: usize, how: How) {
         let how = self.cut_here(how);
         if how == How::DiesBefore {
@@ -282,7 +283,7 @@ impl World {
         }
     }
 
-    /// `Some(false)`: refused. Nobody comes to a host that does not serve.
+    /// Returns `Some(false)` if rejected, `None` if the host does not serve.
     fn visit(&mut self, client: &mut Client, host: usize) -> Option<bool> {
         let host = &mut self.hosts[host];
         let keys = host.keys.as_ref()?;
@@ -300,7 +301,7 @@ impl World {
             if self.now < client.came + OFTEN / 2 {
                 continue;
             }
-            // Another host every time.
+            // Each visit goes to another host.
             let start = usize::try_from(self.now).unwrap() + at;
             let host =
                 (start..start + HOSTS).map(|host| host % HOSTS).find(|host| self.hosts[*host].keys.is_some());
@@ -322,7 +323,7 @@ impl World {
         }
     }
 
-    /// Everybody takes turns until an operator has ended a rotation.
+    /// Lets everybody take turns until an operator has completed a rotation.
     pub(crate) fn finish(&mut self) {
         let before = self.operators[0].completed;
         for _ in 0..200 {
@@ -345,7 +346,7 @@ impl World {
         panic!("the rotation does not end: {:?} {:?}", self.store.plan, self.store.applied);
     }
 
-    /// Runs a whole rotation, in which the action number `at` goes like this.
+    /// Runs a whole rotation, in which the action number `at` is interrupted.
     pub(crate) fn cut(&mut self, at: usize, how: How) {
         self.cut = Some((at, how));
         self.heal();
@@ -371,7 +372,7 @@ impl World {
         }
     }
 
-    /// As an operator would who does not wait: from the former key alone to the new one alone.
+    /// Skips a step: from only the old key to only the new key.
     pub(crate) fn leave_a_step_out(&mut self) {
         self.hosts[0].keys = Some(KeyRing::new(Key::from_bytes([0xee; 16])));
         self.check();

@@ -1,5 +1,5 @@
-//! A verdict claims what its own rows show, and no more: every combination of rows is judged, and each sentence compared with the rows by
-//! what it says, not by how the cause was found.
+//! A verdict claims only what its rows show. Judges every combination of rows, and compares each
+//! sentence with the rows by its meaning, not by how the cause was found.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn request() -> Vec<Option<Visit>> {
     rows
 }
 
-/// The rows, as one reads them in the table.
+/// The rows of a verdict's table.
 struct Table<'a>(&'a [Visit]);
 
 impl Table<'_> {
@@ -80,7 +80,7 @@ impl Table<'_> {
         visit.answer == Answer::SynAck && visit.acknowledged > 0
     }
 
-    /// A SYN-ACK answered the SYN as it was meant.
+    /// Number of SYNs that were answered with a SYN-ACK in the intended form.
     fn passed(&self, probes: &'static [Probe]) -> usize {
         self.rows(probes).filter(|visit| visit.answer == Answer::SynAck && !visit.fell_back).count()
     }
@@ -93,7 +93,7 @@ impl Table<'_> {
         self.rows(probes).filter(|visit| visit.answer == Answer::Reset).count()
     }
 
-    /// Data was refused, and a cookie came that is not the one that was asked for.
+    /// Number of visits whose data was rejected, with a cookie other than the one requested.
     fn refused_with_another(&self) -> usize {
         let asked = self.rows(&[Probe::Request]).find_map(|visit| visit.cookie.clone());
         let refused =
@@ -101,13 +101,13 @@ impl Table<'_> {
         self.rows(&COOKIES).filter(refused).count()
     }
 
-    /// Both visits were refused, and their cookies differ.
+    /// True if both visits were rejected with different cookies.
     fn cookies_in_turn(&self) -> bool {
         let cookies: Vec<_> = self.rows(&COOKIES).filter_map(|visit| visit.cookie.clone()).collect();
         matches!(&cookies[..], [one, other] if one != other)
     }
 
-    /// Ended by a reset, without a reply.
+    /// True if the visit ended with a reset, without a reply.
     fn ended(&self, visit: &Visit) -> bool {
         visit.reset && visit.reply == 0
     }
@@ -116,7 +116,7 @@ impl Table<'_> {
         self.rows(&[Probe::Plain]).any(holds)
     }
 
-    /// Returns whether the rows show what the sentence of this cause says.
+    /// True if the rows show what the sentence of this cause says.
     fn shows(&self, cause: Cause) -> bool {
         let answers_plain = self.plain_is(|visit| visit.answer == Answer::SynAck);
         let all_taken =
@@ -190,7 +190,7 @@ const COOKIES: [Probe; 2] = [Probe::Cookie, Probe::CookieAgain];
 const DATA: [Probe; 3] = [Probe::Cookie, Probe::CookieAgain, Probe::DataAlone];
 const WITH_OPTION: [Probe; 3] = [Probe::Request, Probe::Cookie, Probe::CookieAgain];
 
-/// The `number`th combination of one row of each kind.
+/// Returns a combination of one row of each kind, by its number.
 fn combination(kinds: &[Vec<Option<Visit>>], mut number: usize) -> Vec<Visit> {
     let mut visits = Vec::new();
     for rows in kinds {
@@ -218,10 +218,10 @@ fn no_verdict_claims_what_its_rows_do_not_show() {
         assert!(Table(&visits).shows(cause), "{number}: {cause:?} of {visits:#?}");
         *met.entry(cause as usize).or_insert(0_usize) += 1;
     }
-    assert_eq!(met.len(), Cause::ALL.len(), "every cause is met: {met:?} of {all}");
+    assert_eq!(met.len(), Cause::ALL.len(), "every cause occurs: {met:?} of {all}");
 }
 
-/// A sound server and a path that does one thing, to every SYN of a kind: the verdict names it.
+/// A flawless server, and a path that treats every SYN of a kind alike: the verdict names it.
 #[test]
 fn what_happens_to_every_syn_is_not_unclear() {
     let sound = |probe: Probe| {

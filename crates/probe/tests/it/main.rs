@@ -1,4 +1,4 @@
-//! The prober over a path with middleboxes, and the kernel or nginx behind it.
+//! Runs the prober over a path with middleboxes, against the kernel or nginx.
 #![expect(clippy::unwrap_used, reason = "tests")]
 use firstbyte_probe::{Cause, Ends, Prober, Verdict};
 use interop::direction::Direction;
@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
-/// 5 ms each way: what is measured is many times what a busy machine adds.
+/// 5 ms each way: many times the delay that a busy machine adds.
 const ONE_WAY: Duration = Duration::from_millis(5);
 
 struct Bed {
@@ -42,7 +42,8 @@ fn bed(hook: Hook, address: fn(Addresses) -> IpAddr) -> Bed {
     Bed { prober, server, wire }
 }
 
-/// A server in the namespace that answers every connection with 9000 bytes; its threads end with the test's process.
+/// Starts a server in the namespace that answers every connection with 9000 bytes; its threads end
+/// with the test's process.
 fn serve(host: &Host, fast_open: bool) {
     host.sysctl("net.ipv4.tcp_fastopen", if fast_open { "1027" } else { "0" });
     let listener = host.run(|| TcpListener::bind("[::]:80").unwrap());
@@ -86,7 +87,7 @@ fn nginx_with_fast_open_works_and_saves_a_round_trip() {
     }
 }
 
-/// The causes that a path makes, each by its middlebox.
+/// The causes on a path, each with its middlebox.
 #[test]
 fn a_middlebox_is_named_by_what_it_does() {
     if !can() {
@@ -122,7 +123,7 @@ fn a_reply_that_disappears_is_a_stall() {
     if !can() {
         return;
     }
-    // Only where the connection began with data, as a firewall that lost its state.
+    // Only if the connection began with data, like a firewall that lost its state.
     let mut began_with_data = std::collections::BTreeSet::new();
     let hook = hook::drop_if(move |direction, segment| {
         if direction == Direction::ToServer && segment.is_syn() && !segment.payload.is_empty() {
@@ -154,7 +155,8 @@ fn servers_without_with_other_keys_and_without_cookies_are_told_apart() {
     let mut nobody = bed(hook::pass(), v4);
     assert_eq!(verdict(&mut nobody).cause, Cause::Refused);
 
-    // The key changes with every SYN that carries data, as behind a balancer that takes another server each time.
+    // The key changes with every SYN that carries data, like a load balancer that uses another
+    // server each time.
     let mut changing = bed(hook::pass(), v4);
     serve(&changing.server, true);
     let host = changing.server.share();
@@ -169,7 +171,7 @@ fn servers_without_with_other_keys_and_without_cookies_are_told_apart() {
     assert_eq!(verdict(&mut changing).cause, Cause::KeyDiffers);
 }
 
-/// A link for packets of 1500 bytes, as nearly all are.
+/// A link for packets of 1500 bytes, the most common size.
 #[test]
 fn a_full_syn_fits_a_link_of_1500_bytes() {
     if !can() {
@@ -193,7 +195,7 @@ fn a_full_syn_fits_a_link_of_1500_bytes() {
     }
 }
 
-/// Ten segments before any acknowledgement is Linux's initial window; 9000 bytes are seven of them.
+/// Linux's initial window is ten segments; 9000 bytes are seven.
 #[test]
 fn the_first_flight_of_the_server_is_counted() {
     if !can() {
@@ -202,6 +204,6 @@ fn the_first_flight_of_the_server_is_counted() {
     let mut bed = bed(hook::pass(), v4);
     serve(&bed.server, true);
     let verdict = verdict(&mut bed);
-    let flight = verdict.deduced.iter().find(|word| word.contains("before any was acknowledged")).unwrap();
+    let flight = verdict.deduced.iter().find(|word| word.contains("before any ACK")).unwrap();
     assert!(flight.starts_with("7 segments, 9000 bytes"), "{flight}");
 }

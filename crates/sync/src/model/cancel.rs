@@ -1,4 +1,4 @@
-//! A thread that another one has cancelled (pthread_cancel(3)): it unwinds from where it sleeps.
+//! Thread cancellation (pthread_cancel(3)): unwinds from a sleep.
 
 use super::by_chance;
 use std::cell::Cell;
@@ -8,14 +8,14 @@ shuttle::thread_local! {
     static IS_DUE: Cell<bool> = Cell::new(false);
 }
 
-/// What unwinds.
+/// The payload of the unwinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// Makes a call in which the thread is cancelled where it sleeps, unless the call ends before.
+/// Runs a call in which the thread is cancelled when it sleeps, unless the call ends first.
 ///
 /// # Errors
-/// It was cancelled.
+/// The call was cancelled.
 pub fn within<R>(call: impl FnOnce() -> R) -> Result<R, Cancelled> {
     IS_DUE.with(|due| due.set(true));
     let ended = catch_unwind(AssertUnwindSafe(call));

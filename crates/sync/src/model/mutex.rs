@@ -1,22 +1,22 @@
-//! A lock beside whose every use a handler may run.
+//! A lock with a signal handler that may run at each use.
 
 use super::signals;
 use shuttle::sync::{LockResult, MutexGuard};
 
-/// As `std::sync::Mutex`.
+/// The counterpart of `std::sync::Mutex`.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(shuttle::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Not locked.
+    /// Creates an unlocked mutex.
     pub fn new(value: T) -> Mutex<T> {
         Mutex(shuttle::sync::Mutex::new(value))
     }
 
-    /// Waits for it.
+    /// Locks the mutex.
     ///
     /// # Errors
-    /// A thread panicked while it had it.
+    /// A thread panicked while it held the lock.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let _ = signals::point();
         let locked = self.0.lock();

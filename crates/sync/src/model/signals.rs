@@ -6,33 +6,33 @@ use std::rc::Rc;
 
 shuttle::thread_local! {
     static HANDLER: RefCell<Option<Rc<dyn Fn()>>> = RefCell::new(None);
-    /// Signals that will still come.
+    /// Signals still to arrive.
     static COMING: Cell<u32> = Cell::new(0);
     static RESTARTS: Cell<bool> = Cell::new(false);
-    /// Masks that lie over one another.
+    /// Number of nested masks.
     static MASKS: Cell<u32> = Cell::new(0);
     static IS_RUNNING: Cell<bool> = Cell::new(false);
 }
 
-/// So many signals come to the calling thread, whenever it can be interrupted, and `handler` takes each. `restarts`: it was installed with
-/// `SA_RESTART`.
+/// Sends `times` signals to the calling thread, at points where it can be interrupted; `handler`
+/// handles each. `restarts`: the handler was installed with `SA_RESTART`.
 pub fn handle(times: u32, restarts: bool, handler: impl Fn() + 'static) {
     HANDLER.with(|installed| *installed.borrow_mut() = Some(Rc::new(handler)));
     COMING.with(|coming| coming.set(times));
     RESTARTS.with(|flag| flag.set(restarts));
 }
 
-/// No more signals come.
+/// Stops sending signals.
 pub fn end() {
     COMING.with(|coming| coming.set(0));
 }
 
-/// Signals are held back while it lives.
+/// Blocks signals while it lives.
 #[derive(Debug)]
 pub struct Masked(());
 
 impl Masked {
-    /// From now on.
+    /// Blocks signals from now on.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it acts")]
     pub fn new() -> Masked {
@@ -48,12 +48,12 @@ impl Drop for Masked {
     }
 }
 
-/// Lets handlers run while a call sleeps that holds them back.
+/// Allows handlers during a call that sleeps with signals blocked.
 #[derive(Debug)]
 pub struct Unmasked(u32);
 
 impl Unmasked {
-    /// From now on.
+    /// Allows handlers from now on.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it acts")]
     pub fn new() -> Unmasked {
@@ -70,7 +70,7 @@ impl Drop for Unmasked {
     }
 }
 
-/// A place where a handler may run. True: one has.
+/// Marks a point where a handler may run. Returns true if one has run.
 pub(super) fn point() -> bool {
     let runs = are_coming() && MASKS.with(Cell::get) == 0 && by_chance(3);
     if runs {
@@ -83,7 +83,7 @@ pub(super) fn point() -> bool {
     runs
 }
 
-/// A handler does not interrupt itself.
+/// True if signals are still to arrive. A handler does not interrupt itself.
 pub(super) fn are_coming() -> bool {
     COMING.with(Cell::get) > 0 && !IS_RUNNING.with(Cell::get)
 }

@@ -1,36 +1,36 @@
-//! What a thread sleeps on.
+//! The object that a thread sleeps on.
 
 use super::{cancel, signals, time};
 use shuttle::sync::{Condvar, Mutex, PoisonError};
 use shuttle::thread;
 use std::time::Duration;
 
-/// A count that one adds to and another sleeps on: a semaphore, or an event descriptor.
+/// A counter that one thread increments and another sleeps on: a semaphore, or an event descriptor.
 #[derive(Debug, Default)]
 pub struct Token {
     count: Mutex<u32>,
     posted: Condvar,
 }
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// There was something.
+    /// The counter was above zero.
     Posted,
-    /// Time was up.
+    /// The timeout expired.
     TimedOut,
-    /// A signal handler has run.
+    /// A signal handler ran.
     Interrupted,
 }
 
 impl Token {
-    /// One more.
+    /// Increments the counter.
     pub fn post(&self) {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.posted.notify_all();
     }
 
-    /// One less, if there is one. False: there was none.
+    /// Decrements the counter if it is above zero. Returns false if it was zero.
     pub fn try_take(&self) -> bool {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = *count > 0;
@@ -38,12 +38,13 @@ impl Token {
         taken
     }
 
-    /// None are left.
+    /// Sets the counter to zero.
     pub fn clear(&self) {
         *self.count.lock().unwrap_or_else(PoisonError::into_inner) = 0;
     }
 
-    /// Sleeps until there is one, which is taken, or until `most` has passed. `restarts`: it goes on after a handler that was installed so.
+    /// Sleeps until the counter is above zero, then decrements it, or until `most` has passed.
+    /// `restarts`: continues after a handler that was installed with `SA_RESTART`.
     pub fn wait(&self, most: Option<Duration>, restarts: bool) -> Waited {
         cancel::point();
         loop {
@@ -51,7 +52,7 @@ impl Token {
                 return Waited::Interrupted;
             }
             if self.try_take() {
-                // It has ended, and the thread has not looked yet.
+                // The sleep has ended, but the thread has not checked yet.
                 let _ = signals::point();
                 return Waited::Posted;
             }

@@ -48,7 +48,7 @@ impl fmt::Display for Scope {
 pub(super) enum Language {
     Rust,
     Markdown,
-    /// Comments begin with `#`; in TOML strings are prose, too.
+    /// Scenarios: comments begin with `#`, and strings are prose, too.
     Toml,
     Hash,
     /// Comments begin with `//` or `/*`.
@@ -58,6 +58,9 @@ pub(super) enum Language {
 impl Language {
     /// The language of a file by its name; none where it has no prose.
     pub(super) fn of(name: &str) -> Option<Language> {
+        if name.ends_with("Cargo.toml") {
+            return Some(Language::Hash);
+        }
         match name.rsplit_once('.')?.1 {
             "rs" => Some(Language::Rust),
             "md" => Some(Language::Markdown),

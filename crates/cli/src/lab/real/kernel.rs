@@ -1,4 +1,5 @@
-//! An end that is the kernel's: a network namespace of its own, its device, and a thread with the program on its sockets.
+//! An end that is the kernel's: a network namespace with a device, and a thread that runs the
+//! program on its sockets.
 
 use crate::failure::Failure;
 use crate::link::end;
@@ -19,16 +20,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Linux's, which `rustix` does not name.
+/// Linux's flag, which `rustix` does not name.
 const MSG_FASTOPEN: SendFlags = SendFlags::from_bits_retain(0x2000_0000);
-/// How often a listener looks whether it is to end.
+/// Interval at which a listener checks whether it should end.
 const GLANCE: Duration = Duration::from_millis(20);
-/// IPv4, TCP, and the time stamps of every segment.
+/// Length of the IPv4 and TCP headers, with timestamps.
 const HEADERS: usize = 52;
-/// Bytes read at once.
+/// Most bytes of one read.
 const READ: usize = 256 * 1024;
 
-/// The time of a run, and when it is over at the latest.
+/// The time of a run, and its deadline.
 #[derive(Clone)]
 pub(super) struct Clock {
     begun: std::time::Instant,
@@ -36,34 +37,34 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// It begins now.
+    /// Starts the clock.
     pub(super) fn start(most: Duration) -> Clock {
         Clock { begun: std::time::Instant::now(), most }
     }
 
-    /// The time.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Instant {
         Instant::ZERO + self.begun.elapsed()
     }
 
-    /// Until the end.
+    /// Returns the time left.
     pub(super) fn left(&self) -> Duration {
         self.most.saturating_sub(self.begun.elapsed())
     }
 }
 
-/// A kernel with its program, which waits for its start.
+/// A kernel end with its program, which waits for its start.
 pub(super) struct Kernel {
     program: JoinHandle<io::Result<KernelTold>>,
     start: Option<Sender<()>>,
-    /// Dropped when nothing is under way any more.
+    /// Dropped when no packet is in flight any more.
     network: Sender<()>,
     ending: Arc<AtomicBool>,
     done: Arc<AtomicBool>,
 }
 
 impl Kernel {
-    /// Makes the namespace; a server listens when this returns.
+    /// Creates the namespace. A server listens when this returns.
     pub(super) fn prepare(end: KernelEnd, mtu: usize, clock: &Clock) -> Result<(Kernel, Tun), Failure> {
         let (clock, ending) = (clock.clone(), Arc::new(AtomicBool::new(false)));
         let (ready, is_ready) = channel();
@@ -74,11 +75,11 @@ impl Kernel {
         let program = std::thread::spawn(move || {
             let tun = match enter(&end, mtu).and_then(|tun| Ok((tun, Side::of(&end)?))) {
                 Ok((tun, side)) => {
-                    // Nobody waits for it any more only where the main thread has failed.
+                    // The receiver is gone only if the main thread has failed.
                     let _ = ready.send(Ok(tun));
                     let told = side.act(&end, &clock, &started, &is_over, mtu - HEADERS);
                     is_done.store(true, Ordering::Release);
-                    // The other side is dropped: the counters are those of the whole run.
+                    // Waits until the sender is dropped: the counters are those of the whole run.
                     let _ = silent.recv();
                     return Ok(KernelTold { told: told?, counters: sources::procfs().counters });
                 }
@@ -88,35 +89,35 @@ impl Kernel {
             Ok(KernelTold::default())
         });
         let failed = |error: &dyn core::fmt::Display| {
-            Failure::failed(format!("a network namespace cannot be set up: {error} (it needs root)"))
+            Failure::failed(format!("cannot set up a network namespace: {error} (it needs root)"))
         };
         let tun = is_ready.recv().map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         Ok((Kernel { program, start: Some(start), network, ending, done }, tun))
     }
 
-    /// Lets a client begin.
+    /// Starts a client.
     pub(super) fn start(&mut self) {
         self.start = None;
     }
 
-    /// Tells a server that nobody comes any more.
+    /// Tells a server that no more clients will come.
     pub(super) fn end(&self) {
         self.ending.store(true, Ordering::Release);
     }
 
-    /// Is its program over?
+    /// True if its program has ended.
     pub(super) fn is_over(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// What its program saw, and its counters.
+    /// Returns the observations of its program, and its counters.
     pub(super) fn told(self) -> io::Result<KernelTold> {
         drop(self.network);
         self.program.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Into a namespace of this thread's own, with a device and the settings.
+/// Enters a new network namespace with a device and the settings.
 #[expect(
     deprecated,
     reason = "deprecated because CLONE_FILES would be unsound; CLONE_NEWNET shares no descriptor table"
@@ -133,7 +134,7 @@ fn enter(end: &KernelEnd, mtu: usize) -> io::Result<Tun> {
     Ok(tun)
 }
 
-/// What a thread has before it begins.
+/// The parts of a thread before it starts.
 enum Side {
     Client,
     Server(OwnedFd),
@@ -163,7 +164,7 @@ impl Side {
         let text = vec![b'x'; end.steps.iter().map(Step::text_len).max().unwrap_or_default()];
         let session = |conn, told| Session { conn, told, end, clock, text: &text, segment };
         let Side::Server(listener) = self else {
-            // The other side is dropped: that is the start.
+            // Waits until the sender is dropped, which is the start.
             let _ = started.recv();
             let mut told = Vec::new();
             for number in 0..end.connections {
@@ -195,7 +196,7 @@ impl Side {
     }
 }
 
-/// With the options of the end.
+/// Opens a socket with the options of the end.
 fn socket(end: &KernelEnd) -> io::Result<OwnedFd> {
     let socket =
         rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -219,18 +220,18 @@ struct Session<'a> {
     end: &'a KernelEnd,
     clock: &'a Clock,
     text: &'a [u8],
-    /// Bytes of one segment.
+    /// Payload of one segment, bytes.
     segment: usize,
 }
 
 impl Session<'_> {
-    /// Takes all steps, or as many as succeed.
+    /// Runs all steps, or as many as succeed.
     fn play(mut self) -> io::Result<Told> {
         self.told.begun_at = Some(self.clock.now());
         for step in &self.end.steps {
             match self.take(step) {
                 Ok(()) => {}
-                // What ends a connection ends its program; all else is a fault of this one.
+                // An error of the connection ends the program; any other error is a bug here.
                 Err(
                     Errno::CONNREFUSED
                     | Errno::CONNRESET
@@ -255,7 +256,7 @@ impl Session<'_> {
             return self.connect(*first);
         }
         let Some(conn) = &self.conn else { return Err(Errno::CONNRESET) };
-        // No call waits longer than the run lasts; none at all would be for ever.
+        // No call waits longer than the run. A zero timeout would wait indefinitely.
         let most = Some(self.clock.left().max(Duration::from_millis(1)));
         sockopt::set_socket_timeout(conn, Timeout::Recv, most)?;
         sockopt::set_socket_timeout(conn, Timeout::Send, most)?;
@@ -276,8 +277,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A buffer of a given size counts what each segment takes in memory. The kernel would merge what one write brings into few large ones,
-    /// of which more bytes fit: here as in virtual time each segment is for itself, a record that ends where it does.
+    /// Writes one record (EOR) per segment. A buffer of a fixed size counts the memory of each
+    /// segment, and the kernel would merge the bytes of one write into a few large segments, which
+    /// hold more. Virtual time has one buffer per segment.
     fn write(&self, conn: &OwnedFd, text: &[u8]) -> Result<(), Errno> {
         match self.end.send_buffer {
             None => send_all(conn, text, SendFlags::empty()),
@@ -311,7 +313,7 @@ fn send_all(conn: &OwnedFd, mut text: &[u8], flags: SendFlags) -> Result<(), Err
     Ok(())
 }
 
-/// Receives `len` bytes, or all until the end. An end before that is a failure.
+/// Receives `len` bytes, or everything until the end. An earlier end is an error.
 fn receive(conn: &OwnedFd, len: Option<usize>) -> Result<usize, Errno> {
     let mut room = vec![0; len.unwrap_or(READ).min(READ)];
     let mut read = 0;

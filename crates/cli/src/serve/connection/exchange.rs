@@ -1,4 +1,4 @@
-//! Requests and their answers: hyper, from the first byte of a request until nothing more is asked.
+//! Requests and replies: hyper, from the first byte of a request until the connection is idle.
 use super::super::Task;
 use super::super::body::Body;
 use super::super::log::Request as RequestLine;
@@ -30,13 +30,13 @@ const HEADERS_MAX: usize = 100;
 pub(super) struct Client {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    /// Bytes of the next request that came with the last one.
+    /// First bytes of the next request, received with the last one.
     pub(super) before: Bytes,
 }
 
-/// The next step after requests were answered.
+/// The next step after the replies.
 pub(super) enum Next {
-    /// The client may send another request, and has not done so yet.
+    /// The client may send another request.
     Idle(Client),
     /// The server closes the connection; this request, if any, was the last one.
     Finish(TcpStream, Option<RequestLine>),
@@ -71,7 +71,7 @@ pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -
             Poll::Pending if seen.is_idle() => Poll::Ready(None),
             served => served.map(Some),
         }) => served,
-        // Nothing is owed to a client that has not asked for anything yet.
+        // The client has not requested anything yet.
         () = task.stopped() => {
             if !seen.is_asked() {
                 return Next::Gone;
@@ -84,20 +84,20 @@ pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -
     let mut stream = parts.io.into_inner().into_inner();
     match served {
         None => {
-            // Nothing, but of hyper's buffer, would keep all of it.
+            // An empty slice would keep all of hyper's buffer.
             let before = if parts.read_buf.is_empty() { Bytes::new() } else { parts.read_buf };
             return Next::Idle(Client { stream, peer, before });
         }
         Some(Err(error)) if error.is_parse() => {
             task.log.refused(peer, &error);
             if !seen.has_written() {
-                // hyper leaves the beginning of HTTP/2 to those who speak it.
+                // hyper does not answer the preface of HTTP/2.
                 let _ = stream.write_all(VERSION_NOT_SUPPORTED).await;
             }
         }
         Some(Err(error)) => {
             task.log.broken(peer, &error);
-            // Half a head that was waited for takes nothing from the replies before.
+            // An incomplete head does not affect the earlier replies.
             if !error.is_timeout() {
                 reset(stream);
                 return Next::Gone;
@@ -109,7 +109,7 @@ pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -
     Next::Finish(stream, last)
 }
 
-/// A reply in a version that the server speaks (RFC 9110 §15.6.6).
+/// Reply in a version that the server supports (RFC 9110 §15.6.6).
 const VERSION_NOT_SUPPORTED: &[u8] =
     b"HTTP/1.1 505 HTTP Version Not Supported\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 

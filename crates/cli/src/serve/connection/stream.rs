@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream with bytes that were read earlier, and with a least rate for the client.
+/// A stream that first returns bytes read earlier, with a least rate for the client.
 pub(super) struct HttpStream {
     stream: TcpStream,
     /// Bytes that were read earlier and not used yet.
@@ -19,7 +19,7 @@ pub(super) struct HttpStream {
     seen: Arc<Seen>,
 }
 
-/// Progress of hyper on a stream. Everything happens on one thread; atomics make it `Send`.
+/// hyper's progress on a stream. Everything runs on one thread; the atomics make it `Send`.
 #[derive(Default)]
 pub(super) struct Seen {
     /// True if the bytes that were read last may be a replay.
@@ -27,7 +27,7 @@ pub(super) struct Seen {
     asked: AtomicU32,
     answered: AtomicU32,
     has_written: AtomicBool,
-    /// True once everything that hyper wrote has gone into the stream.
+    /// True once everything that hyper wrote is in the stream.
     is_flushed: AtomicBool,
     /// True if there is nothing to read.
     is_read: AtomicBool,
@@ -38,7 +38,7 @@ impl Seen {
         self.is_early.load(Relaxed)
     }
 
-    /// Returns whether a request has come.
+    /// True if a request has arrived.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Relaxed) > 0
     }
@@ -47,7 +47,7 @@ impl Seen {
         self.has_written.load(Relaxed)
     }
 
-    /// Returns whether the client is idle: all requests are answered, and it has sent nothing more.
+    /// True if the client is idle: all requests are answered, and it has sent nothing more.
     pub(super) fn is_idle(&self) -> bool {
         self.is_asked()
             && self.asked.load(Relaxed) == self.answered.load(Relaxed)
@@ -55,7 +55,7 @@ impl Seen {
             && self.is_read.load(Relaxed)
     }
 
-    /// Begins an answer; it ends when its body is dropped.
+    /// Begins a reply, which ends when its body is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Answering {
         self.asked.fetch_add(1, Relaxed);
         self.is_flushed.store(false, Relaxed);
@@ -63,7 +63,7 @@ impl Seen {
     }
 }
 
-/// An answer in progress.
+/// A reply in progress.
 pub(super) struct Answering(Arc<Seen>);
 
 impl Drop for Answering {

@@ -1,5 +1,5 @@
 //! Opens files beneath a folder, and nothing outside. The kernel resolves the path (openat2(2),
-//! `RESOLVE_BENEATH`), so a link that somebody creates in between leads nowhere.
+//! `RESOLVE_BENEATH`), so replacing a folder by a link during the lookup leads nowhere.
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::fs::File;
@@ -9,13 +9,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A folder, by its descriptor.
+/// The descriptor of a folder.
 pub(crate) struct Folder {
     descriptor: OwnedFd,
     file_system: FileSystem,
 }
 
-/// Whether a call may wait.
+/// Tells whether a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// Reads only what the kernel has in memory. Otherwise fails with
@@ -33,15 +33,16 @@ enum FileSystem {
     Memory,
     /// On a disk of this machine. Opening a path that was looked up before does not wait.
     Disk,
-    /// Perhaps answered by a network or by another program. Any call may wait.
+    /// Possibly served by a network or another program. Any call may wait.
     Other,
 }
 
-/// File systems by their magic numbers (statfs(2)).
-const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6]; // tmpfs, ramfs
-const DISK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010]; // ext2 to ext4, XFS, Btrfs, F2FS
+/// Magic numbers of tmpfs and ramfs (statfs(2)).
+const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+/// Magic numbers of ext2 to ext4, XFS, Btrfs and F2FS.
+const DISK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
 
-/// Attempts to open a path while somebody moves folders.
+/// Attempts to open a path while folders are being moved.
 const ATTEMPTS: usize = 16;
 
 impl Folder {
@@ -62,7 +63,7 @@ impl Folder {
             match error.raw_os_error().map(Errno::from_raw_os_error) {
                 Some(Errno::NOSYS | Errno::PERM) => io::Error::new(
                     error.kind(),
-                    format!("openat2(2), which Linux 5.6 or later has, is not allowed here: {error}"),
+                    format!("cannot use openat2(2), which needs Linux 5.6 or later: {error}"),
                 ),
                 _ => error,
             }
@@ -84,7 +85,7 @@ impl Folder {
         let open = || openat2(&self.descriptor, path, flags, Mode::empty(), resolve);
         let opened = match patience {
             Patience::None => open().map_err(|error| match error {
-                // Beyond a mount point, or outside: it may have to be waited for to know.
+                // Outside or beyond a mount point: finding out which may wait.
                 Errno::XDEV => Errno::AGAIN,
                 error => error,
             }),
@@ -110,7 +111,7 @@ impl Folder {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => len += read,
                 Err(Errno::INTR) => {}
-                // Not every file system knows what it has in memory.
+                // Some file systems do not know what is in memory.
                 Err(Errno::AGAIN | Errno::OPNOTSUPP) => return Err(io::ErrorKind::WouldBlock.into()),
                 Err(error) => return Err(error.into()),
             }

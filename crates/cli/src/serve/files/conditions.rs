@@ -1,4 +1,4 @@
-//! Conditions of requests (RFC 9110 §13), and the answers that they choose.
+//! Conditions of requests (RFC 9110 §13), and the replies that they select.
 use super::ranges::{Asked, ranges_of};
 use hyper::Method;
 use hyper::header::{
@@ -8,7 +8,7 @@ use hyper::header::{
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};
 
-/// Validators that tell one version of a file from another.
+/// Validators that distinguish the versions of a file.
 pub(crate) struct Version {
     pub(crate) etag: String,
     /// The time of the last change, in whole seconds like HTTP's dates.
@@ -29,8 +29,8 @@ impl Version {
         }
     }
 
-    /// Returns whether the ETags of these fields name this version. Strong comparison accepts no
-    /// weak ETag (RFC 9110 §8.8.3.2).
+    /// True if the ETags of these fields name this version. Strong comparison accepts no weak ETag
+    /// (RFC 9110 §8.8.3.2).
     fn is_in(&self, headers: &HeaderMap, name: HeaderName, comparison: Comparison) -> bool {
         let is_own = |etag: &[u8]| match comparison {
             Comparison::Strong => etag == self.etag.as_bytes(),
@@ -48,7 +48,7 @@ enum Comparison {
     Weak,
 }
 
-/// The answer to a request whose file is there.
+/// The reply to a request whose file exists.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     PreconditionFailed,
@@ -57,7 +57,7 @@ pub(crate) enum Choice {
     Send(Asked),
 }
 
-/// Chooses the answer to GET and HEAD (RFC 9110 §13.2.2). Only GET has ranges (§14.2).
+/// Chooses the reply to GET and HEAD (RFC 9110 §13.2.2). Only GET has ranges (§14.2).
 pub(crate) fn choose(version: &Version, len: u64, method: &Method, headers: &HeaderMap) -> Choice {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let date = |name| text(name).and_then(|value| httpdate::parse_http_date(value).ok());

@@ -1,10 +1,9 @@
-//! Ranges of bytes (RFC 9110 §14): the parts of a file that a request asks for, and the body with
-//! several of them.
+//! Byte ranges (RFC 9110 §14): the requested parts of a file, and the body with several of them.
 use bytes::Bytes;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-/// The part of a file that a request asks for.
+/// The requested part of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Whole,
@@ -18,9 +17,9 @@ pub(crate) enum Asked {
 /// Most parts of one reply.
 const PARTS_MAX: usize = 16;
 
-/// Parses the field `Range`, without the ranges beyond the end. Ignores a field that is not a list
-/// of byte ranges, has more than 16, or asks for more bytes than the file has. The answer is then
-/// the whole file, as RFC 9110 §14.2 allows.
+/// Parses the field `Range`, without ranges beyond the end. Ignores a field that is not a list of
+/// byte ranges, has more than 16, or requests more bytes than the file has. The reply is then the
+/// whole file, as RFC 9110 §14.2 allows.
 pub(crate) fn ranges_of(len: u64, field: &str) -> Asked {
     let Some(list) = unit_bytes(field) else { return Asked::Whole };
     // A list may have empty elements (RFC 9110 §5.6.1.2).
@@ -76,7 +75,7 @@ pub(crate) struct Multipart {
 }
 
 impl Multipart {
-    /// Creates a frame whose boundary nobody can have written into the file.
+    /// Creates a frame with a boundary that cannot be in the file.
     pub(crate) fn new() -> Multipart {
         let random = || RandomState::new().build_hasher().finish();
         Multipart { boundary: format!("{:016x}{:016x}", random(), random()) }

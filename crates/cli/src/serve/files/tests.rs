@@ -2,7 +2,7 @@ use super::*;
 use http_body_util::BodyExt;
 use hyper::Request;
 
-/// A folder with files, a link out of it, and a secret beside it; it vanishes with the value.
+/// A folder with files, a link out of it, and a secret beside it; dropped with the value.
 struct Site(PathBuf);
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -100,7 +100,7 @@ async fn a_folder_without_its_slash_is_redirected_with_the_query() {
     );
 }
 
-/// `//name/` as a Location would be the root of a host `name`.
+/// A browser would read the Location `//name/` as the host `name`.
 #[tokio::test]
 async fn a_redirect_stays_on_this_host() {
     let folder = Site::new();
@@ -197,7 +197,7 @@ async fn links_in_a_circle_and_links_to_nothing_are_not_found() {
     }
 }
 
-/// A FIFO without a writer would be waited for until there is one.
+/// Opening a FIFO without a writer would wait.
 #[tokio::test]
 async fn only_regular_files_are_served() {
     let folder = Site::new();
@@ -210,8 +210,8 @@ async fn only_regular_files_are_served() {
     }
 }
 
-/// Another program swaps a file with a FIFO, or with a link to the secret, again and again while
-/// the server reads it.
+/// Another program repeatedly replaces a file by a FIFO, or by a link to the secret, while the
+/// server reads it.
 #[tokio::test]
 async fn a_file_that_is_swapped_leads_nowhere_else() {
     use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
@@ -233,7 +233,7 @@ async fn a_file_that_is_swapped_leads_nowhere_else() {
             });
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        // Not within the runtime of the test.
+        // Outside the test's runtime.
         let asked = scope.spawn(move || {
             runtime.block_on(async {
                 for _ in 0..20_000 {
@@ -255,7 +255,7 @@ async fn a_file_that_is_swapped_leads_nowhere_else() {
     assert!(served > 100, "{served}");
 }
 
-/// `GET name` is not a form of a target. The answer names the right one.
+/// The target `GET name` has no slash. The reply redirects to the valid form.
 #[tokio::test]
 async fn a_target_without_its_slash_is_moved_there() {
     let folder = Site::new();

@@ -92,7 +92,7 @@ fn connections_findings_and_counters_fit_80_by_24() {
     assert_eq!(lines[6], "ESTAB            0    3000 800.00 kbit/s    20.5    0 cwnd  10.0.0.3:50000");
     assert_eq!(lines[7], "ESTAB            0    2000 400.00 kbit/s    20.5    0 cwnd  10.0.0.2:50000");
     assert_eq!(lines[18], "TCPDelivered                 50000.0/s");
-    assert!(lines[23].ends_with("q end"), "{}", lines[23]);
+    assert!(lines[23].ends_with("q quit"), "{}", lines[23]);
     assert!(lines.iter().all(|line| line.chars().count() <= 80));
 }
 
@@ -106,7 +106,7 @@ fn a_finding_that_is_gone_is_named_a_while() {
     for at in 0..5 {
         state.take(sample(18.0 + f64::from(at), "1", 100_000), None);
     }
-    assert_eq!(screen(&state)[1], "  nothing to find fault with");
+    assert_eq!(screen(&state)[1], "  no findings");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn keys_sort_filter_and_choose() {
     assert!(lines[23].starts_with("filter: 0.0.2:"), "{}", lines[23]);
     press(&mut state, "/\x1b");
     assert!(screen(&state)[7].ends_with("10.0.0.2:50000"), "the filter is gone");
-    // The chosen one stays chosen where the order changes.
+    // The selected one stays selected when the order changes.
     press(&mut state, "v");
     let chosen = state.chosen().unwrap().0.peer;
     press(&mut state, "sr");
@@ -153,7 +153,7 @@ fn a_connection_is_shown_over_time() {
     assert_eq!(lines[22], "cc", "limited by cwnd in both windows");
     press(&mut state, "\x1bf");
     assert!(
-        screen(&state)[1].starts_with("nothing") || screen(&state)[1].contains("WIN"),
+        screen(&state)[1].starts_with("no findings") || screen(&state)[1].contains("WIN"),
         "{:?}",
         screen(&state)
     );

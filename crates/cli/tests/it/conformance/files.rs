@@ -1,4 +1,4 @@
-//! Requests for files: conditions, ranges, and where a name leads.
+//! Requests for files: conditions, ranges, and names that lead elsewhere.
 use super::{Case, OK, case};
 
 /// Files: `/a.txt` has ten digits and was changed on 9 September 2001 at 01:46:40.

@@ -1,4 +1,4 @@
-//! A client, a server and the path between them; visits by hand, and what `explain` says.
+//! A client, a server and the path between them; visits by hand, and the output of `explain`.
 use crate::{firstbyte, stderr, stdout};
 use interop::hook;
 use interop::netns::{Addresses, Host};
@@ -13,24 +13,25 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Output;
 use std::time::Duration;
 
-/// Arguments for SYNs of our own; their address is behind the client, which is their router.
+/// Arguments for own SYNs; their address is behind the client, which is their router.
 pub(super) const OWN: [&str; 6] = ["--tun", "probe0", "--address", "10.79.0.2/24", "--timeout", "500ms"];
-/// What `explain` sends.
+/// Length of the request that `explain` sends.
 const REQUEST_LEN: usize = 18;
 
 pub(super) struct Bed {
     pub(super) client: Host,
     pub(super) server: Host,
     pub(super) wire: Wire,
-    /// Where the server is.
+    /// Address of the server.
     pub(super) target: SocketAddr,
-    /// Lives as long as the bed.
+    /// Kept as long as the bed.
     pub(super) kept: Vec<Box<dyn Any>>,
     peer: KernelPeer,
 }
 
 impl Bed {
-    /// With a server whose `tcp_fastopen` is 3 and where nobody listens. `None`: skipped, and said.
+    /// Starts with a server whose `tcp_fastopen` is 3 and that has no listener. Returns `None` if
+    /// skipped.
     pub(super) fn new() -> Option<Bed> {
         if let Err(reason) = testnet::can() {
             let _ = writeln!(std::io::stderr(), "SKIPPED: needs root and /dev/net/tun ({reason})");
@@ -46,7 +47,8 @@ impl Bed {
         Some(Bed { client, server, wire, target, kept: Vec::new(), peer })
     }
 
-    /// A program listens at the server: at port 80, with `TCP_FASTOPEN`, and closes after its reply, but for what `changes` say.
+    /// Starts a listener at the server: at port 80, with `TCP_FASTOPEN`, closing after its reply,
+    /// except for `changes`.
     pub(super) fn listen(&mut self, changes: &Value) {
         let mut task = json!({
             "do": "listen", "id": 0, "host": self.server.addresses.v4, "port": 80, "qlen": 16,
@@ -63,30 +65,30 @@ impl Bed {
         self.client.output(firstbyte().args(["explain", &target]).args(arguments))
     }
 
-    /// The whole of what the kernel's sockets say.
+    /// Returns the full output with the kernel's sockets.
     #[track_caller]
     pub(super) fn by_kernel(&self) -> Value {
         report(&self.run(&["--json"]))
     }
 
-    /// The whole of what SYNs of our own say.
+    /// Returns the full output with own SYNs.
     #[track_caller]
     pub(super) fn by_own(&self) -> Value {
         report(&self.run(&[&OWN[..], &["--json"]].concat()))
     }
 
-    /// The client's kernel gets the cookie of this server.
+    /// Makes the client's kernel fetch a cookie of this server.
     #[track_caller]
     pub(super) fn fetch_cookie(&self) {
         let report = self.by_kernel();
         assert_eq!(report["verdict"]["cause"], "works", "{report:#}");
     }
 
-    /// One connection with the cookie, by hand: it begins with data. It lives as long as what is returned.
+    /// Opens a connection with the cookie and data, by hand.
     pub(super) fn open(&self, timeout: Duration) -> std::io::Result<TcpStream> {
         let target = self.target;
         self.client.run(|| {
-            // Programs that other tests start meanwhile must not keep it open.
+            // Programs started by other tests must not inherit it.
             let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
             let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
             for side in [Timeout::Send, Timeout::Recv] {
@@ -99,7 +101,7 @@ impl Bed {
         })
     }
 
-    /// As [`open`](Self::open), until the reply begins.
+    /// Calls [`open`](Self::open), and reads the first bytes of the reply.
     pub(super) fn visit(&self, timeout: Duration) -> std::io::Result<usize> {
         self.open(timeout)?.read(&mut [0; 9])
     }

@@ -1,5 +1,5 @@
-//! `docs/explain.md`: its tables, held to the rows that are tested and to the verdicts of `probe`. `BLESS=1 cargo test -p firstbyte-cli --test it docs`
-//! writes them anew.
+//! Compares the tables of `docs/explain.md` with the tested rows and the verdicts of `probe`.
+//! `BLESS=1 cargo test -p firstbyte-cli --test it docs` rewrites them.
 use super::rows::{ROWS, Row};
 use probe::Cause;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ fn id(cause: Cause) -> String {
     serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned()
 }
 
-/// The page has this table between its marks.
+/// Checks that the page has this table between its marks.
 fn held(name: &str, head: &str, lines: impl Iterator<Item = String>) {
     static WRITING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = WRITING.lock().unwrap();

@@ -1,4 +1,4 @@
-//! Where on the way SYNs with data are lost.
+//! The hop where SYNs with data are lost.
 use super::bed::{Bed, OWN};
 use crate::{firstbyte, stderr, stdout};
 use firstbyte::device::Device as _;
@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// A router before the middlebox: it sees SYNs with data, and nobody behind it does.
+/// A router before the middlebox sees SYNs with data; nothing behind the middlebox does.
 #[test]
 fn syns_with_a_small_hop_limit_find_the_last_router_that_sees_them() {
     let Some(mut bed) = Bed::new() else { return };
@@ -21,25 +21,25 @@ fn syns_with_a_small_hop_limit_find_the_last_router_that_sees_them() {
     let page = std::env::temp_dir().join(format!("firstbyte-explain-{}.html", std::process::id()));
     let output = bed.run(&[&OWN[..], &["--html", page.to_str().unwrap()]].concat());
     let said = stdout(&output);
-    assert!(said.contains("drops SYNs that carry data."), "{said}{}", stderr(&output));
+    assert!(said.contains("drops SYNs with data."), "{said}{}", stderr(&output));
     assert!(
         said.contains(
-            "hop limit:\n  1: 10.79.0.1 has seen it\n  2: lost before, or at a router that says nothing\n  \
-             3: lost before, or at a router that says nothing\n"
+            "hop limit:\n  1: 10.79.0.1 forwarded it\n  2: lost before this hop, or at a router that does not answer\n  \
+             3: lost before this hop, or at a router that does not answer\n"
         ),
         "{said}"
     );
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("drops SYNs that carry data.") && html.contains("SYN with the cookie"), "{html}");
-    assert!(html.contains("10.79.0.1 has seen it") && html.matches("<svg").count() >= 4);
+    assert!(html.contains("drops SYNs with data.") && html.contains("SYN with the cookie"), "{html}");
+    assert!(html.contains("10.79.0.1 forwarded it") && html.matches("<svg").count() >= 4);
     std::fs::remove_file(page).unwrap();
 }
 
-/// A device of this address in a host, and its other side, for a wire.
+/// Creates a device of this address in a host, and returns its other side, for a wire.
 fn device(host: &Host, name: &str, address: [u8; 4]) -> OwnedFd {
     let opened =
         host.run(|| Tun::builder().name(name).offload(false).address(address.into(), 24).open().unwrap());
-    // The device goes with its last descriptor.
+    // The device disappears with its last descriptor.
     opened.as_fd().unwrap().try_clone_to_owned().unwrap()
 }
 
@@ -48,7 +48,8 @@ fn route(host: &Host, to: &str, via: &str) {
     assert!(added.status.success(), "{to} via {via}: {}", stderr(&added));
 }
 
-/// Client, three routers and server in a row, each pair joined by a wire; a middlebox between the second router and the third.
+/// Client, three routers and server in a row, each pair joined by a wire; a middlebox between the
+/// second router and the third.
 #[test]
 fn a_middlebox_between_routers_is_found_by_the_last_that_sees_the_syn() {
     if let Err(reason) = testnet::can() {
@@ -80,8 +81,8 @@ fn a_middlebox_between_routers_is_found_by_the_last_that_sees_the_syn() {
     explain.args(["explain", "10.80.3.2:80", "--tun", "probe0", "--address", "10.79.0.2/24"]);
     let output = hosts[0].output(explain.args(["--timeout", "300ms"]));
     let said = stdout(&output);
-    let hops = "hop limit:\n  1: 10.79.0.1 has seen it\n  2: 10.80.0.2 has seen it\n  3: 10.80.1.2 has seen it\n  \
-                4: lost before, or at a router that says nothing\n  5: lost before, or at a router that says nothing\n";
-    assert!(said.contains("drops SYNs that carry data."), "{said}{}", stderr(&output));
+    let hops = "hop limit:\n  1: 10.79.0.1 forwarded it\n  2: 10.80.0.2 forwarded it\n  3: 10.80.1.2 forwarded it\n  \
+                4: lost before this hop, or at a router that does not answer\n  5: lost before this hop, or at a router that does not answer\n";
+    assert!(said.contains("drops SYNs with data."), "{said}{}", stderr(&output));
     assert!(said.contains(hops), "{said}");
 }

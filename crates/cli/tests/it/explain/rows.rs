@@ -1,4 +1,5 @@
-//! What a connection with Fast Open meets, each prepared with the kernel's TCP at both ends, and the verdict on it.
+//! States of server and path, each prepared with the kernel's TCP at both ends, and the verdict on
+//! each.
 use super::bed::{Bed, route};
 use crate::{Server, firstbyte};
 use interop::craft;
@@ -15,17 +16,17 @@ use std::time::{Duration, Instant};
 
 /// A state of server and path.
 pub(super) struct Row {
-    /// Its test.
+    /// Name of its test.
     pub(super) name: &'static str,
-    /// In words.
+    /// Description.
     pub(super) what: &'static str,
-    /// Cause by the kernel's sockets.
+    /// Expected cause with the kernel's sockets.
     pub(super) kernel: &'static str,
-    /// Cause by SYNs of our own.
+    /// Expected cause with own SYNs.
     pub(super) own: &'static str,
 }
 
-/// Prepares a bed, and has both kinds of `explain` judge it.
+/// Prepares a bed, and judges it with both kinds of `explain`.
 fn judge(row: &Row, prepare: fn(&mut Bed), check: fn(kernel: &Value, own: &Value)) {
     undisturbed(|| {
         let Some(mut bed) = Bed::new() else { return };
@@ -38,7 +39,8 @@ fn judge(row: &Row, prepare: fn(&mut Bed), check: fn(kernel: &Value, own: &Value
     });
 }
 
-/// Each row is a test and an entry of [`ROWS`]: what is so; what the kernel's sockets say, what SYNs of our own; how it is made; what else must hold.
+/// Defines each row as a test and an entry of [`ROWS`]: the state; the causes with the kernel's
+/// sockets and with own SYNs; its preparation; further checks.
 macro_rules! rows {
     ($($name:ident: $what:literal, $kernel:literal, $own:literal, $prepare:expr $(, $check:expr)?;)*) => {
         pub(super) const ROWS: &[Row] =
@@ -108,7 +110,7 @@ rows! {
     a_reply_of_many_segments:
         "a reply longer than the server's first window", "works", "works",
         |bed| bed.listen(&json!({"reply": "x".repeat(43_000)})),
-        |_, own| assert!(says(own, "10 segments, 14480 bytes of a reply came before any"), "{own:#}");
+        |_, own| assert!(says(own, "10 segments, 14480 bytes of a reply arrived before any"), "{own:#}");
     cookies_of_four_bytes:
         "cookies of 4 bytes", "works", "works", |bed| cookies_of(bed, 4);
     cookies_of_six_bytes:
@@ -202,7 +204,7 @@ rows! {
         |bed| {
             bed.listen(&json!({"qlen": 1, "closes": "never"}));
             bed.fetch_cookie();
-            // Only one that the program has accepted is still counted.
+            // Only a connection that the program has accepted still counts.
             let (replied, reset) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
             let (seen_reply, seen_reset) = (replied.clone(), reset.clone());
             bed.wire.set_hook(drop_if(move |direction, segment| {
@@ -250,7 +252,7 @@ rows! {
             bed.listen(&json!({}));
         };
     syns_with_data_are_dropped:
-        "the path drops SYNs that carry data", "data_dropped", "data_dropped",
+        "the path drops SYNs with data", "data_dropped", "data_dropped",
         |bed| behind(bed, hook::drop_syn_data());
     a_client_that_never_asks_behind_a_middlebox:
         "the same, and this host's `tcp_fastopen` is 0x5", "data_dropped", "data_dropped",
@@ -355,13 +357,13 @@ rows! {
         |bed| behind(bed, drop_if(|direction, _| direction == Direction::ToClient));
 }
 
-/// A listener, and the client's kernel has its cookie.
+/// Starts a listener, and fetches its cookie.
 fn with_cookie(bed: &mut Bed) {
     bed.listen(&json!({}));
     bed.fetch_cookie();
 }
 
-/// A listener behind this middlebox; no cookie is known.
+/// Starts a listener behind this middlebox, without a known cookie.
 fn behind(bed: &mut Bed, hook: Hook) {
     bed.listen(&json!({}));
     bed.wire.set_hook(hook);
@@ -376,7 +378,7 @@ fn until(happened: &AtomicBool) {
     }
 }
 
-/// A connect with data whose SYNs get no answer makes Linux doubt Fast Open.
+/// Makes Linux pause Fast Open: a connect with data whose SYNs get no answer.
 fn paused(bed: &mut Bed) {
     bed.client.sysctl("net.ipv4.tcp_fastopen_blackhole_timeout_sec", "60");
     bed.client.sysctl("net.ipv4.tcp_syn_retries", "1");
@@ -387,7 +389,7 @@ fn paused(bed: &mut Bed) {
     assert_eq!(bed.client.counters().of("TCPFastOpenBlackhole"), 1);
 }
 
-/// SYNs with data meet `keys` servers in turn, each with a key of its own.
+/// Sends SYNs with data to `keys` servers in turn, each with its own key.
 fn change_key(bed: &mut Bed, keys: usize) {
     let server = bed.server.share();
     let key = |number: usize| format!("00000000-00000000-00000000-{number:08}");
@@ -402,12 +404,12 @@ fn change_key(bed: &mut Bed, keys: usize) {
     });
     behind(bed, hook);
     if keys > 2 {
-        // The first key is that which the cookie is made with.
+        // The cookie is made with the first key.
         bed.server.sysctl(KEY, &key(99));
     }
 }
 
-/// Linux makes cookies of 8 bytes: one of `len` is made from them on the path, and they from it.
+/// Translates between Linux's cookies of 8 bytes and cookies of `len` on the path.
 fn cookies_of(bed: &mut Bed, len: usize) {
     let mut given = std::collections::BTreeMap::new();
     let hook: Hook = Box::new(move |direction, segment, packet| {
@@ -427,10 +429,10 @@ fn cookies_of(bed: &mut Bed, len: usize) {
     behind(bed, hook);
 }
 
-/// The reset is that of a port where nobody listens, to which such a SYN is sent on.
+/// Answers with the reset of a port without a listener, to which such a SYN is forwarded.
 fn reset_if(is_meant: fn(&Segment) -> bool) -> Hook {
     const CLOSED: u16 = 9;
-    // Of a packet of IPv4 without options: TCP's ports are behind 20 bytes.
+    // The ports of TCP are behind 20 bytes of IPv4 without options.
     let with = |packet: &[u8], at: usize, port: u16| {
         let mut packet = packet.to_vec();
         packet[at..at + 2].copy_from_slice(&port.to_be_bytes());
@@ -444,7 +446,7 @@ fn reset_if(is_meant: fn(&Segment) -> bool) -> Hook {
     })
 }
 
-/// As a firewall that has no state for what began with data.
+/// Acts like a firewall without state for connections that began with data.
 fn drop_replies() -> Hook {
     let mut began_with_data = BTreeSet::new();
     drop_if(move |direction, segment| {
@@ -469,7 +471,7 @@ fn reset_replies() -> Hook {
             return Verdict::Pass;
         }
         let mut packet = packet.to_vec();
-        // TCP's flags, behind 20 bytes of IPv4.
+        // The flags of TCP, behind 20 bytes of IPv4.
         packet[20 + 13] = RST;
         refresh_checksum(&mut packet);
         Verdict::Replace(packet)

@@ -1,4 +1,4 @@
-//! Who visits: one kernel with several addresses, each of which has a cookie of its own.
+//! Clients: one kernel with several addresses, each with its own cookie.
 use super::site::{ADDRESS, REPLY, Site, lock};
 use doctor::sources::in_namespace;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// 10.90.0.1 and those after it. A kernel keeps six paths to one address and no more (TCP_METRICS_RECLAIM_DEPTH, net/ipv4/tcp_metrics.c).
+/// 10.90.0.1 and those after it. A kernel keeps six paths to one address and no more
+/// (TCP_METRICS_RECLAIM_DEPTH, net/ipv4/tcp_metrics.c).
 pub(super) const ADDRESSES: usize = 5;
 /// MSG_FASTOPEN (include/linux/socket.h).
 const FAST_OPEN: u32 = 0x2000_0000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// They visit one after another until they are stopped; a visit that gets no answer is a panic.
+/// Visits one after another until stopped; panics if a visit gets no reply.
 pub(super) struct Clients {
     done: Arc<AtomicUsize>,
     stopped: Arc<AtomicBool>,
@@ -60,7 +61,7 @@ impl Clients {
         self.done.load(Relaxed)
     }
 
-    /// Waits until so many more visits were made.
+    /// Waits for `more` visits.
     pub(super) fn wait_for(&self, more: usize) {
         let (goal, begun) = (self.done() + more, Instant::now());
         while self.done() < goal {
@@ -70,7 +71,7 @@ impl Clients {
         }
     }
 
-    /// How many there were.
+    /// Stops the clients. Returns the number of visits.
     pub(super) fn stop(self) -> usize {
         self.stopped.store(true, Relaxed);
         self.visiting.join().unwrap();

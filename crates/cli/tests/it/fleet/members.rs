@@ -1,5 +1,4 @@
-//! Members of a fleet: hosts that cannot take part, hosts that share a name, entries that cannot be
-//! read.
+//! Members of a fleet: hosts that cannot take part, hosts that share a name, unreadable entries.
 use super::store::Etcd;
 use crate::link::Namespace;
 use crate::{firstbyte, run, skipped_without, stderr, stdout};
@@ -13,7 +12,7 @@ struct Fleet {
     folder: tempfile::TempDir,
 }
 
-/// An agent under way; ended with this value.
+/// A running agent; stopped when dropped.
 struct Agent {
     child: Child,
     said: BufReader<std::process::ChildStderr>,
@@ -21,7 +20,7 @@ struct Agent {
 }
 
 impl Fleet {
-    /// Creates a fleet called `name`, with a store of its own.
+    /// Creates a fleet called `name`, with its own store.
     fn new(name: &str) -> Fleet {
         let fleet = Fleet { etcd: Etcd::start_with(name, "http", &[]), folder: tempfile::tempdir().unwrap() };
         assert_eq!(fleet.verb("create", &[]).status.code(), Some(0));
@@ -43,7 +42,7 @@ impl Fleet {
         Agent { child, said, told }
     }
 
-    /// Writes an entry as anybody with the right to write to the store could.
+    /// Writes an entry, as anybody with write access to the store could.
     fn put(&self, part: &str, value: &str) {
         use base64::Engine;
         let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -70,15 +69,15 @@ impl Fleet {
 }
 
 impl Agent {
-    /// The next line of its standard error.
+    /// Returns the next line of its standard error.
     fn complaint(&mut self) -> String {
         let mut line = String::new();
         self.said.read_line(&mut line).unwrap();
         line
     }
 
-    /// Ends it as a service manager does, once it says that its keys are in use: signals are
-    /// waited for then.
+    /// Stops it like a service manager, once it reports its keys in use: by then it handles
+    /// signals.
     fn terminate(mut self) {
         let mut line = String::new();
         self.told.read_line(&mut line).unwrap();
@@ -107,7 +106,7 @@ fn a_host_that_cannot_save_keys_does_not_take_part() {
         assert_eq!(once.status.code(), Some(1));
         assert!(stderr(&once).contains("cannot make /proc/nowhere"), "{}", stderr(&once));
         fleet.until("no host yet");
-        // No rotation waits for it.
+        // Rotations do not wait for it.
         let here = fleet.folder.path().join("here");
         let once = fleet.verb("agent", &["--host", "b", "--once", "--state", here.to_str().unwrap()]);
         assert_eq!(once.status.code(), Some(0), "{}", stderr(&once));
@@ -128,14 +127,14 @@ fn of_two_machines_with_one_name_the_second_is_refused() {
         let mut second = fleet.agent("web1", &machines[1]);
         let said = second.complaint();
         assert!(
-            said.contains("another machine has the name web1 in fleet web, and its agent runs; give one of the two a name of its own"),
+            said.contains("cannot join fleet web as web1: the agent of another machine uses this name; give one of the two another name"),
             "{said}"
         );
         // An agent that restarts on the same machine is the same host.
         drop(first);
         let first = fleet.agent("web1", &machines[0]);
         fleet.until("web1  version 1  the backup key was used 0 times");
-        // Once the first has ended, the name is free.
+        // When the first has ended, the name is free.
         first.terminate();
         assert!(second.child.try_wait().unwrap().is_none());
         fleet.until("web1  version 1  the backup key was used 0 times");
@@ -154,22 +153,22 @@ fn entries_that_cannot_be_read_stop_no_other_host() {
         let machine = Namespace::new("three").unwrap();
         let _agent = fleet.agent("good", &machine);
         fleet.until("good  version 1  the backup key was used 0 times");
-        fleet.until("bad   version 0  its entry in the store cannot be read");
+        fleet.until("bad   version 0  cannot read its entry in the store");
         let mut command = firstbyte();
         command.args(["fleet", "rotate", "web", "--quiet", "0", "--store", &fleet.etcd.url()]);
         let mut rotation = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(rotation.stdout.take().unwrap()).lines();
         let waits = lines.next().unwrap().unwrap();
-        assert!(waits.starts_with("waiting: bad has an entry in the store that cannot be read"), "{waits}");
+        assert!(waits.starts_with("waiting: bad has an unreadable entry in the store"), "{waits}");
         assert_eq!(fleet.verb("forget", &["bad"]).status.code(), Some(0));
         lines.for_each(drop);
         assert!(rotation.wait().unwrap().success());
 
-        // Keys that everybody knows are taken from nobody.
+        // Keys that everybody knows are rejected.
         fleet.put("plan", r#"{"version":9,"step":"settled","keys":"0-0-0-0"}"#);
         let said = fleet.verb("status", &[]);
         assert!(
-            stderr(&said).contains("with a key of zeros, whose cookies everybody can make"),
+            stderr(&said).contains("a key is all zeros, and everybody can make its cookies"),
             "{}",
             stderr(&said)
         );

@@ -1,4 +1,5 @@
-//! A store that asks for TLS, the client's certificate and a password; and `firstbyte serve` as the host whose keys are rotated.
+//! A store that requires TLS, a client certificate and a password; and `firstbyte serve` as the
+//! host whose keys are rotated.
 use super::store::Etcd;
 use crate::{Server, firstbyte, run, skipped_without, stderr, stdout};
 use std::fs::Permissions;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "a secret of the store";
 
-/// Files of one test, gone with this value.
+/// Files of one test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -37,7 +38,7 @@ impl Folder {
         assert!(made.status.success(), "{arguments:?}: {}", stderr(&made));
     }
 
-    /// An authority, and what it has signed: the store's certificate and an operator's.
+    /// Creates a CA, and the certificates of the store and of an operator.
     fn certificates(&self) {
         const EC: [&str; 5] = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
         let new = |more: &[&str]| self.openssl(&[&EC[..], &["-noenc"], more].concat());
@@ -45,7 +46,7 @@ impl Folder {
             let (key, cert) = (format!("{authority}.key"), format!("{authority}.pem"));
             new(&["-x509", "-days", "2", "-subj", "/CN=an authority", "-keyout", &key, "-out", &cert]);
         }
-        // The gateway of etcd shows its own certificate to etcd: with a name there it would be a user's.
+        // etcd's gateway presents its own certificate to etcd: a name in it would count as a user.
         for (name, subject) in [("store", "/O=etcd"), ("operator", "/O=operators")] {
             let (key, request, cert) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
             new(&["-subj", subject, "-keyout", &key, "-out", &request]);
@@ -77,7 +78,7 @@ impl Folder {
         Etcd::start_with("secured", "https", &options)
     }
 
-    /// What an administrator does once, by etcd's own interface.
+    /// Enables passwords, as an administrator does once through etcd's own interface.
     fn ask_for_passwords(&self, url: &str) {
         for (path, body) in [
             ("user/add", format!(r#"{{"name":"root","password":"{PASSWORD}"}}"#)),
@@ -104,7 +105,7 @@ impl Drop for Folder {
     }
 }
 
-/// Ended with this value.
+/// Killed when dropped.
 struct Agent(Child);
 
 impl Drop for Agent {
@@ -114,7 +115,7 @@ impl Drop for Agent {
     }
 }
 
-/// Asks again until it succeeds, and gives what it said then.
+/// Repeats a command until it succeeds, and returns its output.
 fn in_time(what: &str, mut ask: impl FnMut() -> Output) -> Output {
     let begun = Instant::now();
     loop {
@@ -127,8 +128,8 @@ fn in_time(what: &str, mut ask: impl FnMut() -> Output) -> Output {
     }
 }
 
-/// The server's cookies are made with the keys of the store, before and after a rotation, in the middle of which the store forgets who has
-/// logged in.
+/// The server's cookies are made with the keys of the store, before and after a rotation. During
+/// the rotation, the store forgets all logins.
 #[test]
 fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
     if ["etcd", "openssl", "curl"].into_iter().any(skipped_without) {
@@ -162,7 +163,7 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         let unknown = on_fleet("create", &[], &given("stranger.pem", PASSWORD));
         assert!(
             stderr(&unknown)
-                .contains("the store cannot be reached: 127.0.0.1, port 2379: invalid peer certificate"),
+                .contains("cannot reach the store: 127.0.0.1, port 2379: invalid peer certificate"),
             "{}",
             stderr(&unknown)
         );
@@ -178,7 +179,8 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         let no_certificate = [&store[..2], &["--store".to_owned(), url.clone()]].concat();
         let nobody = on_fleet("create", &[], &no_certificate);
         assert!(
-            stderr(&nobody).contains("the store asks for a client's certificate, and none was given; give --cert FILE and --cert-key FILE"),
+            stderr(&nobody)
+                .contains("the store asks for a client certificate; give --cert FILE and --cert-key FILE"),
             "{}",
             stderr(&nobody)
         );
@@ -208,7 +210,7 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         cookie_of("Its cookie was made with the primary key.");
 
-        // Each login reads the password again. The file is unchanged when the rotation begins.
+        // Each login reads the password again. The rotation starts with the old content.
         std::fs::write(folder.path(PASSWORD), "another word\n").unwrap();
         let mut agent = Agent(agent(&[]));
         let mut complaint = String::new();
@@ -217,7 +219,7 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         std::fs::write(folder.path(PASSWORD), PASSWORD).unwrap();
         etcd.kill();
         etcd.restart();
-        in_time("a rotation after the store began anew", || on_fleet("rotate", &["--quiet", "0"], &store));
+        in_time("a rotation after the store has restarted", || on_fleet("rotate", &["--quiet", "0"], &store));
         let status = on_fleet("status", &["--json"], &store);
         let status: serde_json::Value = serde_json::from_str(stdout(&status)).unwrap();
         assert_eq!((&status["version"], &status["step"]), (&4.into(), &"settled".into()), "{status}");
@@ -225,6 +227,6 @@ fn our_own_server_has_the_keys_of_a_store_with_tls_and_passwords() {
         assert!(stdout(&said).contains("Its cookie was made with neither key."), "{}", stdout(&said));
         assert_eq!(server.stop().0, Some(0));
         let secret = std::fs::read_to_string(&keys).unwrap();
-        assert!(!std::fs::read_to_string(&state).unwrap().contains(secret.trim()), "the former key is gone");
+        assert!(!std::fs::read_to_string(&state).unwrap().contains(secret.trim()), "the old key is gone");
     });
 }

@@ -1,4 +1,4 @@
-//! Servers that share one address, each with a kernel of its own, and the balancer before them.
+//! Servers that share one address, each with its own kernel, and the load balancer.
 use crate::firstbyte;
 use crate::link::Namespace;
 use doctor::sources::in_namespace;
@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The address behind which they are.
+/// Address of the balancer.
 pub(super) const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 90, 0, 100)), 80);
 pub(super) const REPLY: &[u8] = b"hello";
-/// Of an agent whose store does not answer.
-const UNREACHABLE: &str = "the store cannot be reached";
+/// Error of an agent whose store does not answer.
+const UNREACHABLE: &str = "cannot reach the store";
 
-/// Servers, balancer and the clients' side of it.
+/// Servers, balancer and the clients' side.
 pub(super) struct Site {
     pub(super) clients: Namespace,
     servers: Vec<Server>,
     store: String,
-    /// Held during a visit: a server dies between two.
+    /// Held during a visit: servers are killed between two visits.
     visiting: Arc<Mutex<()>>,
     ended: Arc<AtomicBool>,
     balancer: Option<JoinHandle<()>>,
@@ -40,12 +40,12 @@ struct Server {
     serves: Arc<AtomicBool>,
     program: Option<JoinHandle<()>>,
     agent: Option<Child>,
-    /// What was read of the agent's standard error.
+    /// Standard error of the agent, as far as it was read.
     said: String,
 }
 
 impl Site {
-    /// Servers that do not run yet; their agents will ask the store at `store`.
+    /// Creates servers that are not running yet; their agents will use the store at `store`.
     pub(super) fn new(count: usize, store: &str) -> Site {
         let clients = Namespace::new("clients").unwrap();
         let mut ends = vec![tun(&clients, Ipv4Addr::new(10, 90, 0, 1))];
@@ -79,12 +79,13 @@ impl Site {
         }
     }
 
-    /// Who holds this visits, or kills.
+    /// Returns the lock that a visit or a kill holds.
     pub(super) fn turn(&self) -> Arc<Mutex<()>> {
         self.visiting.clone()
     }
 
-    /// As at boot: the agent takes the keys once, then the server begins, and is known to the balancer.
+    /// Boots a server: the agent applies the keys once, then the server starts, and the balancer
+    /// uses it.
     pub(super) fn start(&mut self, number: usize) {
         let server = &mut self.servers[number];
         let once = server.agent(number, &self.store, &["--once"]).wait_with_output().unwrap();
@@ -99,7 +100,7 @@ impl Site {
         server.agent = Some(server.agent(number, &self.store, &[]));
     }
 
-    /// As when the power fails: server, agent and the kernel's keys are gone.
+    /// Simulates a power failure: server, agent and the kernel's keys are gone.
     pub(super) fn kill(&mut self, number: usize) {
         let _between = lock(&self.visiting);
         let server = &mut self.servers[number];
@@ -127,7 +128,8 @@ impl Site {
         }
     }
 
-    /// The keys are in a file of root's and in the kernel, and nowhere that others can read.
+    /// Checks that the keys are in a file of root's and in the kernel, and nowhere that others can
+    /// read.
     pub(super) fn check_secrets(&mut self) {
         for server in &mut self.servers {
             let mode = std::fs::metadata(&server.state).unwrap().permissions().mode();
@@ -179,16 +181,16 @@ impl Server {
     }
 }
 
-/// A device of this address, and its other side.
+/// Creates a device of this address, and returns its other side.
 fn tun(namespace: &Namespace, address: Ipv4Addr) -> OwnedFd {
     let opened = in_namespace(&namespace.0, || {
         Tun::builder().name("tun0").offload(false).address(address.into(), 24).open().unwrap()
     });
-    // The device goes with its last descriptor.
+    // The device disappears with its last descriptor.
     opened.unwrap().as_fd().unwrap().try_clone_to_owned().unwrap()
 }
 
-/// Answers, and closes first.
+/// Replies, and closes first.
 fn serve(listener: &TcpListener, serves: &AtomicBool) {
     while serves.load(Relaxed) {
         if !readable(&[listener], Duration::from_millis(20))[0] {
@@ -196,12 +198,12 @@ fn serve(listener: &TcpListener, serves: &AtomicBool) {
         }
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = [0; 100];
-        // A client that is gone has no answer.
+        // A client that is gone gets no reply.
         let _ = stream.read(&mut request).and_then(|_| stream.write_all(REPLY));
     }
 }
 
-/// Every connection to one of the servers that serve, in turn.
+/// Balances connections over the running servers, in turn.
 fn balance(ends: &[OwnedFd], serving: &[Arc<AtomicBool>], ended: &AtomicBool) {
     let mut chosen: HashMap<[u8; 6], usize> = HashMap::new();
     let mut turn = 0;
@@ -211,7 +213,7 @@ fn balance(ends: &[OwnedFd], serving: &[Arc<AtomicBool>], ended: &AtomicBool) {
         for (from, _) in ready.iter().enumerate().filter(|(_, ready)| **ready) {
             let Ok(len) = rustix::io::read(&ends[from], &mut packet) else { continue };
             let packet = &packet[..len];
-            // Plain IPv4 and TCP without IP options; what the kernels say of IPv6 goes nowhere.
+            // IPv4 and TCP without IP options; IPv6 packets of the kernels are dropped.
             if len < 40 || packet[0] != 0x45 {
                 continue;
             }

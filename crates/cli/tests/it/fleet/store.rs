@@ -1,4 +1,4 @@
-//! etcd, as Debian has it, in this thread's namespace.
+//! etcd from Debian, in this thread's namespace.
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const PORT: u16 = 2379;
 
-/// A store of one member. It ends with this value.
+/// A store of one member. Killed when dropped.
 pub(super) struct Etcd {
     child: Option<Child>,
     folder: PathBuf,
@@ -19,7 +19,7 @@ impl Etcd {
         Etcd::start_with("open", "http", &[])
     }
 
-    /// With options of etcd's own; `name` keeps its data apart.
+    /// Starts etcd with extra options; `name` keeps its data apart.
     pub(super) fn start_with(name: &str, scheme: &str, options: &[String]) -> Etcd {
         let folder = std::env::temp_dir().join(format!("firstbyte-etcd-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -33,7 +33,7 @@ impl Etcd {
         self.url.clone()
     }
 
-    /// Runs it over the data that are there.
+    /// Starts it again with its existing data.
     pub(super) fn restart(&mut self) {
         let url = self.url();
         let mut command = testnet::command("etcd");
@@ -50,7 +50,7 @@ impl Etcd {
         }
     }
 
-    /// At once, without a word.
+    /// Kills it.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();

@@ -1,10 +1,10 @@
-//! Chromium, told what to do through its debugging pipe: messages of JSON, each behind it a zero.
+//! Chromium, controlled through its debugging pipe: JSON messages, each terminated by a zero byte.
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-/// A browser with one page open; gone with the value.
+/// A browser with one open page, closed when dropped.
 pub(super) struct Browser {
     child: Child,
     to: ChildStdin,
@@ -39,7 +39,7 @@ impl Browser {
         browser
     }
 
-    /// What an expression comes to on the page.
+    /// Returns the value of an expression on the page.
     pub(super) fn value(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "awaitPromise": true });
         let told = self.call("Runtime.evaluate", asked);
@@ -47,7 +47,7 @@ impl Browser {
         told["result"]["value"].clone()
     }
 
-    /// Presses Tab, as a reader without a mouse does.
+    /// Presses Tab, like a keyboard user.
     pub(super) fn press_tab(&mut self) {
         for kind in ["rawKeyDown", "keyUp"] {
             let key = json!({ "type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9 });
@@ -67,7 +67,7 @@ impl Browser {
             self.from.read_until(0, &mut line).unwrap();
             let text = line.strip_suffix(&[0]).expect("the browser lives");
             let mut told: Value = serde_json::from_slice(text).unwrap();
-            // Others tell of events.
+            // Other messages are events.
             if told["id"] == self.calls {
                 assert!(told.get("error").is_none(), "{method}: {told}");
                 return told["result"].take();
