@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A [`Net`] of [`Net::builder`] is a running host of its own, with addresses, TCP, and a device for
-//! its packets ([`device::tun`] connects to the kernel, [`device::memory`] is for tests). Its
+//! A [`Net`] of [`Net::builder`] is a running host of its own, with addresses, TCP, and a device
+//! for its packets ([`device::tun`] connects to the kernel, [`device::memory`] is for tests). Its
 //! [`TcpListener`] and [`TcpStream`] have most of the methods of tokio's, and additional ones that
 //! the kernel's sockets lack:
 //!
