@@ -58,6 +58,20 @@ pub fn in_namespace<T: Send>(test: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
+/// Gives this thread and its commands a private /run/netns. Namespaces of the same name elsewhere
+/// do not collide with theirs. The namespaces disappear with the last of these processes.
+///
+/// # Panics
+/// If the thread has no privileges to mount.
+pub fn hide_namespace_names() {
+    leave(UnshareFlags::NEWNS).expect("a mount namespace of its own");
+    std::fs::create_dir_all("/run/netns").expect("a folder");
+    for arguments in [&["--make-rprivate", "/"][..], &["-t", "tmpfs", "none", "/run/netns"]] {
+        let status = Command::new("mount").args(arguments).status().expect("mount runs");
+        assert!(status.success(), "mount {arguments:?}: {status}");
+    }
+}
+
 /// Can namespaces with TUN devices be made here? The reason if not.
 ///
 /// # Errors
@@ -121,10 +135,14 @@ fn enter() {
     sysctl("net.ipv4.tcp_congestion_control", "reno");
 }
 
+fn leave_network() -> std::io::Result<()> {
+    leave(UnshareFlags::NEWNET)
+}
+
 #[expect(
     deprecated,
-    reason = "deprecated because CLONE_FILES would be unsound; CLONE_NEWNET shares no descriptor table, and this crate stays free of unsafe"
+    reason = "deprecated because CLONE_FILES would be unsound; these flags share no descriptor table, and this crate stays free of unsafe"
 )]
-fn leave_network() -> std::io::Result<()> {
-    Ok(rustix::thread::unshare(UnshareFlags::NEWNET)?)
+fn leave(what: UnshareFlags) -> std::io::Result<()> {
+    Ok(rustix::thread::unshare(what)?)
 }

@@ -66,7 +66,11 @@ fn attempt(page: &Page, section: &[Block], folder: &Path, programs: &Path) -> Ou
     };
     let is_namespaced = section.iter().any(|block| block.needs.is_namespaced);
     match is_namespaced && testnet::can().is_ok() {
-        true => testnet::in_namespace(|| play(true)).unwrap_or_default(),
+        true => testnet::in_namespace(|| {
+            testnet::hide_namespace_names();
+            play(true)
+        })
+        .unwrap_or_default(),
         false => play(false),
     }
 }
