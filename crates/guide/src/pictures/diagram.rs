@@ -14,11 +14,11 @@ const PANELS: Panels = [
     (packets::LINUX_TO_OURS, "Fast Open, Linux to Firstbyte"),
 ];
 
-const WIDTH: f64 = 900.0;
-const PANEL: f64 = 420.0;
+const WIDTH: f64 = 744.0;
+const PANEL: f64 = 354.0;
 /// Space between the edge of a panel and the lines of its ends.
-const SIDE: f64 = 64.0;
-const HEAD: f64 = 112.0;
+const SIDE: f64 = 62.0;
+const HEAD: f64 = 126.0;
 /// Pixels of a millisecond.
 const SCALE: f64 = 0.7;
 /// Pixels between packets that leave at the same time.
@@ -36,7 +36,7 @@ pub(super) fn draw(scenario: &str, title: &str) -> Result<String, String> {
     for (at, (name, words)) in PANELS.iter().enumerate() {
         let case = results.cases.iter().find(|case| case.title == *name).ok_or("no such case")?;
         let ladder = Ladder::of(*words, &case.exchange);
-        panels.push(Panel { left: 20.0 + at as f64 * (PANEL + 20.0), ladder });
+        panels.push(Panel { left: 12.0 + at as f64 * (PANEL + 12.0), ladder });
     }
     let bottom = panels.iter().map(Panel::bottom).fold(0.0, f64::max);
     let mut body = String::new();
@@ -74,14 +74,14 @@ impl Panel {
         let middle = f64::midpoint(client, server);
         let count = rungs.len();
         let time = first_byte.received_ms.unwrap_or_default();
-        line(svg, "head", middle, 66.0, &self.ladder.title);
-        line(svg, "sub", middle, 86.0, &format!("first byte after {time:.0} ms, {count} packets"));
+        line(svg, "head", middle, 68.0, &self.ladder.title);
+        line(svg, "sub", middle, 89.0, &format!("first byte after {time:.0} ms, {count} packets"));
         for (x, name) in [(client, "client"), (server, "server")] {
             let _ = writeln!(
                 svg,
                 "<line class=\"axis\" x1=\"{x}\" x2=\"{x}\" y1=\"{HEAD}\" y2=\"{bottom}\"/>\
                  <text class=\"end\" x=\"{x}\" y=\"{}\">{name}</text>",
-                HEAD - 7.0
+                HEAD - 14.0
             );
         }
         for (rung, row) in rungs.iter().zip(&rows) {
@@ -162,9 +162,9 @@ fn line(svg: &mut String, class: &str, x: f64, y: f64, words: &str) {
     let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{words}</text>");
 }
 
-const STYLE: &str = "text{fill:#1c2024;font:13px sans-serif;text-anchor:middle}\
-    .title{font-size:18px;font-weight:bold}.head{font-size:15px;font-weight:bold}.sub{fill:#5c6670}\
+const STYLE: &str = "text{fill:#1c2024;font:14px sans-serif;text-anchor:middle}\
+    .title{font-size:17px;font-weight:bold}.head{font-size:15px;font-weight:bold}.sub{fill:#5c6670}\
     .end{font-weight:bold}.axis{stroke:#5c6670;stroke-width:2}\
-    .data line{stroke:#1d5fc4;stroke-width:2.2}.data path{fill:#1d5fc4}.data text{fill:#1d5fc4;font-weight:bold}\
-    .control line{stroke:#8a939c;stroke-width:1.4}.control path{fill:#8a939c}.control text{fill:#5c6670;font-size:11.5px}\
+    .data line{stroke:#1d5fc4;stroke-width:2.2}.data path{fill:#1d5fc4}.data text{fill:#1d5fc4;font-size:13px;font-weight:bold}\
+    .control line{stroke:#8a939c;stroke-width:1.4}.control path{fill:#8a939c}.control text{fill:#5c6670;font-size:12.5px}\
     circle.first{fill:#13783a}text.first{fill:#13783a;font-weight:bold;text-anchor:end}";

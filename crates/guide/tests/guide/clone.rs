@@ -37,6 +37,9 @@ fn libraries(package: &str, folder: &Path) {
     let built = testnet::built(package);
     let release = folder.join("target/release");
     fs::create_dir_all(&release).expect("a folder");
+    // The ordinary user makes links here.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(&release, permissions).expect("the folder is ours");
     for name in ["libfirstbyte.so", "libfirstbyte_preload.so"] {
         if built.join(name).is_file() {
             copy(&built.join(name), &release.join(name));
