@@ -108,6 +108,14 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
     )
 }
 
+/// Returns the error of a call that only the kernel's sockets can serve.
+pub(crate) fn unsupported_on_stack(what: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::Unsupported,
+        format!("a stack of our own does not have {what}: use the kernel's sockets (`Net::kernel`)"),
+    )
+}
+
 /// Returns the error of a socket whose stack has ended.
 pub(crate) fn stopped() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, Stopped { device: None })

@@ -93,6 +93,7 @@
 #![forbid(unsafe_code)]
 mod driver;
 mod error;
+mod happy_eyeballs;
 pub mod kernel;
 mod listener;
 mod net;
@@ -119,6 +120,7 @@ pub use proto::{
     SettingError, Skipped, SocketInfo, SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo,
     TimerKind, TraceEvent, TraceMask, Traced, Verdict, WriteFlags, parse_route, show_route,
 };
+pub use tokio::net::lookup_host;
 
 /// Devices for packets: [`device::tun`], [`device::memory`], captures, or your own.
 pub mod device {

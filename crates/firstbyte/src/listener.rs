@@ -46,7 +46,7 @@ impl TcpListener {
     /// Returns a builder for a listener.
     #[must_use]
     pub fn builder(net: &Net) -> TcpListenerBuilder {
-        TcpListenerBuilder { net: net.clone(), options: ListenOptions::default() }
+        TcpListenerBuilder { net: net.clone(), options: ListenOptions::default(), reuse_port: false }
     }
 
     /// Waits for the next connection. Returns it with its peer's address. Any number of tasks may
@@ -159,6 +159,7 @@ impl Drop for TcpListener {
 pub struct TcpListenerBuilder {
     net: Net,
     options: ListenOptions,
+    reuse_port: bool,
 }
 
 impl TcpListenerBuilder {
@@ -209,6 +210,14 @@ impl TcpListenerBuilder {
         self
     }
 
+    /// Lets several listeners of the kernel share the address (`SO_REUSEPORT`): each gets a part of
+    /// the connections. A stack of our own refuses it when it binds.
+    #[must_use]
+    pub fn reuse_port(mut self, reuse_port: bool) -> Self {
+        self.reuse_port = reuse_port;
+        self
+    }
+
     /// Sets the initial options of accepted connections.
     #[must_use]
     pub fn socket_options(mut self, options: proto::SocketOptions) -> Self {
@@ -233,12 +242,15 @@ impl TcpListenerBuilder {
 
     fn open(&self, local: SocketAddr) -> io::Result<Listening> {
         match self.net.inner() {
+            Inner::Stack(_) if self.reuse_port => Err(error::unsupported_on_stack("reuse_port")),
             Inner::Stack(net) => {
                 let id = self.listen(net, local).map_err(error::listen)?;
                 let local = net.host().listener_info(id).map_or(local, |info| info.local);
                 Ok(Listening::Stack { net: net.clone(), id, local })
             }
-            Inner::Kernel => Ok(Listening::Kernel(Box::new(KernelListener::bind(local, &self.options)?))),
+            Inner::Kernel => {
+                Ok(Listening::Kernel(Box::new(KernelListener::bind(local, &self.options, self.reuse_port)?)))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Opens connections, in every way and with every option.
 use crate::kernel;
 use crate::net::Inner;
-use crate::{Net, TcpStream, error};
+use crate::{Net, TcpStream, error, happy_eyeballs};
 use bytes::Bytes;
 use host::{Host, RealClock};
 use proto::{CongestionControl, ConnId, ConnectOptions, FastOpen, SocketOptions};
@@ -160,7 +160,8 @@ impl TcpSocket {
         self
     }
 
-    /// Connects to the first address that answers.
+    /// Connects to the first address that answers. Attempts at several addresses begin
+    /// 250 ms apart, or at once when one fails (Happy Eyeballs, RFC 8305).
     ///
     /// # Cancel safety
     /// Dropping the future aborts the connection.
@@ -206,14 +207,13 @@ impl TcpSocket {
     ) -> io::Result<TcpStream> {
         self.options.fast_open = self.fast_open.unwrap_or(fast_open);
         self.options.first_bytes = first_bytes;
-        let mut last = no_address();
-        for peer in tokio::net::lookup_host(addr).await? {
-            match connect_one(&self.net, peer, self.options.clone()).await {
-                Ok(stream) => return Ok(stream),
-                Err(refused) => last = refused,
-            }
+        let connected = happy_eyeballs::connect(tokio::net::lookup_host(addr).await?, |peer| {
+            connect_one(&self.net, peer, self.options.clone())
+        });
+        match connected.await {
+            Ok(stream) => Ok(stream),
+            Err(error) => Err(self.net.pause_at_end(error).await),
         }
-        Err(self.net.pause_at_end(last).await)
     }
 }
 

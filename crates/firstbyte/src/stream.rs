@@ -5,6 +5,7 @@ mod flags;
 mod info;
 mod options;
 mod owned;
+mod parity;
 mod split;
 mod stack;
 use crate::kernel::{self, KernelConnection};

@@ -37,6 +37,11 @@ impl Open {
         Open { stream, outcome, early_len: 0, options: Mutex::new(options) }
     }
 
+    /// A socket that the application has connected.
+    pub(crate) fn taken_over(stream: TcpStream) -> Open {
+        Open::new(stream, Outcome::Skipped(proto::Skipped::NotAsked), SocketOptions::default())
+    }
+
     /// An accepted socket whose SYN carried `early_len` bytes.
     pub(super) fn accepted(stream: TcpStream, early_len: usize, options: SocketOptions) -> Open {
         let outcome = Outcome::Skipped(proto::Skipped::NotAsked);
@@ -445,6 +450,25 @@ impl KernelConnection {
 
     pub(crate) fn info(&self) -> io::Result<StreamInfo> {
         stream_info(&self.opened()?.stream)
+    }
+
+    pub(crate) fn ttl(&self) -> io::Result<u32> {
+        let stream = &self.opened()?.stream;
+        Ok(match self.peer.is_ipv4() {
+            true => sockopt::ip_ttl(stream)?,
+            false => sockopt::ipv6_unicast_hops(stream)?.into(),
+        })
+    }
+
+    /// Gives the socket back.
+    pub(crate) fn into_std(self) -> io::Result<std::net::TcpStream> {
+        // A task that opens the connection holds it, too.
+        let shared = Arc::into_inner(self.shared).ok_or(io::ErrorKind::NotConnected)?;
+        match shared.open.into_inner() {
+            Some(Ok(open)) => open.stream.into_std(),
+            Some(Err(failed)) => Err(failed.error()),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

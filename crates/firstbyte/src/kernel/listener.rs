@@ -19,11 +19,15 @@ pub(crate) struct KernelListener {
 }
 
 impl KernelListener {
-    pub(crate) fn bind(local: SocketAddr, options: &ListenOptions) -> io::Result<KernelListener> {
+    pub(crate) fn bind(
+        local: SocketAddr,
+        options: &ListenOptions,
+        reuse_port: bool,
+    ) -> io::Result<KernelListener> {
         if options.synack_hold.is_some_and(|hold| !hold.is_zero()) {
             return Err(unsupported("to hold the SYN-ACK for an answer"));
         }
-        let socket = socket(local, options)?;
+        let socket = socket(local, options, reuse_port)?;
         let listener = TcpListener::from_std(std::net::TcpListener::from(socket))?;
         let has_fast_open = options.fast_open.is_some_and(|qlen| qlen > 0);
         Ok(KernelListener { listener, has_fast_open, options: options.socket.clone() })
@@ -48,12 +52,15 @@ impl KernelListener {
     }
 }
 
-fn socket(local: SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
+fn socket(local: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::Result<OwnedFd> {
     let family = if local.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     // As tokio and std do: a restarted server gets its port although connections are in TIME-WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
+    if reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
     options::apply(&socket, local.is_ipv4(), &options.socket)?;
     bind(&socket, &local)?;
     if let Some(qlen) = options.fast_open {

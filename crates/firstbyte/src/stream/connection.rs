@@ -54,6 +54,8 @@ on_both! {
     fn outcome(&self) -> Outcome;
     fn early_data(&self) -> EarlyData;
     fn info(&self) -> io::Result<StreamInfo>;
+    /// Returns the hop limit of packets.
+    fn ttl(&self) -> io::Result<u32>;
     fn options(&self) -> io::Result<SocketOptions>;
     fn set_option(&self, option: SocketOption) -> io::Result<()>;
     /// Writes both ends and the state, as far as there are any.

@@ -387,6 +387,11 @@ impl StackConnection {
         self.host().try_read_urgent(id, true).map_err(|error| self.failed(error::urgent(error)))
     }
 
+    pub(super) fn ttl(&self) -> io::Result<u32> {
+        let chosen = self.options()?.hop_limit.map(u32::from);
+        Ok(chosen.unwrap_or_else(|| self.host().inspect(|stack| stack.config().ip_default_ttl)))
+    }
+
     pub(super) fn options(&self) -> io::Result<SocketOptions> {
         match self.phase() {
             Phase::Open(id) => self.host().options(id).ok_or_else(|| self.failed(error::stopped())),

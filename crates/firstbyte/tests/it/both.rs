@@ -3,7 +3,9 @@
 //! The kernel's run is in a network namespace of its own, with `net.ipv4.tcp_fastopen` at 3.
 //! Without root it uses the loopback interface of this host, and the tests that need Fast Open on a
 //! listener are skipped.
+mod deferred;
 use crate::pair::{Pair, bounded, let_others_run, pattern, until};
+use deferred::*;
 use firstbyte::{
     Backend, FastOpen, Net, Outcome, Skipped, SocketOption, State, TcpListener, TcpStream, WriteFlags,
 };
@@ -11,7 +13,7 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, Ready};
 
 /// A network for each side, and the address to listen on.
 struct Ends {
@@ -107,7 +109,9 @@ on_both! {
         a_deferred_stream_reports_why_it_cannot_open, a_deferred_stream_takes_more_than_a_packet,
         a_shutdown_of_a_deferred_stream_sends_everything, dropped_halves_of_a_deferred_stream_send_nothing,
         a_deferred_read_after_the_write_half_was_dropped_sends_data_and_end,
-        every_reader_of_a_deferred_stream_is_woken, info_has_the_same_fields;
+        every_reader_of_a_deferred_stream_is_woken, info_has_the_same_fields,
+        readiness_is_awaited_for_both_directions, buffers_and_slices_are_read_and_written_at_once,
+        the_hop_limit_is_read_and_set, descriptors_come_and_go_where_there_are_some;
     needs_fast_open = true:
         a_repeat_visit_has_its_data_on_the_syn, early_data_is_marked_until_confirmed,
         fast_open_that_is_off_is_skipped, a_deferred_repeat_visit_has_its_data_on_the_syn,
@@ -410,134 +414,6 @@ async fn a_local_address_can_be_chosen(ends: Ends) {
     assert_eq!(foreign.connect(address).await.unwrap_err().kind(), ErrorKind::AddrNotAvailable);
 }
 
-/// Echoes each connection to its end.
-fn echo(listener: TcpListener) {
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let (mut read, mut write) = stream.into_split();
-                tokio::io::copy(&mut read, &mut write).await?;
-                write.shutdown().await
-            });
-        }
-    });
-}
-
-async fn a_deferred_stream_opens_with_its_first_flush(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    echo(listener);
-    let mut stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    stream.flush().await.unwrap();
-    stream.write_all(b"GET ").await.unwrap();
-    stream.write_all(b"/").await.unwrap();
-    assert_eq!(stream.outcome(), Outcome::Pending);
-    assert_eq!(stream.local_addr().unwrap_err().kind(), ErrorKind::NotConnected);
-    assert_eq!(stream.peer_addr().unwrap(), address);
-    stream.flush().await.unwrap();
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"GET /");
-    stream.write_all(b"again").await.unwrap();
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"again");
-    assert_ne!(stream.outcome(), Outcome::Pending);
-}
-
-async fn a_deferred_stream_reads_from_a_server_that_speaks_first(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        stream.write_all(b"220 ready").await.unwrap();
-    });
-    let mut stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    let mut banner = String::new();
-    stream.read_to_string(&mut banner).await.unwrap();
-    assert_eq!(banner, "220 ready");
-}
-
-async fn a_deferred_stream_reports_why_it_cannot_open(ends: Ends) {
-    let closed = ends.closed_port().await;
-    let mut refused = TcpStream::connect_deferred(&ends.client, closed).await.unwrap();
-    refused.write_all(b"x").await.unwrap();
-    for _ in 0..2 {
-        let error = refused.read(&mut [0]).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-    }
-}
-
-async fn a_deferred_stream_takes_more_than_a_packet(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    echo(listener);
-    let mut stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    let data = pattern(20_000);
-    stream.write_all(&data).await.unwrap();
-    let mut answer = vec![0; data.len()];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert!(answer == data);
-}
-
-async fn a_shutdown_of_a_deferred_stream_sends_everything(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    echo(listener);
-    let mut stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    stream.write_all(b"all").await.unwrap();
-    stream.shutdown().await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "all");
-    // And after the first flush, while the handshake may still be on its way.
-    let mut stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    stream.write_all(b"all").await.unwrap();
-    stream.flush().await.unwrap();
-    stream.shutdown().await.unwrap();
-    answer.clear();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "all");
-}
-
-async fn dropped_halves_of_a_deferred_stream_send_nothing(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    let stream = TcpStream::connect_deferred(&ends.client, address).await.unwrap();
-    let (read, mut write) = stream.into_split();
-    write.write_all(b"never").await.unwrap();
-    drop(write);
-    drop(read);
-    let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-    assert!(accepted.is_err(), "something was sent");
-}
-
-async fn a_deferred_read_after_the_write_half_was_dropped_sends_data_and_end(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    echo(listener);
-    let socket = ends.client.socket().read_grace(FOREVER);
-    let (mut read, mut write) = socket.connect_deferred(address).await.unwrap().into_split();
-    let reader = tokio::spawn(async move {
-        let mut answer = String::new();
-        read.read_to_string(&mut answer).await.map(|_| answer)
-    });
-    let_others_run().await;
-    write.write_all(b"all").await.unwrap();
-    drop(write);
-    assert_eq!(reader.await.unwrap().unwrap(), "all");
-}
-
-async fn every_reader_of_a_deferred_stream_is_woken(ends: Ends) {
-    let (listener, address) = ends.listen().await;
-    echo(listener);
-    let socket = ends.client.socket().read_grace(FOREVER);
-    let stream = std::sync::Arc::new(socket.connect_deferred(address).await.unwrap());
-    let readers = [&stream, &stream].map(|stream| {
-        let stream = std::sync::Arc::clone(stream);
-        tokio::spawn(async move { stream.readable().await })
-    });
-    let_others_run().await;
-    stream.try_write(b"x").unwrap();
-    stream.push();
-    for reader in readers {
-        reader.await.unwrap().unwrap();
-    }
-}
-
 async fn info_has_the_same_fields(ends: Ends) {
     let (mut client, mut server) = ends.connected().await;
     client.write_all(&pattern(10_000)).await.unwrap();
@@ -550,6 +426,60 @@ async fn info_has_the_same_fields(ends: Ends) {
     assert!(info.cwnd >= info.snd_mss && info.snd_mss > 500 && info.snd_wnd > 10_000, "{info:?}");
     assert_eq!(client.connection_info().is_ok(), ends.backend() == Backend::Stack);
     assert_eq!(ends.client.stack().is_ok(), ends.backend() == Backend::Stack);
+}
+
+async fn readiness_is_awaited_for_both_directions(ends: Ends) {
+    let (client, mut server) = ends.connected().await;
+    let both = Interest::READABLE | Interest::WRITABLE;
+    assert_eq!(client.ready(both).await.unwrap(), Ready::WRITABLE);
+    server.write_all(b"x").await.unwrap();
+    assert!(client.ready(Interest::READABLE).await.unwrap().is_readable());
+    client.readable().await.unwrap();
+    assert_eq!(client.ready(both).await.unwrap(), Ready::READABLE | Ready::WRITABLE);
+}
+
+async fn buffers_and_slices_are_read_and_written_at_once(ends: Ends) {
+    let (client, server) = ends.connected().await;
+    let mut text = Vec::new();
+    assert_eq!(server.try_read_buf(&mut text).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let slices = [&b"one "[..], b"", b"two"].map(std::io::IoSlice::new);
+    assert_eq!(client.try_write_vectored(&slices).unwrap(), 7);
+    while text.len() < 7 {
+        server.readable().await.unwrap();
+        match server.try_read_buf(&mut text) {
+            Ok(len) => assert!(len > 0),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    }
+    assert_eq!(text, b"one two");
+}
+
+async fn the_hop_limit_is_read_and_set(ends: Ends) {
+    let (client, _server) = ends.connected().await;
+    assert_eq!(client.ttl().unwrap(), 64);
+    client.set_ttl(7).unwrap();
+    assert_eq!(client.ttl().unwrap(), 7);
+    assert_eq!(client.set_ttl(256).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+async fn descriptors_come_and_go_where_there_are_some(ends: Ends) {
+    let (client, mut server) = ends.connected().await;
+    let shared = TcpListener::builder(&ends.server).reuse_port(true);
+    if ends.backend() == Backend::Stack {
+        assert_eq!(client.into_std().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(shared.bind(ends.address).await.unwrap_err().kind(), ErrorKind::Unsupported);
+        return;
+    }
+    let mut again = TcpStream::from_std(client.into_std().unwrap()).unwrap();
+    again.write_all(b"moved").await.unwrap();
+    let mut text = [0; 5];
+    server.read_exact(&mut text).await.unwrap();
+    assert_eq!(&text, b"moved");
+    let (read, _write) = again.into_split();
+    drop(read);
+    let first = shared.clone().bind(ends.address).await.unwrap();
+    let second = shared.bind(first.local_addr().unwrap()).await.unwrap();
+    assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
 }
 
 /// One exchange with a server that answers "reply" to 4 bytes; the outcome.
@@ -647,6 +577,3 @@ async fn first_bytes_larger_than_a_packet_arrive_once(ends: Ends) {
         tokio::join!(client, serve);
     }
 }
-
-/// Longer than any test lasts.
-const FOREVER: Duration = Duration::from_secs(3600);

@@ -12,3 +12,4 @@ mod lifecycle;
 mod options;
 mod pair;
 mod parallel;
+mod parity;
