@@ -85,7 +85,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
         (&["sysctl", "--explain"], "<NAME>..."),
         (&["route", "show", "--stack", "-6"], "only work for the kernel's routes"),
-        (&["route", "show", "--table", "x"], "expected expected main, local, all or a number"),
+        (&["route", "show", "--table", "x"], "expected main, local, all or a number"),
         (&["ss", "--state", "open"], "one of estab, syn-sent, syn-recv"),
         (&["ss", "--stack", "--kernel"], "cannot be used with"),
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),

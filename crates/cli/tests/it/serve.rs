@@ -374,7 +374,7 @@ fn the_device_has_room_for_many_clients_at_once() {
         std::io::BufReader::new(serve.stderr.take().unwrap()).read_line(&mut said).unwrap();
         serve.kill().unwrap();
         serve.wait().unwrap();
-        assert!(said.contains("run run as root: ip link set dev kept txqueuelen 20000"), "{said}");
+        assert!(said.contains("run as root: ip link set dev kept txqueuelen 20000"), "{said}");
         assert_eq!(room("kept"), 500);
     });
 }
