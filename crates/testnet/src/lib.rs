@@ -58,15 +58,18 @@ pub fn in_namespace<T: Send>(test: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// Gives this thread and its commands a private /run/netns. Namespaces of the same name elsewhere
-/// do not collide with theirs. The namespaces disappear with the last of these processes.
+/// Gives this thread and its commands a private /run/netns and /run/firstbyte. Namespaces of the
+/// same name elsewhere do not collide with theirs, and running stacks elsewhere are not found. Both
+/// folders disappear with the last of these processes.
 ///
 /// # Panics
 /// If the thread has no privileges to mount.
 pub fn hide_namespace_names() {
     leave(UnshareFlags::NEWNS).expect("a mount namespace of its own");
-    std::fs::create_dir_all("/run/netns").expect("a folder");
-    for arguments in [&["--make-rprivate", "/"][..], &["-t", "tmpfs", "none", "/run/netns"]] {
+    let folders = ["/run/netns", "/run/firstbyte"];
+    folders.iter().for_each(|folder| std::fs::create_dir_all(folder).expect("a folder"));
+    let [names, stacks] = folders.map(|folder| ["-t", "tmpfs", "-o", "mode=755", "none", folder]);
+    for arguments in [&["--make-rprivate", "/"][..], &names, &stacks] {
         let status = Command::new("mount").args(arguments).status().expect("mount runs");
         assert!(status.success(), "mount {arguments:?}: {status}");
     }
