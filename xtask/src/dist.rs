@@ -78,27 +78,32 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let here = Target::of_this_machine(&release)?;
     let command = build::command(&release, &here)?;
     let files = files::written(&release, &command)?;
-    let mut made = vec![command.elf.clone(), command.debug.clone()];
-    if is_wanted(Part::Tarball) {
-        made.push(tarball::pack(&release, &here, &command, &files)?);
-        match Target::other_machine(&release) {
-            Ok(there) => {
-                let command = build::command(&release, &there)?;
-                made.extend([command.elf.clone(), command.debug.clone()]);
-                made.push(tarball::pack(&release, &there, &command, &files)?);
-            }
-            Err(why) => skipped::say(&format!("the tarball of another machine: {why}")),
-        }
-    }
+    let mut made = Vec::new();
     if is_wanted(Part::Deb) {
         let libraries = build::libraries(&release)?;
         made.push(deb::pack(&release, &command, &libraries, &files)?);
     }
-    if is_wanted(Part::Wheel) {
-        match wheel::pack(&release, &here, &command) {
-            Ok(wheel) => made.push(wheel),
-            Err(why) if parts.is_empty() => skipped::say(&format!("the wheel: {why}")),
-            Err(why) => return Err(why),
+    let mut machines = vec![(here, command)];
+    if is_wanted(Part::Tarball) || is_wanted(Part::Wheel) {
+        match Target::other_machine(&release) {
+            Ok(there) => {
+                let command = build::command(&release, &there)?;
+                machines.push((there, command));
+            }
+            Err(why) => skipped::say(&format!("packages of another machine: {why}")),
+        }
+    }
+    for (target, command) in &machines {
+        made.extend([command.elf.clone(), command.debug.clone()]);
+        if is_wanted(Part::Tarball) {
+            made.push(tarball::pack(&release, target, command, &files)?);
+        }
+        if is_wanted(Part::Wheel) {
+            match wheel::pack(&release, target, command) {
+                Ok(wheel) => made.push(wheel),
+                Err(why) if parts.is_empty() => skipped::say(&format!("the wheel: {why}")),
+                Err(why) => return Err(why),
+            }
         }
     }
     println!();

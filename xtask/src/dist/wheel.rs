@@ -21,12 +21,17 @@ const ENVIRONMENT: &str = "target/maturin";
 /// Packs the command.
 pub(super) fn pack(release: &Release, target: &Target, command: &Shipped) -> Result<PathBuf, String> {
     let maturin = maturin()?;
-    let folder = release.empty_folder("wheel")?;
+    let folder = release.empty_folder(&format!("wheel-{}", target.name()))?;
     let cargo = answering(release, command)?;
     let mut build = Command::new(maturin);
     build.args(["build", "--quiet", "--locked", "--out"]).arg(&folder).env("CARGO", cargo);
     match target.triple() {
-        Some(triple) => build.args(["--profile", &release.profile, "--target", triple]),
+        // A static command runs with every C library.
+        Some(triple) => build.args(["--profile", &release.profile, "--target", triple]).args([
+            "--compatibility",
+            "manylinux2014",
+            "musllinux_1_1",
+        ]),
         // It needs the C library of this machine.
         None => build.args(["--profile", "dev", "--auditwheel", "skip", "--compatibility", "linux"]),
     };
