@@ -1,4 +1,4 @@
-//! `firstbyte bdp`: what a path of a rate and a round trip needs of windows and buffers.
+//! `firstbyte bdp`: windows and buffers that fill a path of a given rate and round-trip time.
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
@@ -7,23 +7,23 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Say how much must be in flight to fill a path, and which windows and buffers that takes.
+/// Compute the bandwidth-delay product of a path, and the windows and buffers that fill it.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  firstbyte bdp 100mbit 20ms")]
+#[command(
+    override_usage = "firstbyte bdp [OPTIONS] <RATE> <RTT>",
+    after_help = "Examples:\n  firstbyte bdp 100mbit 20ms\n  firstbyte bdp 12.5MB/s 10ms --json"
+)]
 pub(crate) struct BdpArgs {
-    /// Rate of its slowest link, as `100mbit`, `2.5gbit` or `512kbit`.
-    #[arg(value_parser = values::rate)]
-    rate: u64,
-    /// Its round trip, as `20ms`.
-    #[arg(value_parser = values::positive_duration)]
-    rtt: Duration,
-    /// Payload of a segment, bytes: 1448 is what 1500 leave beside IPv4 and timestamps.
+    /// Rate of the slowest link, e.g. 100mbit, 100Mbit/s, 1Gbps or 12.5MB/s (b: bits, B: bytes), then round-trip time, e.g. 20ms.
+    #[arg(required = true, value_names = ["RATE", "RTT"], num_args = 2..)]
+    path: Vec<String>,
+    /// Payload of a segment in bytes; 1448 fits an MTU of 1500 with IPv4 and timestamps.
     #[arg(long, default_value_t = 1448, allow_negative_numbers = true, value_parser = values::whole(8..=65_535))]
     mss: u32,
-    /// Segments of the first flight.
+    /// Initial congestion window, in segments.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = values::whole(1..=1000))]
     initcwnd: u32,
-    /// The figures as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -31,25 +31,61 @@ pub(crate) struct BdpArgs {
 /// The largest window without scaling, bytes.
 const UNSCALED: u128 = 65_535;
 
-/// What follows from rate and round trip.
+/// The rate and round-trip time of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Path {
+    /// Bits per second.
+    rate: u64,
+    rtt: Duration,
+}
+
+impl Path {
+    /// Reads two quantities. A shell splits `10 ms` into two words, so a number without a unit takes the next word.
+    fn parse(words: &[String]) -> Result<Path, Failure> {
+        let mut parts: Vec<String> = Vec::new();
+        for word in words {
+            match parts.last_mut() {
+                Some(last) if last.parse::<f64>().is_ok() && word.starts_with(char::is_alphabetic) => {
+                    last.push_str(word);
+                }
+                _ => parts.push(word.clone()),
+            }
+        }
+        let wrong = |what: &str, part: &str, told: String| {
+            Failure::usage(format!("cannot read `{part}` as a {what}: {told}"))
+        };
+        match &parts[..] {
+            [rate, rtt] => Ok(Path {
+                rate: values::rate(rate).map_err(|told| wrong("rate", rate, told))?,
+                rtt: values::positive_duration(rtt).map_err(|told| wrong("round-trip time", rtt, told))?,
+            }),
+            _ => Err(Failure::usage(format!(
+                "cannot read `{}`: write a rate and a round-trip time, e.g. `firstbyte bdp 100mbit 20ms`",
+                words.join(" ")
+            ))),
+        }
+    }
+}
+
+/// Values derived from a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Needs {
     /// Bandwidth-delay product, bytes.
     bdp: u128,
     segments: u128,
-    /// Bits per second of a window of 65535 bytes.
+    /// Bits per second with a window of 65535 bytes.
     unscaled_rate: u128,
-    /// Least shift whose windows reach that far; more than 14 are none.
+    /// The smallest window scale that covers the product; TCP allows at most 14.
     shift: u32,
-    /// Round trips of slow start until so much is in flight.
+    /// Round trips of slow start until the path is full.
     rounds: u32,
 }
 
 impl Needs {
-    fn new(args: &BdpArgs) -> Needs {
-        let nanos = args.rtt.as_nanos();
-        // Less than a byte in flight would leave the path idle.
-        let bdp = (u128::from(args.rate) * nanos).div_ceil(8_000_000_000);
+    fn new(path: Path, args: &BdpArgs) -> Needs {
+        let nanos = path.rtt.as_nanos();
+        // Rounded up: a product below one byte would leave the path idle.
+        let bdp = (u128::from(path.rate) * nanos).div_ceil(8_000_000_000);
         let segments = bdp.div_ceil(args.mss.into());
         let shift = (0..).find(|shift| UNSCALED << shift >= bdp).unwrap_or(u32::MAX);
         let first = u128::from(args.initcwnd);
@@ -57,34 +93,34 @@ impl Needs {
         Needs { bdp, segments, unscaled_rate: UNSCALED * 8_000_000_000 / nanos.max(1), shift, rounds }
     }
 
-    fn text(&self, args: &BdpArgs) -> String {
-        let rtt = args.rtt;
+    fn text(&self, path: Path, args: &BdpArgs) -> String {
+        let rtt = path.rtt;
         let mut text = format!(
             "{} × {rtt:?} = {} in flight: {} of {} bytes\n",
-            values::show_rate(args.rate.into()),
+            values::show_rate(path.rate.into()),
             values::counted(self.bdp, "byte", "bytes"),
             values::counted(self.segments, "segment", "segments"),
             args.mss
         );
         text += &match self.shift {
-            0 => "window: 65535 bytes reach, even without window scaling\n".to_owned(),
+            0 => "window: 65535 bytes suffice, even without window scaling\n".to_owned(),
             1..=14 => format!(
-                "window: a scale of {} or more; without window scaling {} at most\n",
+                "window: scale {} or more; without window scaling at most {}\n",
                 self.shift,
                 values::show_rate(self.unscaled_rate)
             ),
-            _ => "window: more than TCP's largest, 1 GiB: several connections are needed\n".to_owned(),
+            _ => "window: larger than TCP's maximum of 1 GiB; use several connections\n".to_owned(),
         };
         text += &format!(
-            "send buffer: {} (SO_SNDBUF, or the last of net.ipv4.tcp_wmem); more brings nothing\n\
-             receive buffer: {} bytes (the last of net.ipv4.tcp_rmem; about half of it is room for payload)\n\
-             slow start: {}, from {} on\n",
+            "send buffer: {} (SO_SNDBUF, or the last value of net.ipv4.tcp_wmem); more has no effect\n\
+             receive buffer: {} bytes (the last value of net.ipv4.tcp_rmem; about half holds payload)\n\
+             slow start: {}, starting with {}\n",
             values::counted(self.bdp, "byte", "bytes"),
             2 * self.bdp,
             match self.rounds {
-                0 => "none is needed: the first flight fills the path".to_owned(),
+                0 => "not needed, the initial window fills the path".to_owned(),
                 rounds => format!(
-                    "{} ({:?}) until so much is in flight",
+                    "{} ({:?}) until the path is full",
                     values::counted(rounds, "round trip", "round trips"),
                     rtt.saturating_mul(rounds)
                 ),
@@ -94,7 +130,7 @@ impl Needs {
         text
     }
 
-    /// The least shift; `None` where not even the greatest reaches (RFC 7323 section 2.3).
+    /// Returns the window scale, or `None` if it exceeds TCP's maximum (RFC 7323 section 2.3).
     fn window_scale(&self) -> Option<u32> {
         Some(self.shift).filter(|shift| *shift <= 14)
     }
@@ -102,11 +138,12 @@ impl Needs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &BdpArgs) -> Result<ExitCode, Failure> {
-    let needs = Needs::new(args);
+    let path = Path::parse(&args.path)?;
+    let needs = Needs::new(path, args);
     if args.json {
         let figures = json!({
-            "rate_bps": args.rate,
-            "rtt_ms": args.rtt.as_secs_f64() * 1e3,
+            "rate_bps": path.rate,
+            "rtt_ms": path.rtt.as_secs_f64() * 1e3,
             "bdp_bytes": needs.bdp as u64,
             "segments": needs.segments as u64,
             "window_scale": needs.window_scale(),
@@ -117,7 +154,7 @@ pub(crate) fn run(args: &BdpArgs) -> Result<ExitCode, Failure> {
         });
         return print(&format!("{figures:#}\n"));
     }
-    print(&needs.text(args))
+    print(&needs.text(path, args))
 }
 
 #[cfg(test)]
@@ -125,39 +162,68 @@ mod tests {
     use super::*;
 
     fn args(rate: &str, rtt: &str) -> BdpArgs {
-        BdpArgs {
-            rate: values::rate(rate).unwrap(),
-            rtt: values::duration(rtt).unwrap(),
-            mss: 1448,
-            initcwnd: 10,
-            json: false,
+        BdpArgs { path: vec![rate.to_owned(), rtt.to_owned()], mss: 1448, initcwnd: 10, json: false }
+    }
+
+    fn needs(rate: &str, rtt: &str) -> Needs {
+        let args = args(rate, rtt);
+        Needs::new(Path::parse(&args.path).unwrap(), &args)
+    }
+
+    fn text(rate: &str, rtt: &str) -> String {
+        let args = args(rate, rtt);
+        let path = Path::parse(&args.path).unwrap();
+        Needs::new(path, &args).text(path, &args)
+    }
+
+    fn path(line: &str) -> Result<Path, Failure> {
+        Path::parse(&line.split('|').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn rates_and_times_are_read_as_people_write_them() {
+        let ten_ms = |rate| Path { rate, rtt: Duration::from_millis(10) };
+        for (line, rate) in [
+            ("100MB/s|10ms", 800_000_000),
+            ("100Mbit/s|10ms", 100_000_000),
+            ("12.5MB/s|10 ms", 100_000_000),
+            ("1Gbps|10|ms", 1_000_000_000),
+            ("100|mbit|10|ms", 100_000_000),
+        ] {
+            assert_eq!(path(line), Ok(ten_ms(rate)), "{line}");
+        }
+        for (line, part) in [
+            ("100|20ms", "write a rate with a unit"),
+            ("100mbit|20", "cannot read `20` as a round-trip time"),
+            ("100mbit|20ms|5", "write a rate and a round-trip time"),
+            ("100mbit|0ms", "leaves no time"),
+        ] {
+            assert!(path(line).unwrap_err().message().contains(part), "{line}: {:?}", path(line));
         }
     }
 
     /// 0.02 s × 100 Mbit/s / 8 = 250 KB, and 65535 bytes in 35 ms are 1.87 MB/s.
     #[test]
     fn the_figures_of_the_textbook() {
-        let needs = Needs::new(&args("100mbit", "20ms"));
         assert_eq!(
-            needs,
+            needs("100mbit", "20ms"),
             Needs { bdp: 250_000, segments: 173, unscaled_rate: 26_214_000, shift: 2, rounds: 5 }
         );
-        assert_eq!(Needs::new(&args("1gbit", "35ms")).unscaled_rate / 8, 1_872_428);
-        let small = Needs::new(&args("1mbit", "20ms"));
+        assert_eq!(needs("1gbit", "35ms").unscaled_rate / 8, 1_872_428);
+        let small = needs("1mbit", "20ms");
         assert_eq!((small.bdp, small.shift, small.rounds), (2500, 0, 0));
-        assert_eq!(Needs::new(&args("100gbit", "100ms")).shift, 15, "1.25 GB");
+        assert_eq!(needs("100gbit", "100ms").shift, 15, "1.25 GB");
     }
 
     #[test]
     fn the_text_says_what_to_set() {
-        let args = args("100mbit", "20ms");
-        let text = Needs::new(&args).text(&args);
+        let text = text("100mbit", "20ms");
         for part in [
             "100 Mbit/s × 20ms = 250000 bytes in flight: 173 segments of 1448 bytes\n",
-            "a scale of 2 or more; without window scaling 26.214 Mbit/s at most",
+            "scale 2 or more; without window scaling at most 26.214 Mbit/s",
             "send buffer: 250000 bytes",
             "receive buffer: 500000 bytes",
-            "slow start: 5 round trips (100ms) until so much is in flight, from 10 segments on",
+            "slow start: 5 round trips (100ms) until the path is full, starting with 10 segments",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -165,20 +231,16 @@ mod tests {
 
     #[test]
     fn little_is_said_in_the_singular_and_never_nothing() {
-        let text = |rate, rtt| {
-            let args = args(rate, rtt);
-            Needs::new(&args).text(&args)
-        };
         let least = text("1bit", "1ms");
         assert!(least.starts_with("1 bit/s × 1ms = 1 byte in flight: 1 segment of 1448 bytes\n"), "{least}");
-        assert!(least.contains("slow start: none is needed: the first flight fills the path"), "{least}");
+        assert!(least.contains("slow start: not needed, the initial window fills the path"), "{least}");
         let twice = text("2mbit", "100ms");
         assert!(twice.contains("slow start: 1 round trip (100ms) until"), "{twice}");
     }
 
     #[test]
     fn no_window_scale_is_named_that_tcp_does_not_have() {
-        assert_eq!(Needs::new(&args("100mbit", "20ms")).window_scale(), Some(2));
-        assert_eq!(Needs::new(&args("100gbit", "100ms")).window_scale(), None);
+        assert_eq!(needs("100mbit", "20ms").window_scale(), Some(2));
+        assert_eq!(needs("100gbit", "100ms").window_scale(), None);
     }
 }

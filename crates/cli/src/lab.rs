@@ -33,13 +33,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.scenario {
         None => print(&list()),
         Some(Scenario::All(args)) => all::run(&args),
-        Some(Scenario::Find { words }) => match shelf::list(&words) {
-            found if found.is_empty() => Err(Failure::failed(format!(
-                "no scenario has `{}`; try fewer words, or see all with `firstbyte lab`",
-                words.join(" ")
-            ))),
-            found => print(&found),
-        },
+        Some(Scenario::Find { words }) => print(&shelf::find(&words)?),
         Some(Scenario::Sweep(args)) => sweep::run(&args),
         Some(Scenario::Check { files, limit }) => shelf::check(&files, limit.unwrap_or_default()),
         Some(Scenario::Run { file, changes, output }) => shelf::run_file(&file, &changes, &output),

@@ -54,7 +54,7 @@ pub(crate) fn meant_setting(name: &str, known: &[&str]) -> String {
         .map_or(String::new(), |near| format!("did you mean {near}? "))
 }
 
-/// Parses a time with a unit, such as `500us`, `1ms`, `1.5s`; plain `0` is zero.
+/// Parses a time with a unit, such as `500us`, `1ms`, `1.5s` or `10 ms`; plain `0` is zero.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const SHAPE: &str = "expected a time with a unit, such as 500us, 1ms or 1.5s";
     if text == "0" {
@@ -67,7 +67,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         _ => return Err(SHAPE.to_owned()),
     };
-    let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
+    let number: f64 = digits.trim_end().parse().map_err(|_| SHAPE.to_owned())?;
     let nanos = (number * unit * 1e9).round();
     if !(0.0..=LONGEST.as_nanos() as f64).contains(&nanos) {
         return Err("expected a time from 0 to 3600s".to_owned());
@@ -112,30 +112,52 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses bits per second with tc's units: `100mbit`, `2.5gbit`.
+/// Parses a rate with a unit into bits per second: `100mbit`, `100Mbit/s`, `1Gbps`, `12.5MB/s`.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    const SHAPE: &str = "expected a rate with a unit, such as 512kbit, 100mbit or 2.5gbit";
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = RATES.iter().find(|(name, _, _)| *name == &text[digits.len()..]).ok_or(SHAPE)?.2;
-    let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
-    let bits = (number * unit as f64).round();
+    const SHAPE: &str = "expected a rate with a unit, such as 100mbit, 2.5Gbps or 12.5MB/s";
+    let start = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(start);
+    let unit = rate_unit(unit).ok_or(SHAPE)?;
+    let number: f64 = digits.trim_end().parse().map_err(|_| SHAPE.to_owned())?;
+    let bits = (number * unit).round();
     if !(1.0..=1e13).contains(&bits) {
         return Err("expected a rate from 1bit to 10000gbit".to_owned());
     }
     Ok(bits as u64)
 }
 
-/// Units of rates: in arguments, in output, and in bits per second.
-const RATES: [(&str, &str, u128); 4] = [
-    ("gbit", "Gbit/s", 1_000_000_000),
-    ("mbit", "Mbit/s", 1_000_000),
-    ("kbit", "kbit/s", 1_000),
-    ("bit", "bit/s", 1),
-];
+/// Bits per second of a unit: a prefix, then bits (`bit`, `b`, `bps`) or bytes (`B`, `byte`), then perhaps `/s`.
+///
+/// `bps` always means bits, unlike in tc(8), where `mbps` are megabytes.
+fn rate_unit(unit: &str) -> Option<f64> {
+    let unit = ["/sec", "/s", "ps"].iter().find_map(|end| unit.strip_suffix(end)).unwrap_or(unit);
+    let bytes = ["bytes", "byte", "Bytes", "Byte", "B"];
+    let bits = ["bits", "bit", "Bits", "Bit", "b"];
+    let split = |ends: [&str; 5], of: f64| {
+        ends.iter().find_map(|end| Some((unit.strip_suffix(end)?.to_ascii_lowercase(), of)))
+    };
+    let (prefix, of) = split(bytes, 8.0).or_else(|| split(bits, 1.0))?;
+    let factor = match prefix.as_str() {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        "ki" => 1024.0,
+        "mi" => 1024.0 * 1024.0,
+        "gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(factor * of)
+}
 
-/// Formats bits per second in the largest unit that gives at least 1, with three decimals at most.
+/// Units of printed rates and their bits per second.
+const RATES: [(&str, u128); 4] =
+    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
+
+/// Formats bits per second in the largest unit that fits, with at most three decimals.
 pub(crate) fn show_rate(bits: u128) -> String {
-    let (_, name, unit) = RATES.iter().find(|(_, _, unit)| bits >= *unit).unwrap_or(&RATES[3]);
+    let (name, unit) = RATES.iter().find(|(_, unit)| bits >= *unit).unwrap_or(&RATES[3]);
     let thousandths = bits * 1000 / unit;
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
     format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
@@ -266,7 +288,8 @@ mod tests {
         assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        for wrong in ["", "1", "ms", "-1ms", "1m", "3601s", "nans", "1 ms"] {
+        assert_eq!(duration("10 ms"), Ok(Duration::from_millis(10)));
+        for wrong in ["", "1", "ms", "-1ms", "1m", "3601s", "nans", "1 m s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert!(positive_duration("0ms").is_err());
@@ -343,7 +366,22 @@ mod tests {
             assert_eq!(rate(text), Ok(bits));
             assert_eq!(show_rate(bits.into()), shown);
         }
-        for wrong in ["100", "mbit", "0mbit", "-1mbit", "1tbit", "1e30gbit", "10 mbit"] {
+        for (text, bits) in [
+            ("100Mbit/s", 100_000_000),
+            ("100 Mbit/s", 100_000_000),
+            ("100Mb/s", 100_000_000),
+            ("1Gbps", 1_000_000_000),
+            ("100MB/s", 800_000_000),
+            ("12.5MB/s", 100_000_000),
+            ("12.5MBps", 100_000_000),
+            ("1KiB/s", 8192),
+            ("1tbit", 1_000_000_000_000),
+        ] {
+            assert_eq!(rate(text), Ok(bits), "{text}");
+        }
+        for wrong in
+            ["100", "100M", "mbit", "0mbit", "-1mbit", "11tbit", "1e30gbit", "1 0mbit", "100MB/h", "5ms"]
+        {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
     }

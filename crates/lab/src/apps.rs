@@ -1,6 +1,6 @@
-//! Programs that run on the lab's hosts: small state machines over a stack's verbs.
+//! Programs that run on the lab's hosts: small state machines over the verbs of a stack.
 //!
-//! They do what a program would and measure nothing: figures come from the capture.
+//! The programs do not measure anything: measurements come from the capture.
 
 mod client;
 mod program;
@@ -12,11 +12,11 @@ pub use program::{Program, Rounds, Told};
 pub use server::{Delivery, Server, Service};
 pub use steps::Step;
 
-/// Which end closes first.
+/// The end that closes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closer {
-    /// The client, as soon as it has the whole reply (or at once, where it sends its FIN with the request).
+    /// The client, once it has the whole reply. If it sends its FIN with the request, at once.
     Client,
-    /// The server, right behind its reply.
+    /// The server, right after its reply.
     Server,
 }

@@ -1,6 +1,8 @@
-//! What was seen on the network: every packet that left a host, arrived at one, was injected, or was lost, and when.
+//! The capture: every packet that left a host, arrived at one, was injected or was lost, with
+//! times.
 //!
-//! The capture is the only source of the lab's figures. It knows nothing of connections: `exchange` finds those.
+//! The capture is the only source of the lab's measurements. It does not know connections;
+//! [`exchange`](crate::exchange) finds them.
 
 use crate::middlebox::Direction;
 use crate::segment::Segment;
@@ -13,25 +15,25 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub(crate) usize);
 
-/// A packet under way. A middlebox that rewrites a packet, or copies it, keeps its number.
+/// A packet in flight. A middlebox that rewrites or copies a packet keeps its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub(crate) u64);
 
-/// Where a packet was seen.
+/// The place of an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It left this host.
+    /// The packet left this host.
     Left(HostId),
-    /// It was put on the path by somebody who is none of the hosts.
+    /// A third party put the packet on the path.
     Injected {
-        /// Who, for people.
+        /// Name of the third party, for people.
         by: &'static str,
     },
-    /// It arrived at this host.
+    /// The packet arrived at this host.
     Arrived(HostId),
-    /// It was lost on the path.
+    /// The path lost the packet.
     Lost {
-        /// Where, for people: a queue, the line, a middlebox.
+        /// Name of the place, for people: a queue, the line, a middlebox.
         by: String,
     },
 }
@@ -39,56 +41,56 @@ pub enum Place {
 /// One packet at one place at one time.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// When.
+    /// Time of the observation.
     pub at: Instant,
-    /// Which packet.
+    /// The packet.
     pub packet: PacketId,
-    /// Where.
+    /// Place of the observation.
     pub place: Place,
-    /// As it was there, from the IP header on.
+    /// The bytes at that place, from the IP header on.
     pub bytes: Bytes,
 }
 
 /// A sighting of a packet at an end of its path.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// When.
+    /// Time of the sighting.
     pub at: Instant,
-    /// The host it left or reached; `None` where it was injected.
+    /// The host; `None` where the packet was injected.
     pub host: Option<HostId>,
-    /// The bytes there.
+    /// The bytes there, from the IP header on.
     pub bytes: Bytes,
 }
 
-/// The way of one packet (or of one copy of it) from end to end.
+/// The journey of one packet, or of one copy of it, from end to end.
 #[derive(Clone, Debug)]
 pub struct Journey {
-    /// Which packet; copies share the number.
+    /// The packet; copies share the number.
     pub packet: PacketId,
-    /// Where it started.
+    /// The start.
     pub sent: Sighting,
-    /// Who injected it, if no host sent it.
+    /// Name of the third party that injected it, if no host sent it.
     pub injected_by: Option<&'static str>,
-    /// Where it arrived; `None` when it was lost, or was still under way when the run ended.
+    /// The arrival; `None` if it was lost or still in flight at the end of the run.
     pub received: Option<Sighting>,
-    /// When and where it was lost.
+    /// Time and place of its loss.
     pub lost: Option<(Instant, String)>,
-    /// This is a copy that a middlebox made.
+    /// True for a copy made by a middlebox.
     pub copy: bool,
 }
 
 impl Journey {
-    /// The segment as it was sent.
+    /// Returns the segment as sent.
     pub fn segment(&self) -> Option<Segment> {
         Segment::parse(&self.sent.bytes)
     }
 
-    /// The segment as it was received.
+    /// Returns the segment as received.
     pub fn received_segment(&self) -> Option<Segment> {
         Segment::parse(&self.received.as_ref()?.bytes)
     }
 
-    /// Did the path change the packet?
+    /// Returns whether the path changed the packet.
     pub fn is_rewritten(&self) -> bool {
         self.received.as_ref().is_some_and(|received| received.bytes != self.sent.bytes)
     }
@@ -103,41 +105,42 @@ pub struct WireId {
 }
 
 impl WireId {
-    /// Which way packets go on it.
+    /// Returns the direction of packets on this wire.
     pub fn direction(self) -> Direction {
         self.direction
     }
 }
 
-/// What was seen of a queue.
+/// An observation of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueSample {
-    /// From now on so much waits.
+    /// The length of the queue changed.
     Length {
-        /// Where.
+        /// The wire.
         wire: WireId,
-        /// Since when.
+        /// Time of the change.
         at: Instant,
-        /// Packets that wait, without the one being sent.
+        /// Waiting packets, without the one in transmission.
         packets: usize,
-        /// Their bytes.
+        /// Bytes of the waiting packets.
         bytes: u64,
     },
-    /// A packet came through: so long it was in the queue and the transmitter (a wire with jitter: and on its way beyond the mean).
+    /// A packet left the queue. The time includes its transmission and, on a wire with jitter, the
+    /// delay beyond the mean.
     Waited {
-        /// Where.
+        /// The wire.
         wire: WireId,
-        /// When it came to the queue.
+        /// Time of arrival at the queue.
         since: Instant,
-        /// How long it took, nanoseconds.
+        /// Time in the queue, in nanoseconds.
         nanos: u64,
-        /// Which packet.
+        /// The packet.
         packet: PacketId,
     },
 }
 
 impl QueueSample {
-    /// Where.
+    /// Returns the wire.
     pub fn wire(&self) -> WireId {
         match self {
             QueueSample::Length { wire, .. } | QueueSample::Waited { wire, .. } => *wire,
@@ -145,81 +148,81 @@ impl QueueSample {
     }
 }
 
-/// What a host's card holds from now on.
+/// The contents of a host's card from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardSample {
-    /// Whose.
+    /// The host.
     pub host: HostId,
-    /// Since when.
+    /// Time of the change.
     pub at: Instant,
-    /// What waits there.
+    /// The contents.
     pub held: CardHeld,
 }
 
-/// What a card holds, both ways.
+/// Contents of a card, in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardHeld {
-    /// Packets that wait in its disciplines.
+    /// Packets that wait in its queueing disciplines.
     pub waiting: usize,
-    /// Descriptors in use of its rings for sending.
+    /// Used descriptors of its transmit rings.
     pub sending: usize,
-    /// Of its ring for receiving.
+    /// Used descriptors of its receive ring.
     pub receiving: usize,
-    /// Packets in the input backlog behind that.
+    /// Packets in the input backlog.
     pub backlog: usize,
 }
 
-/// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.
+/// All observations of a network in order of time, and the events its stacks reported.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     observations: Vec<Observation>,
     traced: Vec<(HostId, TraceEvent)>,
     queues: Vec<QueueSample>,
     cards: Vec<CardSample>,
-    /// Observations of packets that set out.
+    /// Number of packets that started.
     packets: u64,
-    /// Bytes of all packets where they were seen.
+    /// Bytes of all observed packets.
     bytes: u64,
 }
 
 impl Capture {
-    /// Nothing seen yet.
+    /// Creates an empty capture.
     pub fn new() -> Capture {
         Capture::default()
     }
 
-    /// Adds an observation; times must not decrease.
+    /// Adds an observation. Times must not decrease.
     pub fn push(&mut self, at: Instant, packet: PacketId, place: Place, bytes: Bytes) {
         debug_assert!(
             self.observations.last().is_none_or(|last| last.at <= at),
-            "observations come in order"
+            "observations must be in order"
         );
         self.packets += u64::from(place.is_start());
         self.bytes += bytes.len() as u64;
         self.observations.push(Observation { at, packet, place, bytes });
     }
 
-    /// Adds what a host's stack tells.
+    /// Adds an event of a host's stack.
     pub(crate) fn note(&mut self, host: HostId, event: TraceEvent) {
         self.traced.push((host, event));
     }
 
-    /// Adds what was seen of queues.
+    /// Adds observations of queues.
     pub(crate) fn note_queues(&mut self, samples: Vec<QueueSample>) {
         self.queues.extend(samples);
     }
 
-    /// Adds what a card holds.
+    /// Adds a sample of a card.
     pub(crate) fn note_card(&mut self, sample: CardSample) {
         self.cards.push(sample);
     }
 
-    /// Packets that set out.
+    /// Returns the number of packets that started.
     pub(crate) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// An upper bound of the bytes that the capture takes. A packet that arrives as it was sent is
+    /// Returns an upper bound of the capture's memory in bytes. A packet that arrives unchanged is
     /// stored once and counted twice.
     pub(crate) fn memory(&self) -> u64 {
         let lists = size_of_val(&*self.observations)
@@ -229,33 +232,33 @@ impl Capture {
         self.bytes + lists as u64
     }
 
-    /// What was seen of cards, whenever that changed.
+    /// Returns the samples of cards, one per change.
     pub fn cards(&self) -> &[CardSample] {
         &self.cards
     }
 
-    /// What was seen of the queues of wires that have a rate or a discipline.
+    /// Returns the observations of queues, for wires with a rate or a discipline.
     pub fn queues(&self) -> &[QueueSample] {
         &self.queues
     }
 
-    /// What the stacks told: states, windows, round trips, packets and why they went. In the order of time, those of one moment as they
-    /// happened.
+    /// Returns the events of the stacks: states, windows, round trips, packets and the reasons for
+    /// sending them. They are in order of time; events of one instant are in order of occurrence.
     pub fn traced(&self) -> &[(HostId, TraceEvent)] {
         &self.traced
     }
 
-    /// Everything, in the order of time.
+    /// Returns all observations in order of time.
     pub fn observations(&self) -> &[Observation] {
         &self.observations
     }
 
-    /// How many observations there are: a mark for [`Capture::since`].
+    /// Returns the number of observations: a mark for [`Capture::since`].
     pub fn mark(&self) -> usize {
         self.observations.len()
     }
 
-    /// The packets seen after a mark, as a capture of its own. Those sent before the mark are left out of it.
+    /// Returns the packets seen after a mark as a new capture, without packets sent before it.
     pub fn since(&self, mark: usize) -> Capture {
         let tail = &self.observations[mark.min(self.observations.len())..];
         let started: Vec<PacketId> =
@@ -265,7 +268,7 @@ impl Capture {
         Capture { observations, ..Capture::default() }
     }
 
-    /// The way of every packet, in the order of their start.
+    /// Returns the journey of every packet, in order of their start.
     pub fn journeys(&self) -> Vec<Journey> {
         let mut journeys = Journeys::default();
         for seen in &self.observations {
@@ -289,7 +292,7 @@ impl Capture {
     }
 }
 
-/// Journeys in the order of sending: of each packet its own, and those of its copies.
+/// Journeys in order of sending; the journeys of copies follow their packet's own.
 #[derive(Default)]
 struct Journeys {
     of_packets: Vec<SmallVec<[Journey; 1]>>,
@@ -302,7 +305,8 @@ impl Journeys {
         self.of_packets.push(SmallVec::from_buf([journey]));
     }
 
-    /// The journey of this packet that has no end yet. When all have one, a middlebox made a copy: a journey of its own.
+    /// Returns the journey of this packet that has not ended. If all have ended, a middlebox made a
+    /// copy and a new journey starts.
     fn unfinished(&mut self, packet: PacketId) -> Option<&mut Journey> {
         let of_packet = self.of_packets.get_mut(*self.places.get(&packet)?)?;
         let last = of_packet.last()?;

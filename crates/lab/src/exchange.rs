@@ -1,4 +1,5 @@
-//! Finds connections in a capture and measures them, from the client's point of view and from packets alone.
+//! Connections found in a capture, and their measurements: from the client's point of view and from
+//! packets alone.
 
 use crate::capture::{Capture, HostId, Journey};
 use crate::segment::Segment;
@@ -8,99 +9,100 @@ use proto::Instant;
 use std::collections::HashMap;
 use wire::{Cookie, Flags, SeqNum};
 
-/// What the packets say about Fast Open on one connection.
+/// The result of Fast Open on one connection, according to the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The SYN carried neither data nor option.
     Plain,
-    /// The SYN asked for a cookie.
+    /// The SYN requested a cookie.
     CookieRequested {
-        /// The SYN-ACK brought one.
+        /// True if the SYN-ACK granted one.
         granted: bool,
     },
     /// The SYN-ACK acknowledged all of the SYN's data.
     Accepted,
-    /// The SYN-ACK acknowledged a part of it.
+    /// The SYN-ACK acknowledged part of the SYN's data.
     Partial,
     /// The SYN-ACK acknowledged the SYN alone.
     NotAcknowledged {
-        /// What came with it.
+        /// The Fast Open option that came with it.
         answer: Answer,
     },
-    /// There was no answer until a plain SYN was sent, and that was acknowledged without the data.
+    /// No answer came until a plain SYN was sent; its SYN-ACK did not acknowledge the data.
     Lost,
-    /// There was no SYN-ACK at all.
+    /// No SYN-ACK arrived.
     Unanswered,
 }
 
 /// The Fast Open option of a SYN-ACK, compared with the SYN's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// None.
+    /// No option.
     NoOption,
-    /// The cookie the SYN had.
+    /// The cookie of the SYN.
     SameCookie,
-    /// Another cookie.
+    /// A different cookie.
     NewCookie,
 }
 
 /// One connection.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The client's end, as the client sees it.
+    /// The client's address, as the client sees it.
     pub client: SocketAddr,
-    /// The server's end.
+    /// The server's address.
     pub server: SocketAddr,
-    /// The client's first sequence number.
+    /// The client's initial sequence number.
     pub client_isn: SeqNum,
-    /// The server's, if a SYN-ACK arrived.
+    /// The server's initial sequence number, if a SYN-ACK arrived.
     pub server_isn: Option<SeqNum>,
-    /// When the first SYN left.
+    /// Time of the first SYN.
     pub started_at: Instant,
-    /// When the first byte of the reply arrived at the client and was of use: not before the SYN-ACK.
+    /// Time at which the client could use the first byte of the reply: not before the SYN-ACK.
     pub first_byte_at: Option<Instant>,
-    /// When the last packet was seen.
+    /// Time of the last packet.
     pub ended_at: Instant,
     /// Data bytes on the first SYN.
     pub syn_data_len: u32,
-    /// Of those, bytes the first SYN-ACK acknowledged.
+    /// Bytes of that data that the first SYN-ACK acknowledged.
     pub syn_data_acked: u32,
-    /// The cookie of the first SYN.
+    /// Cookie of the first SYN.
     pub cookie: Option<Cookie>,
-    /// The cookie of the first SYN-ACK.
+    /// Cookie of the first SYN-ACK.
     pub cookie_granted: Option<Cookie>,
     /// Data bytes on the first SYN-ACK that arrived.
     pub synack_data_len: u32,
-    /// Times the SYN was sent.
+    /// Number of SYNs sent.
     pub syns: u32,
-    /// Fast Open, by the packets.
+    /// The result of Fast Open, according to the packets.
     pub verdict: Verdict,
-    /// Data bytes the client sent more than once.
+    /// Data bytes that the client retransmitted.
     pub bytes_resent: u64,
-    /// Bytes of all IP packets both ends sent.
+    /// Bytes of all IP packets that both ends sent.
     pub bytes_on_wire: u64,
-    /// Every packet of it that either end sent, lost ones too, in the order of sending.
+    /// Every packet that either end sent, lost ones included, in order of sending.
     pub journeys: Vec<Journey>,
 }
 
 impl Exchange {
-    /// From the first SYN to the first byte of the reply.
+    /// Returns the time from the first SYN to the first byte of the reply.
     pub fn time_to_first_byte(&self) -> Option<Duration> {
         Some(self.first_byte_at?.since(self.started_at))
     }
 
-    /// Packets both ends sent, lost ones and copies too.
+    /// Returns the number of packets both ends sent, lost ones and copies included.
     pub fn packets(&self) -> usize {
         self.journeys.len()
     }
 }
 
-/// The connections that `client` opened, in the order of their first SYNs.
+/// Returns the connections that `client` opened, in order of their first SYNs.
 pub fn exchanges(capture: &Capture, client: HostId) -> Vec<Exchange> {
     exchanges_of(capture, &[client])
 }
 
-/// The connections that any of these clients opened, in the order of their first SYNs; takes time in proportion to the packets.
+/// Returns the connections that any of these clients opened, in order of their first SYNs. Runs in
+/// time linear in the packets.
 ///
 /// `clients` must be in ascending order.
 pub fn exchanges_of(capture: &Capture, clients: &[HostId]) -> Vec<Exchange> {
@@ -112,7 +114,7 @@ pub fn exchanges_of(capture: &Capture, clients: &[HostId]) -> Vec<Exchange> {
         let alike = by_port.entry((flow.client.port(), flow.server)).or_default();
         let of_host = |group: &&usize| groups[**group].flow.host == flow.host;
         let of_address = |group: &&usize| groups[**group].flow.client == flow.client;
-        // Behind a NAT a lost packet shows the public address only: there the port decides.
+        // Behind a NAT a lost packet shows only the public address; the port identifies its client.
         let known = match flow.host {
             Some(_) => alike.iter().rev().find(of_host),
             None => alike.iter().rev().find(of_address).or(alike.last()),
@@ -131,7 +133,7 @@ pub fn exchanges_of(capture: &Capture, clients: &[HostId]) -> Vec<Exchange> {
     groups.into_iter().map(Group::measure).collect()
 }
 
-/// The connections that somebody began who is none of the hosts, in the order of their first SYNs.
+/// Returns the connections opened by third parties, in order of their first SYNs.
 pub fn spoofed(capture: &Capture) -> Vec<Exchange> {
     let mut groups: Vec<Group> = Vec::new();
     let mut by_ends: HashMap<[SocketAddr; 2], usize> = HashMap::new();
@@ -150,10 +152,11 @@ pub fn spoofed(capture: &Capture) -> Vec<Exchange> {
     groups.into_iter().map(Group::measure).collect()
 }
 
-/// Whose packet it is, in the client's words: what the client sent, and what it received or should have.
+/// A connection's packets from the client's point of view: sent and received (or lost on the way to
+/// it).
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// Which client it is, where the packet was seen at it.
+    /// The client, where the packet was seen at it.
     host: Option<HostId>,
     client: SocketAddr,
     server: SocketAddr,
@@ -234,7 +237,7 @@ fn cookie(segment: &Segment) -> Option<Cookie> {
     segment.tcp.options.fast_open?.cookie
 }
 
-/// Packets of the server that reached the client, as they arrived.
+/// Returns the server's packets in order of arrival at the client.
 fn arrivals(journeys: &[Journey], flow: Flow) -> impl Iterator<Item = (Instant, Segment)> {
     journeys.iter().filter_map(move |journey| {
         let segment = journey.received_segment()?;
@@ -247,7 +250,8 @@ fn first_syn_ack(journeys: &[Journey], flow: Flow) -> Option<(Instant, Segment)>
     arrivals(journeys, flow).filter(|(_, segment)| segment.is_syn_ack()).min_by_key(|(at, _)| *at)
 }
 
-/// When the byte `first` arrived, at the time of the SYN-ACK or later: what comes before it is thrown away by the client.
+/// Returns the arrival time of the byte `first`, but not before the SYN-ACK: the client discards
+/// earlier data.
 fn first_byte(journeys: &[Journey], flow: Flow, synchronised_at: Instant, first: SeqNum) -> Option<Instant> {
     let holds_it = |segment: &Segment| {
         segment.text_seq().before_or_eq(first) && (segment.text_seq() + segment.text_len()).after(first)
@@ -285,7 +289,7 @@ fn answer(sent: Option<Cookie>, granted: Option<Cookie>) -> Answer {
     }
 }
 
-/// Data bytes of the client that were sent again.
+/// Returns the data bytes that the client retransmitted.
 fn bytes_resent(journeys: &[Journey], flow: Flow, isn: SeqNum) -> u64 {
     let mut sent_to = 0u32;
     let mut resent = 0u64;

@@ -1,25 +1,26 @@
-//! Experiments that are files: one question each, in TOML.
+//! Scenarios that are files: one question each, in TOML.
 //!
 //! ```text
-//! # How fast can a transfer be without window scaling?      the question, in the first line
-//! chapter = "What limits a window"
-//! [path] [client] [server]                                  what all runs share; programs are steps in words
-//! [[run]]                                                   variants: what differs
-//! [[expect]]                                                what is measured, what it should be, what others found
+//! # How fast can a transfer be without window scaling?   the question, in the first line
+//! chapter = "Windows and buffers"
+//! [path] [client] [server]                               common to all runs; programs are steps
+//! [[run]]                                                variants: the differing values
+//! [[expect]]                                             checks: formula, expected value, sources
 //! ```
 //!
-//! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
-//! - `path`: what lies between both ends, `topology`: who is joined to whom, `routes`: an end's routes, `device`: its network card;
-//! - `discipline`: another queueing discipline than the file's, `kind`: what is wrong with one;
-//! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
-//! - `limits`: how much a file may take;
-//! - `real`: the same at the time of a clock, with hosts that may be the kernel's;
-//! - `nearest`: the word that was probably meant, `mistake`: what is wrong, below the line it is in;
-//! - `unused`: values of a file that would change nothing;
-//! - `talk`: a conversation with `tc`;
-//! - `outcome`: the figures beside what was expected, as a report;
-//! - `sweep`: the same played with other values and seeds, `swept` what came of it;
-//! - `shelf`: the experiments that come with the lab.
+//! - `file`: the format of a file; `units`, `formula` and `event`: the texts in it;
+//! - `path`: the path between the ends; `topology`: the links; `routes`: an end's routes; `device`:
+//!   its network card;
+//! - `discipline`: a queueing discipline from the command line; `kind`: errors about one;
+//! - `play`: builds and runs a variant; `measure` and `seen`: measures of the capture;
+//! - `limits`: the resources that a file may use;
+//! - `real`: the same in real time, with hosts that may be the kernel's;
+//! - `nearest`: suggestions for misspelled words; `mistake`: errors with their line;
+//! - `unused`: values of a file without an effect;
+//! - `talk`: conversations with `tc`;
+//! - `outcome`: the checks, as a report;
+//! - `sweep`: runs with other values and seeds; `swept`: their results;
+//! - `shelf`: the built-in scenario files.
 
 mod device;
 mod discipline;
@@ -64,27 +65,27 @@ pub(crate) use nearest::nearest_beginning;
 use play::{Played, Variant};
 use std::sync::Arc;
 
-/// Some editors begin a file with it.
+/// A byte order mark, which some editors write at the start of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// An experiment, read and found to be well formed.
+/// A well-formed scenario file.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     question: String,
     file: File,
     runs: Vec<RunPart>,
-    /// The file, for the lines of its mistakes; none where something is other than in it.
+    /// The file's text, to show the lines of mistakes; `None` if values differ from the file.
     text: Option<Arc<str>>,
-    /// What is other than in the file, so that nothing is expected; in words.
+    /// A description of the changed values. If set, the file's expectations do not apply.
     changed: Option<String>,
     limits: Limits,
 }
 
 impl Experiment {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// What is wrong, where, and what was expected there.
+    /// The mistake, its place, and what was expected there.
     pub fn parse(text: &str) -> Result<Experiment, String> {
         let text = text.trim_start_matches(BYTE_ORDER_MARK);
         let question = question(text)?;
@@ -95,7 +96,7 @@ impl Experiment {
         Experiment::of(question, file, Some(text))
     }
 
-    /// What was read, from this text if it is as it stands there.
+    /// Builds the scenario. `text` is the file, if its values are unchanged.
     fn of(question: String, mut file: File, text: Option<&str>) -> Result<Experiment, String> {
         file.number_events();
         let runs = match file.run.is_empty() {
@@ -116,64 +117,67 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What it asks.
+    /// Returns the question.
     pub fn question(&self) -> &str {
         &self.question
     }
 
-    /// The subject it belongs to.
+    /// Returns the chapter of the catalog.
     pub fn chapter(&self) -> &str {
         &self.file.chapter
     }
 
-    /// Which claim it is about; may be empty.
+    /// Returns the catalog id, such as `L-TFO-4`; empty if there is none.
     pub fn id(&self) -> &str {
         &self.file.id
     }
 
-    /// What is to be learnt from it.
+    /// Returns the answer, for pages and indexes.
     pub fn lesson(&self) -> &str {
         &self.file.lesson
     }
 
-    /// Replaces the seed of everything random.
+    /// Replaces the seed of all randomness.
     pub fn with_seed(mut self, seed: u64) -> Experiment {
         self.file.seed = seed;
         self
     }
 
-    /// Replaces the limits of what all its runs may take.
+    /// Replaces the limits that all runs share.
     pub fn with_limits(mut self, limits: Limits) -> Experiment {
         self.limits = limits;
         self
     }
 
-    /// Puts a discipline in tc's words before the bottleneck of each run that says none of its own. Nothing is expected of its figures then.
+    /// Puts a queueing discipline, in tc's words, before the bottleneck of each run that has none
+    /// of its own. The file's expectations do not apply then.
     ///
     /// # Errors
-    /// Why it means nothing here.
+    /// The reason why no run can use it.
     pub fn with_qdisc(mut self, words: &str) -> Result<Experiment, String> {
         let placed = discipline::placed(&self.file, &self.runs, words)?;
         let is_all = placed.taken.len() == placed.runs.len();
         let runs = if placed.taken.len() == 1 { "run" } else { "runs" };
         let which =
             if is_all { String::new() } else { format!(" of the {runs} {}", in_a_row(&placed.taken)) };
-        self.changed = Some(format!("The discipline{which} is `{words}`, so that other figures may come."));
+        self.changed =
+            Some(format!("The discipline{which} is `{words}`; results may differ from the file's."));
         self.runs = placed.runs;
         self.text = None;
         Ok(self)
     }
 
-    /// Makes every variant's network, without running it.
+    /// Builds the network of every variant without running it.
     ///
     /// # Errors
-    /// What a host refuses, or does not fit together: a setting, a route, parts of a path, a counter.
+    /// A value that a host refuses or that does not fit the others: a setting, a route, parts of a
+    /// path, a counter.
     pub fn check_hosts(&self) -> Result<(), String> {
         let formulas: Vec<&Formula> = self.file.expect.iter().map(|expect| &expect.that).collect();
         self.check_hosts_for(&formulas)
     }
 
-    /// As [`check_hosts`](Experiment::check_hosts), where these are measured.
+    /// Checks the hosts as [`check_hosts`](Experiment::check_hosts) does, for these formulas.
     fn check_hosts_for(&self, formulas: &[&Formula]) -> Result<(), String> {
         let check = self.check_runs(|run| self.check_hosts_of(run, formulas));
         check.map_err(|mistake| self.told(&mistake))
@@ -185,8 +189,8 @@ impl Experiment {
         runs.try_for_each(|(n, run)| check(run).map_err(|mistake| self.blamed(n, mistake, &check)))
     }
 
-    /// A mistake that was found in the n-th run. The run is named unless it is the whole file's: all runs have it, save those that say something
-    /// else in its place.
+    /// Attributes a mistake to the n-th run. The run is named unless the mistake is in a value of
+    /// the whole file.
     fn blamed(
         &self,
         n: usize,
@@ -207,7 +211,7 @@ impl Experiment {
         if is_whole { mistake } else { mistake.of(&format!("run `{}`", self.runs[n].name)) }
     }
 
-    /// With its line.
+    /// Formats a mistake with its line.
     fn told(&self, mistake: &Mistake) -> String {
         let lines = self.text.as_deref().map(Lines::of);
         lines.map_or_else(|| mistake.text().to_owned(), |lines| lines.told(mistake))
@@ -238,10 +242,10 @@ impl Experiment {
         Ok(())
     }
 
-    /// Runs every variant, and compares.
+    /// Runs every variant and compares the results with the expectations.
     ///
     /// # Errors
-    /// Where a setting is refused, or a measure has nothing to measure.
+    /// A host refuses a setting, or a measure finds nothing to measure.
     pub fn run(&self) -> Result<Outcome, String> {
         let played = self.play_all()?;
         Outcome::new(self, played, talk::findings(&self.file.tc))
@@ -258,20 +262,18 @@ impl Experiment {
         self.runs.iter().enumerate().map(play).collect()
     }
 
-    /// What can be seen without running.
+    /// Checks everything that needs no run.
     fn check(&self) -> Result<(), Mistake> {
         if self.file.expect.is_empty() && self.file.tc.is_empty() {
-            return Err("nothing is expected: add an `[[expect]]` with `what`, `that` and `is`".into());
+            return Err("the file has no checks: add an `[[expect]]` with `what`, `that` and `is`".into());
         }
         let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
         for (at, name) in names.iter().enumerate() {
             let wrong = match name {
                 name if name.is_empty() || name.contains([',', '(', ')']) => {
-                    "a name is not empty, and has no comma or parenthesis"
+                    "a name must not be empty or contain a comma or parenthesis"
                 }
-                name if names[..at].contains(name) => {
-                    "another run has this name; no measure could tell them apart"
-                }
+                name if names[..at].contains(name) => "duplicate name; each run needs its own",
                 _ => continue,
             };
             return Err(format!("run `{name}`: {wrong}")).within("name").within(at).within("run");
@@ -279,14 +281,14 @@ impl Experiment {
         self.check_runs(|run| Variant::of(&self.file, run).check())?;
         let all: Vec<Variant<'_>> = self.runs.iter().map(|run| Variant::of(&self.file, run)).collect();
         self.check_runs(|run| unused::check_routes(&Variant::of(&self.file, run)))?;
-        // Of a sweep, where a value may be one of many, only the file itself.
+        // In a sweep a value may be one of many, so only the file itself is checked.
         if self.text.is_some() {
             self.check_runs(|run| unused::check_keys(&Variant::of(&self.file, run), &all))?;
         }
         for (at, expect) in self.file.expect.iter().enumerate() {
             let is_there = self.file.expect[..at].iter().any(|other| other.what == expect.what);
             let check = if is_there {
-                Err("another one has the same words; nobody could tell their figures apart").within("what")
+                Err("duplicate `what`; each check needs its own").within("what")
             } else {
                 self.check_expect(expect)
             };
@@ -298,10 +300,10 @@ impl Experiment {
 
     fn check_expect(&self, expect: &Expect) -> Result<(), Mistake> {
         if expect.within.is_some() && expect.is.is_none() {
-            return Err("`within` says how far it may be from `is`, which is not there").within("within");
+            return Err("`within` is the tolerance of `is`; add `is`").within("within");
         }
         if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
-            return Err("it needs `is`, `at_least` or `at_most`".into());
+            return Err("add `is`, `at_least` or `at_most`".into());
         }
         self.check_formula(&expect.that).within("that")?;
         let unit = expect.that.unit(&measure::unit_of);
@@ -313,7 +315,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Does it name measures and runs that there are?
+    /// Checks that a formula names existing measures and runs.
     fn check_formula(&self, formula: &Formula) -> Result<(), String> {
         let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
         for (name, arguments) in formula.measures() {
@@ -335,18 +337,18 @@ impl Experiment {
         Ok(())
     }
 
-    /// Does a program of some run give a moment this name?
+    /// Checks that a program of some run marks this time.
     fn check_mark(&self, mark: &str) -> Result<(), String> {
         let variants: Vec<Variant<'_>> = self.runs.iter().map(|run| Variant::of(&self.file, run)).collect();
         let marks: Vec<&str> = variants.iter().flat_map(Variant::marks).collect();
         match marks.contains(&mark) {
             true => Ok(()),
-            false => Err(format!("no step is `mark {mark}`{}", nearest(mark, &marks))),
+            false => Err(format!("no program has the step `mark {mark}`{}", nearest(mark, &marks))),
         }
     }
 }
 
-/// Names as a sentence has them.
+/// Joins names as in a sentence.
 fn in_a_row(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -358,22 +360,22 @@ fn in_a_row(names: &[String]) -> String {
     }
 }
 
-/// The first line.
+/// Returns the first line.
 fn question(text: &str) -> Result<String, String> {
     let first = text.lines().next().unwrap_or_default();
     let question = first.strip_prefix('#').map(str::trim).filter(|question| question.ends_with('?'));
-    let told = "the first line is the question, as a comment that ends in `?`";
+    let told = "the first line must be the question, as a comment that ends in `?`";
     question.map(str::to_owned).ok_or_else(|| below_its_line(text, &(0..first.len()), told))
 }
 
-/// What `toml` says of what is in no file, and the nearest word to one that is not known.
+/// Formats an error of the TOML parser that has no place in a file, with the nearest known word.
 fn explained(error: &toml::de::Error) -> String {
     with_nearest(error.to_string().trim_end(), error)
 }
 
-/// What `toml` says, in words of files and not of Rust.
+/// Replaces Rust's names of types in the parser's message, and adds the nearest known word.
 fn with_nearest(said: &str, error: &toml::de::Error) -> String {
-    let mut text = said.replace("wanted string or table", "expected a text in quotes");
+    let mut text = said.replace("wanted string or table", "expected a string in quotes");
     for whole in ["usize", "u64", "u32", "u16"] {
         text = text.replace(&format!("expected {whole}"), "expected a whole number");
     }

@@ -17,7 +17,7 @@ use proto::Instant;
 use serde::Serialize;
 use wire::{FastOpenKind, Flags, SeqNum, TcpOptions};
 
-/// Which way a rung points.
+/// Direction of a rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -32,9 +32,9 @@ pub enum Way {
 pub struct Rung {
     /// Direction.
     pub way: Way,
-    /// When it left, since the start of the ladder, ms; none where that end was not watched.
+    /// Time of sending since the start of the ladder, in ms; `None` if that end was not captured.
     pub sent_ms: Option<f64>,
-    /// When it arrived, ms; none where it did not, or that end was not watched.
+    /// Time of arrival, in ms; `None` if it did not arrive or that end was not captured.
     pub received_ms: Option<f64>,
     /// Control bits, e.g. `SYN ACK`.
     pub flags: String,
@@ -44,36 +44,37 @@ pub struct Rung {
     pub ack: Option<u32>,
     /// Data bytes.
     pub len: u32,
-    /// Receive window that it tells, bytes; none where its scale is not known.
+    /// Advertised receive window in bytes; `None` if its scale is unknown.
     pub window: Option<u32>,
-    /// Options worth a look, e.g. `cookie 1d0aa246d060bffa`, `mss 1460`.
+    /// Options worth showing, e.g. `cookie 1d0aa246d060bffa`, `mss 1460`.
     pub options: Vec<String>,
-    /// Who lost it.
+    /// Name of the place that lost the packet.
     pub lost_by: Option<String>,
-    /// What the path or somebody on it did to it.
+    /// Remarks on what the path, or a third party on it, did to the packet.
     pub remarks: Vec<String>,
 }
 
 /// The packets of an exchange.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ladder {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// Name of the left column.
     pub left: String,
     /// Name of the right column.
     pub right: String,
-    /// The packets, in the order of sending.
+    /// The packets, in order of sending.
     pub rungs: Vec<Rung>,
 }
 
 impl Ladder {
-    /// The ladder of one exchange; time zero is its first SYN.
+    /// Builds the ladder of one exchange. Time zero is its first SYN.
     pub fn of(title: impl Into<String>, exchange: &Exchange) -> Ladder {
         Ladder::of_journeys(title, exchange, exchange.started_at, &exchange.journeys)
     }
 
-    /// The ladder of packets chosen by the caller, in terms of the exchange they belong to; time zero is `start`.
+    /// Builds the ladder of packets chosen by the caller, with numbers relative to their exchange.
+    /// Time zero is `start`.
     pub fn of_journeys(
         title: impl Into<String>,
         exchange: &Exchange,
@@ -85,10 +86,12 @@ impl Ladder {
         Ladder::between_client_and_server(title, rungs)
     }
 
-    /// The ladder of packets captured at the client's end of a real path, in order: (time there, packet from the IP header on).
+    /// Builds the ladder of packets captured at the client's end of a real path, in order: (time
+    /// there, packet from the IP header on).
     ///
-    /// Time zero is the first packet; the times at the server's end stay blank. What is not TCP to or from `server` is left out. Each
-    /// SYN begins a new numbering, so several connections may follow each other; before the first, numbers are shown as they are.
+    /// Time zero is the first packet; the times at the server's end stay blank. Packets that are
+    /// not TCP to or from `server` are left out. Each SYN starts a new numbering, so several
+    /// connections can follow each other. Before the first SYN, numbers are absolute.
     pub fn at_client(title: impl Into<String>, server: SocketAddr, packets: &[(Instant, Bytes)]) -> Ladder {
         let start = packets.first().map_or(Instant::ZERO, |(at, _)| *at);
         let mut view = View { server, client_isn: SeqNum(0), server_isns: Vec::new(), scales: [None; 2] };
@@ -110,21 +113,22 @@ impl Ladder {
     }
 }
 
-/// What makes numbers relative.
+/// The state that makes numbers relative.
 struct View {
     server: SocketAddr,
     client_isn: SeqNum,
     server_isns: Vec<SeqNum>,
-    /// The client's and the server's; `None` until their SYN was seen.
+    /// Window scales of the client and the server; `None` until their SYN was seen.
     scales: [Option<Scale>; 2],
 }
 
-/// The window scale a SYN offered, if it did.
+/// The window scale of a SYN, if it has one.
 type Scale = Option<u8>;
 
 impl View {
     fn new(exchange: &Exchange, journeys: &[Journey]) -> View {
-        // A server that answers a copy of a SYN has another first number than the one the client knows.
+        // A server that answers a copy of a SYN has another initial sequence number than the one
+        // the client knows.
         let of_syn_acks =
             journeys.iter().filter_map(Journey::segment).filter(Segment::is_syn_ack).map(|seg| seg.tcp.seq);
         let server_isns = exchange.server_isn.into_iter().chain(of_syn_acks).collect();
@@ -137,12 +141,12 @@ impl View {
         View { server: exchange.server, client_isn: exchange.client_isn, server_isns, scales }
     }
 
-    /// Relative to the closest first number before it.
+    /// Returns the number relative to the closest initial sequence number before it.
     fn since_server_isn(&self, number: SeqNum) -> u32 {
         self.server_isns.iter().map(|isn| number.since(*isn)).min().unwrap_or(number.0)
     }
 
-    /// A SYN or SYN-ACK that comes by makes later numbers relative to its own.
+    /// Makes later numbers relative to this SYN or SYN-ACK.
     fn notice(&mut self, segment: &Segment) {
         if segment.is_syn_ack() {
             self.server_isns = vec![segment.tcp.seq];
@@ -166,7 +170,8 @@ impl View {
         })
     }
 
-    /// In bytes: scaled where both SYNs said how, and a SYN's own never is (RFC 7323 §2.2).
+    /// Returns the window in bytes. It is scaled if both SYNs have a scale; a SYN's own window
+    /// never is (RFC 7323 §2.2).
     fn window(&self, segment: &Segment, way: Way) -> Option<u32> {
         let raw = u32::from(segment.tcp.window);
         if segment.tcp.flags.contains(Flags::SYN) {
@@ -178,7 +183,7 @@ impl View {
         Some(raw << scale.min(14))
     }
 
-    /// What the segment itself says.
+    /// Describes the segment alone.
     fn describe(&self, segment: &Segment) -> Rung {
         let way = if segment.dst() == self.server { Way::ToServer } else { Way::ToClient };
         let (seq, ack) = match way {
@@ -201,17 +206,17 @@ impl View {
     }
 }
 
-/// Milliseconds, exact to the nanosecond.
+/// Returns milliseconds, exact to the nanosecond.
 pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
-/// Milliseconds for people: one decimal, or three below 10 ms.
+/// Formats milliseconds with one decimal, or three below 10 ms.
 pub fn milliseconds_text(ms: f64) -> String {
     if ms < 10.0 { format!("{ms:.3} ms") } else { format!("{ms:.1} ms") }
 }
 
-/// Control bits in words, SYN first and ACK last.
+/// Formats control bits, SYN first and ACK last.
 pub fn flags_text(flags: Flags) -> String {
     let names = [
         (Flags::SYN, "SYN"),
@@ -228,7 +233,7 @@ pub fn flags_text(flags: Flags) -> String {
     if set.is_empty() { "none".into() } else { set.join(" ") }
 }
 
-/// Options worth a look: of Fast Open, MSS, and how many blocks of SACK.
+/// Formats the options worth showing: Fast Open, MSS, and the number of SACK blocks.
 pub fn options_text(options: &TcpOptions) -> Vec<String> {
     let fast_open = options.fast_open.map(|option| {
         let kind = if option.kind == FastOpenKind::Experimental { " (254)" } else { "" };

@@ -1,21 +1,24 @@
-//! A virtual-time network of stacks, links and middleboxes, and the experiments run on it.
+//! A virtual-time network of stacks, links and middleboxes, and the scenarios run on it.
 //!
 //! ```text
 //!   scenario ──► network ──► capture ──► exchange ──► ladder, report
-//!   what is       hosts with   every       connections   text, JSON,
-//!   compared      proto::Stack, packet at  and their     pcapng
+//!   the cases     hosts with   every       connections   text, JSON,
+//!   to compare    proto::Stack, packet at  and their     pcapng
 //!                 paths        both ends   times
 //! ```
 //!
-//! - [`network`]: hosts (a stack and a program each), paths of wires ([`qdisc::Link`]) and [`middlebox`]es, the virtual clock;
+//! - [`network`]: hosts (a stack and a program each), paths of wires ([`qdisc::Link`]) and
+//!   [`middlebox`]es, the virtual clock;
 //! - [`apps`]: the programs, a client and a server;
-//! - [`capture`], [`segment`]: what was seen, and packets as values;
-//! - [`exchange`]: connections found in a capture, and their measures. **Every figure comes from here**;
+//! - [`capture`], [`segment`]: observed packets, and packets as values;
+//! - [`exchange`]: connections found in a capture, and their measurements. **Every measured value
+//!   comes from here**;
 //! - [`ladder`], [`report`]: packet ladders, tables, JSON, pcapng;
-//! - [`scenario`]: the experiments that are code; [`experiment`]: those that are files.
+//! - [`scenario`]: the scenarios that are code; [`experiment`]: those that are files; [`catalog`]:
+//!   all of them.
 //!
-//! Nothing here reads a clock, touches the operating system or needs rights. It is no simulator of TCP: the segments are made and
-//! read by the same engine that runs on a TUN device.
+//! This crate reads no clock, does not call the operating system and needs no privileges. It does
+//! not simulate TCP: the same engine that runs on a TUN device sends and receives the segments.
 //!
 //! ```
 //! use firstbyte_lab::scenario::fast_open;
@@ -28,6 +31,7 @@
 
 pub mod apps;
 pub mod capture;
+pub mod catalog;
 pub mod exchange;
 pub mod experiment;
 pub mod ladder;

@@ -1,8 +1,9 @@
-//! Things on a path that look into packets: they drop, rewrite and copy.
+//! Middleboxes: they look into packets, and drop, rewrite or copy them.
 //!
-//! Each box is a value with state; it sees every packet of its path in both directions and says what goes on.
-//! Boxes for Fast Open's troubles: [`DropSynData`], [`DropSynDataOf`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
-//! those of data: [`LoseAt`], [`BlackHole`], [`SynProxy`], [`Firewall`], [`AckThinner`].
+//! Each box is a value with state. It sees every packet of its path in both directions and returns
+//! the packets that continue. Boxes that break Fast Open: [`DropSynData`], [`DropSynDataOf`],
+//! [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]. Boxes that affect data:
+//! [`LoseAt`], [`BlackHole`], [`SynProxy`], [`Firewall`], [`AckThinner`].
 
 mod drops;
 mod firewall;
@@ -25,17 +26,17 @@ use core::any::Any;
 use proto::Instant;
 use smallvec::SmallVec;
 
-/// Which way along its path a packet goes.
+/// Direction of a packet along its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the path's first end to its second.
     Forward,
-    /// From the second to the first.
+    /// From the path's second end to its first.
     Backward,
 }
 
 impl Direction {
-    /// The other way.
+    /// Returns the opposite direction.
     pub fn reverse(self) -> Direction {
         match self {
             Direction::Forward => Direction::Backward,
@@ -44,24 +45,25 @@ impl Direction {
     }
 }
 
-/// What goes on in place of a packet, in order; empty = the packet is lost here.
+/// Packets that continue in place of one packet, in order. Empty if the packet is lost.
 pub type Passed = SmallVec<[Bytes; 1]>;
 
-/// A box on a path.
+/// A middlebox on a path.
 pub trait Middlebox: Any {
-    /// Its name, as ladders and captures show it where it loses a packet.
+    /// Returns its name, as ladders and captures show it where it loses a packet.
     fn name(&self) -> &str;
 
-    /// What goes on in the same direction in place of `packet`.
+    /// Returns the packets that continue in the same direction in place of `packet`.
     fn handle_packet(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Passed;
 }
 
-/// The packet itself goes on.
+/// Passes the packet unchanged.
 fn pass(packet: Bytes) -> Passed {
     SmallVec::from_buf([packet])
 }
 
-/// A box that does nothing until it is turned on: the path changes while a client remembers what it was like.
+/// A middlebox that does nothing until it is turned on: the path changes while a client remembers
+/// its earlier state.
 #[derive(Clone, Debug)]
 pub struct Switched<M> {
     middlebox: M,
@@ -69,12 +71,12 @@ pub struct Switched<M> {
 }
 
 impl<M> Switched<M> {
-    /// The box, off.
+    /// Creates the box, turned off.
     pub fn off(middlebox: M) -> Switched<M> {
         Switched { middlebox, is_on: false }
     }
 
-    /// From now on the box works.
+    /// Turns the box on.
     pub fn turn_on(&mut self) {
         self.is_on = true;
     }

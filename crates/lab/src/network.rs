@@ -6,11 +6,11 @@
 //!    └ App ── Sys                                             └ App ── Sys
 //! ```
 //!
-//! One step is one moment: packets that come out of a wire, then hosts whose timer is due, then applications that asked to be woken.
-//! Every host obeys the engine's rule: one mutation, then everything `poll_*` has. Packets that reach a host at the same moment are one
-//! batch, unless it has Linux's habits. Nothing here reads a clock or draws a random
-//! number that is not made from the seed, so a run with the same calls gives the same capture, byte for byte.
-
+//! A step is one instant: packets leave wires, then hosts whose timer is due act, then applications
+//! that asked to be woken. Every host follows the engine's rule: one mutation, then everything
+//! `poll_*` returns. Packets that reach a host at the same instant are one batch, unless the host
+//! behaves like Linux. Nothing here reads a clock, and all random numbers come from the seed, so a
+//! run with the same calls gives the same capture, byte for byte.
 //!
 //! ```
 //! use firstbyte_lab::apps::{Client, Closer, Opening, Server, Service, Visit};
@@ -91,36 +91,37 @@ use wire::{Addr, IpHeader, RxBatch, RxPacket};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(usize);
 
-/// Most moments in which nothing but the same instant passes: a loop of zero-delay packets is a bug of a scenario.
+/// Maximum steps at one instant. More indicate a loop of zero-delay packets, which is a bug of the
+/// scenario.
 const STEPS_PER_INSTANT_MAX: u32 = 100_000;
 
-/// Hosts, paths and the time.
+/// Hosts, paths and the clock.
 pub struct Network {
     now: Instant,
     seed: u64,
     hosts: Vec<Host>,
     paths: Vec<Path>,
-    /// Of each host: its paths, in the order in which they were joined.
+    /// Paths of each host, in the order of joining.
     attached: Vec<Vec<usize>>,
-    /// Of each host, and an address of others: paths that lead to a holder, one for each.
+    /// For each host, the paths to each address: one per holder of the address.
     ways_to: Vec<HashMap<Addr, SmallVec<[usize; 1]>>>,
     schedule: Schedule,
     records: bool,
     capture: Capture,
-    /// The most packets and bytes that the capture may have.
+    /// Maximum packets and bytes of the capture.
     limits: Option<(u64, u64)>,
     frames: Frames,
-    /// Memory for packets that arrive together.
+    /// Reusable memory for packets that arrive together.
     room: RxBatch,
-    /// Memory for what happens in cards.
+    /// Reusable memory for events of cards.
     events: Vec<CardEvent>,
-    /// How often a host or a path was dealt with because something of it was due.
+    /// Number of times a due host or path was handled.
     #[cfg(test)]
     pub(crate) turns: usize,
 }
 
 impl Network {
-    /// An empty network. Everything random in it comes from `seed`.
+    /// Creates an empty network. All randomness comes from `seed`.
     pub fn new(seed: u64) -> Network {
         Network {
             now: Instant::ZERO,
@@ -141,8 +142,8 @@ impl Network {
         }
     }
 
-    /// A network without a capture, whose hosts do not tell what they do: for many packets, of which only counters are of interest. Checksums
-    /// are computed only if something on one of its paths may alter a packet.
+    /// Creates a network without a capture, whose hosts report no events: for large runs where only
+    /// counters matter. Checksums are computed only if something on a path may alter a packet.
     pub fn without_capture(seed: u64) -> Network {
         Network { records: false, frames: Frames::new(false), ..Network::new(seed) }
     }
@@ -150,7 +151,8 @@ impl Network {
     /// Adds a host with its application, which starts at once.
     ///
     /// # Panics
-    /// If TCP cannot work with the settings of the plan: see [`Config::check`](proto::Config::check).
+    /// If TCP cannot work with the settings of the plan: see
+    /// [`Config::check`](proto::Config::check).
     pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
@@ -164,8 +166,8 @@ impl Network {
         id
     }
 
-    /// Adds a router: what is for others it passes on by its table, with a time to live that is one less. Its links are joined by
-    /// [`Network::join_link`].
+    /// Adds a router. It forwards packets for others by its table and decrements their time to
+    /// live. [`Network::join_link`] joins its links.
     pub fn add_router(&mut self, address: Ipv4Addr) -> HostId {
         let id = self.add_host(HostPlan::new(Profile::Linux, address), Idle);
         let router = &mut self.hosts[id.0];
@@ -173,8 +175,9 @@ impl Network {
         id
     }
 
-    /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path;
-    /// one with a table of its own ([`Network::join_link`]) as that says.
+    /// Joins two hosts. A host sends to the path whose other end holds the destination address,
+    /// else to its first path. A host with a routing table ([`Network::join_link`]) follows the
+    /// table.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         let path = self.paths.len();
@@ -195,8 +198,9 @@ impl Network {
         PathId(path)
     }
 
-    /// Joins two hosts by a link that is a network of its own, in which both have an address: each has a table of routes from now on, in
-    /// which the other's network is; what else it reaches by a next hop it is told by [`Ways::replace_route`].
+    /// Joins two hosts by a link with its own network, in which both have an address. Each gets a
+    /// routing table that contains the other's network. [`Ways::replace_route`] adds next hops for
+    /// further networks.
     pub fn join_link(
         &mut self,
         ends: [HostId; 2],
@@ -217,37 +221,37 @@ impl Network {
         id
     }
 
-    /// The time.
+    /// Returns the current virtual time.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// What was seen so far.
+    /// Returns the capture so far.
     pub fn capture(&self) -> &Capture {
         &self.capture
     }
 
-    /// What was seen so far, without what comes later.
+    /// Takes the capture so far; later packets are not in it.
     pub(crate) fn take_capture(&mut self) -> Capture {
         core::mem::take(&mut self.capture)
     }
 
-    /// A host's stack, to look at.
+    /// Returns a host's stack.
     pub fn stack(&self, host: HostId) -> &Stack {
         &self.hosts[host.0].stack
     }
 
-    /// Changes a host's stack (settings, caches) and sends what comes of it.
+    /// Changes a host's stack (settings, caches) and sends the resulting packets.
     pub fn with_stack<R>(&mut self, host: HostId, change: impl FnOnce(&mut Stack, Instant) -> R) -> R {
         let result = change(&mut self.hosts[host.0].stack, self.now);
         self.settle(host);
         result
     }
 
-    /// A host's application.
+    /// Returns a host's application.
     ///
     /// # Panics
-    /// When the host runs an application of another type.
+    /// If the host runs an application of another type.
     pub fn app<A: App>(&self, host: HostId) -> &A {
         let app: &dyn Any = &*self.hosts[host.0].app;
         app.downcast_ref().expect("the host runs another application")
@@ -256,7 +260,7 @@ impl Network {
     /// Lets a host's application act now.
     ///
     /// # Panics
-    /// When the host runs an application of another type.
+    /// If the host runs an application of another type.
     pub fn with_app<A: App, R>(&mut self, host: HostId, act: impl FnOnce(&mut A, &mut Sys<'_>) -> R) -> R {
         self.with_app_dyn(host, |app, sys| {
             let app: &mut dyn Any = app;
@@ -264,28 +268,28 @@ impl Network {
         })
     }
 
-    /// Gives a host another application, which starts at once.
+    /// Replaces a host's application. The new one starts at once.
     pub fn set_app(&mut self, host: HostId, app: impl App) {
         self.hosts[host.0].app = Box::new(app);
         self.with_app_dyn(host, |app, sys| app.start(sys));
     }
 
-    /// The middleboxes of a path, in order from its first end.
+    /// Returns the middleboxes of a path, in order from its first end.
     pub fn middleboxes(&mut self, path: PathId) -> impl Iterator<Item = &mut dyn Middlebox> {
         self.paths[path.0].middleboxes()
     }
 
-    /// Counters of a path's wires in one direction, from its first end.
+    /// Returns the counters of a path's wires in one direction, from its first end.
     pub fn link_stats(&self, path: PathId, direction: Direction) -> Vec<LinkStats> {
         self.paths[path.0].stats(direction)
     }
 
-    /// A host's table of routes and filters, to change it.
+    /// Returns a host's routing table and filters for changes.
     pub fn ways_mut(&mut self, host: HostId) -> Option<&mut Ways> {
         self.hosts[host.0].ways.as_mut()
     }
 
-    /// Changes a host's routes: its table, if it has one, and what its stack knows of them.
+    /// Changes a host's routes: its table, if it has one, and the metrics in its stack.
     pub(crate) fn with_routes<R>(
         &mut self,
         host: HostId,
@@ -297,17 +301,17 @@ impl Network {
         result
     }
 
-    /// A host's table of routes and filters, if it has one.
+    /// Returns a host's routing table and filters, if it has any.
     pub fn ways(&self, host: HostId) -> Option<&Ways> {
         self.hosts[host.0].ways.as_ref()
     }
 
-    /// What a host's card has done; `None`: it has none.
+    /// Returns the statistics of a host's card, if it has one.
     pub fn card_stats(&self, host: HostId) -> Option<CardStats> {
         self.hosts[host.0].card_stats()
     }
 
-    /// Packets that the bonds of a path gave to each link in one direction.
+    /// Returns the packets that the bonds of a path sent on each link in one direction.
     pub fn bond_packets(&self, path: PathId, direction: Direction) -> Vec<u64> {
         self.paths[path.0].bonds(direction).flat_map(|bond| bond.packets.iter().copied()).collect()
     }
@@ -318,17 +322,17 @@ impl Network {
         self.note_path(path.0);
     }
 
-    /// Takes a path down or up in one direction; what is on it arrives.
+    /// Takes a path down or up in one direction. Packets on it still arrive.
     pub fn set_path_up(&mut self, path: PathId, direction: Direction, up: bool) {
         self.paths[path.0].set_up(direction, up);
     }
 
-    /// Changes the loss of a path's first wire, or of every link of a bond in that place, in one direction.
+    /// Changes the loss of a path's first wire, or of every link of a bond there, in one direction.
     pub fn set_loss(&mut self, path: PathId, direction: Direction, loss: qdisc::Loss) {
         self.paths[path.0].set_loss(direction, loss);
     }
 
-    /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.
+    /// Injects a packet at the last wire of a path in this direction, as if it came from outside.
     pub fn inject(&mut self, by: &'static str, path: PathId, direction: Direction, packet: Bytes) {
         let id = self.new_packet();
         self.record(id, Place::Injected { by }, &packet);
@@ -336,7 +340,7 @@ impl Network {
         self.finish(path.0, outcomes);
     }
 
-    /// Ends every run as soon as the capture has more packets, or takes more bytes.
+    /// Ends every run as soon as the capture has more packets or takes more bytes.
     pub(crate) fn limit(&mut self, packets: u64, memory: u64) {
         self.limits = Some((packets, memory));
     }
@@ -347,7 +351,8 @@ impl Network {
         self.limits.is_some_and(is_over)
     }
 
-    /// Runs until `done` says so, or nothing is left to happen, or `limit` has passed. Says whether `done` did.
+    /// Runs until `done` returns true, nothing is left to happen, or `limit` has passed. Returns
+    /// whether `done` did.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Network) -> bool) -> bool {
         let end = self.now + limit;
         let mut steps_here = 0;
@@ -372,19 +377,20 @@ impl Network {
         }
     }
 
-    /// Runs for exactly this long.
+    /// Runs for exactly this time.
     pub fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         self.run_until(span, |_| false);
         self.now = end;
     }
 
-    /// Runs until every connection is over (TIME-WAIT apart) and no packet is under way; at most for `limit`.
+    /// Runs until every connection is over (except TIME-WAIT) and no packet is in flight, at most
+    /// for `limit`.
     pub fn run_until_quiet(&mut self, limit: Duration) -> bool {
         self.run_until(limit, Network::is_quiet)
     }
 
-    /// Is no packet under way, and no connection open in any stack?
+    /// Returns whether no packet is in flight and no connection is open in any stack.
     pub fn is_quiet(&self) -> bool {
         self.schedule.is_quiet()
     }
@@ -421,12 +427,12 @@ impl Network {
         result
     }
 
-    /// Hands the host's packets to its paths, and events to its application, until it has no more.
+    /// Passes a host's packets to its paths and events to its application, until there are no more.
     fn settle(&mut self, host: HostId) {
         self.settle_after(host, true);
     }
 
-    /// As [`settle`](Network::settle). `is_changed`: has anything happened to the stack or the application, or only to the card?
+    /// Settles a host. `is_changed` is false if only its card had an event.
     fn settle_after(&mut self, host: HostId, mut is_changed: bool) {
         let mut events = core::mem::take(&mut self.events);
         loop {
@@ -451,7 +457,7 @@ impl Network {
         self.schedule.put(self.now, Party::Host(host.0), at, is_busy);
     }
 
-    /// After every change of a path.
+    /// Updates the schedule after a change of a path.
     fn note_path(&mut self, path: usize) {
         let at = self.paths[path].next_event();
         self.schedule.put(self.now, Party::Path(path), at, at.is_some());
@@ -463,7 +469,7 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the path that leads to its destination.
+    /// Puts a packet on the path to its destination.
     fn transmit(&mut self, host: HostId, traveller: Traveller) {
         let path = match self.route(host, &traveller) {
             Ok(path) => path,
@@ -490,8 +496,9 @@ impl Network {
         self.record(packet, place, &bytes);
     }
 
-    /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
-    /// by their hash, as a load balancer or a router with equal routes does. An error says by what a packet is lost.
+    /// Returns the path by the host's table, if it has one, else by the holder of the address. If
+    /// several hosts hold it, flows are distributed by their hash, as a load balancer or a router
+    /// with equal routes does. An error names the cause of the loss.
     fn route(&self, host: HostId, packet: &Traveller) -> Result<usize, String> {
         let destination = || IpHeader::parse(&packet.bytes).ok().map(|(ip, _)| ip.dst);
         let attached = &self.attached[host.0];
@@ -517,18 +524,18 @@ impl Network {
         way.copied().ok_or_else(no_route)
     }
 
-    /// Does the host take what comes by this path? Its filters may not.
+    /// Returns whether the host's filters accept the packet from this path.
     fn admits(&mut self, host: HostId, path: usize, packet: &[u8]) -> bool {
         let Some(ways) = &mut self.hosts[host.0].ways else { return true };
         ways.admits(packet, self.paths[path].device_of(host))
     }
 
-    /// A router has a packet for others.
+    /// Forwards a packet at a router.
     fn forward(&mut self, router: HostId, traveller: Traveller) {
         match router::passed_on(&traveller.bytes) {
             Some(bytes) => self.transmit(router, Traveller { bytes, ..traveller }),
             None => {
-                let place = Place::Lost { by: "time to live has run out".into() };
+                let place = Place::Lost { by: "time to live exceeded".into() };
                 self.record(traveller.packet, place, &traveller.bytes);
                 let own = self.hosts[router.0].addresses[0];
                 let Some(told) = router::time_exceeded(&traveller.bytes, own) else { return };
@@ -539,7 +546,7 @@ impl Network {
         }
     }
 
-    /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
+    /// Handles the outcomes of a path: arrivals, losses and queue samples.
     fn finish(&mut self, path: usize, mut outcomes: Outcomes) {
         if self.records {
             self.capture.note_queues(self.paths[path].take_samples());
@@ -562,7 +569,7 @@ impl Network {
         }
     }
 
-    /// What becomes of a packet at the end of its path. `None`: it reaches no stack.
+    /// Handles a packet at the end of its path. Returns `None` if it reaches no stack.
     fn arrive(&mut self, path: usize, Outcome { traveller, place }: Outcome) -> Option<Arrival> {
         let Place::Arrived(host) = place else {
             self.record(traveller.packet, place, &traveller.bytes);
@@ -590,7 +597,7 @@ impl Network {
         Some((host, Some(traveller.into_received())))
     }
 
-    /// To one host, what has come to it at the same moment.
+    /// Delivers to one host the packets that arrived at the same instant.
     fn deliver(&mut self, batch: &mut [Arrival]) {
         let host = batch[0].0;
         let mut packets = batch.iter_mut().filter_map(|(_, packet)| packet.take()).peekable();
@@ -614,10 +621,10 @@ impl Network {
     }
 }
 
-/// A packet for a host's stack; without it: the host's card has it, and something to do.
+/// A packet for a host's stack. `None` if the host's card holds it and has work to do.
 type Arrival = (HostId, Option<RxPacket>);
 
-/// The earlier of two moments that may come.
+/// Returns the earlier of two optional times.
 fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -625,7 +632,7 @@ fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-/// A seed for one part of the network (SplitMix64's finaliser over both numbers).
+/// Derives a seed for one part of the network (SplitMix64's finalizer over both numbers).
 fn derived_seed(seed: u64, part: u64) -> u64 {
     let mut z = seed.wrapping_add(part.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

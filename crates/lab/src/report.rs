@@ -1,4 +1,4 @@
-//! What an experiment hands back: text for people, values for programs, packets for Wireshark.
+//! Results of scenarios: text for people, values for programs, packets for Wireshark.
 
 mod chart;
 mod connections;
@@ -26,27 +26,27 @@ pub use wrap::wrapped;
 
 /// The result of a scenario.
 pub trait Report {
-    /// Writes it for people.
+    /// Writes the result for people.
     fn render(&self, page: &mut Page);
 
-    /// Its figures beside what is expected of them; none where nothing is, as with parameters that a user chose.
+    /// Returns the checks. Empty if nothing is expected, as with parameters chosen by the user.
     fn findings(&self) -> Vec<Finding> {
         Vec::new()
     }
 
-    /// Writes it for people, with what was expected and came.
+    /// Writes the result for people, with the checks.
     fn render_with_findings(&self, page: &mut Page) {
         self.render(page);
         finding::render(page, &self.findings());
     }
 
-    /// As values; times are in milliseconds.
+    /// Returns the result as JSON; times are in milliseconds.
     fn json(&self) -> serde_json::Value;
 
-    /// The packets behind it, in the order they are to be written.
+    /// Returns the packets of the runs, in the order of writing.
     fn recordings(&self) -> Vec<Recording<'_>>;
 
-    /// Graphs over something else than the time of one run: distributions, sweeps.
+    /// Returns graphs over other axes than the time of one run: distributions, sweeps.
     fn graphs(&self) -> Vec<::picture::Graph> {
         Vec::new()
     }

@@ -1,4 +1,5 @@
-//! Packets and captures made by hand, for tests that need no engine; and what an outcome must look like in packets.
+//! Handmade packets and captures for tests that need no engine, and the expected packets of
+//! outcomes.
 
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::exchange::{Answer, Verdict};
@@ -21,7 +22,7 @@ pub(crate) fn server_addr() -> SocketAddr {
     "198.51.100.1:80".parse().unwrap()
 }
 
-/// A segment between two addresses; `seq` and `ack` are relative to the ISNs above.
+/// Builds a segment between two addresses; `seq` and `ack` are relative to the ISNs above.
 fn segment(src: SocketAddr, dst: SocketAddr, flags: Flags, seq: u32, ack: u32, len: usize) -> Segment {
     let (own, peer) = if src == server_addr() { (SERVER_ISN, CLIENT_ISN) } else { (CLIENT_ISN, SERVER_ISN) };
     let mut tcp = TcpHeader::new(src.port(), dst.port());
@@ -57,7 +58,7 @@ impl Segment {
     }
 }
 
-/// A capture written down packet by packet; each takes 20 ms.
+/// A capture written packet by packet; each packet takes 20 ms.
 #[derive(Default)]
 pub(crate) struct Tape {
     seen: Vec<(u64, PacketId, Place, Bytes)>,
@@ -67,7 +68,7 @@ pub(crate) struct Tape {
 pub(crate) const ONE_WAY_MS: u64 = 20;
 
 impl Tape {
-    /// A packet that arrives.
+    /// Adds a packet that arrives.
     pub(crate) fn packet(mut self, at_ms: u64, segment: Segment) -> Tape {
         let (from, to) = ends(&segment);
         let bytes = segment.emit();
@@ -77,7 +78,7 @@ impl Tape {
         self
     }
 
-    /// A packet that is lost halfway.
+    /// Adds a packet that is lost halfway.
     pub(crate) fn lost(mut self, at_ms: u64, by: &str, segment: Segment) -> Tape {
         let (from, _) = ends(&segment);
         let bytes = segment.emit();
@@ -87,7 +88,7 @@ impl Tape {
         self
     }
 
-    /// A packet that arrives changed.
+    /// Adds a packet that arrives changed.
     pub(crate) fn changed(mut self, at_ms: u64, sent: Segment, received: Segment) -> Tape {
         let (from, to) = ends(&sent);
         let id = self.next();
@@ -126,7 +127,7 @@ pub(crate) fn four_packets() -> Capture {
         .capture()
 }
 
-/// Does what a stack said about Fast Open agree with what its packets show?
+/// Returns whether the stack's outcome of Fast Open agrees with its packets.
 pub(crate) fn agrees(outcome: Outcome, verdict: Verdict) -> bool {
     use proto::NotAcknowledged as Why;
     let refused = |answer| verdict == Verdict::NotAcknowledged { answer };

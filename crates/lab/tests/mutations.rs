@@ -1,7 +1,9 @@
-//! Each check of each scenario can fail: `mutations.txt` names changes of the scenario, and every check fails under one of them.
+//! Each check of each scenario can fail: `mutations.txt` names changes of the scenario, and every
+//! check fails under one of them.
 //!
-//! A change takes away or alters what the scenario is about: a setting of the engine, a middlebox, a queueing discipline, a step of a
-//! program. A check that none of them makes fail would hold whatever the engine does.
+//! A change removes or alters the subject of the scenario: a setting of the engine, a middlebox, a
+//! queueing discipline, a step of a program. A check that no change makes fail would pass whatever
+//! the engine does.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
@@ -11,8 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toml::{Table, Value};
 
-/// `SCENARIO: KEY = VALUE` in each line. The key is the one of the file, `run.NAME.KEY` for one run, `event.N.KEY` for the n-th event, counted
-/// from 0; the value `-` removes it. `tc.N = COMMAND` puts a command before the n-th. Several changes at once are joined by ` & `.
+/// Lines of the form `SCENARIO: KEY = VALUE`. The key is the file's, `run.NAME.KEY` for one run,
+/// `event.N.KEY` for the n-th event, counted from 0. The value `-` removes the key. `tc.N =
+/// COMMAND` inserts a command before the n-th. ` & ` joins several changes.
 const CHANGES: &str = include_str!("mutations.txt");
 
 #[test]
@@ -39,7 +42,7 @@ fn every_check_of_every_scenario_can_fail() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Checks that no change makes fail, and changes that make none fail which another one did not.
+/// Returns the checks that no change makes fail, and the changes without a failure of their own.
 fn told(scenario: &Scenario, changes: &[&str]) -> Vec<String> {
     let mut unfailed: BTreeSet<usize> = (0..scenario.checks.len()).collect();
     let mut told = Vec::new();
@@ -63,7 +66,7 @@ fn told(scenario: &Scenario, changes: &[&str]) -> Vec<String> {
 
 struct Scenario {
     table: Value,
-    /// In words: answers of tc first.
+    /// Checks in words; answers of tc come first.
     checks: Vec<String>,
 }
 
@@ -78,7 +81,8 @@ impl Scenario {
         Scenario { table, checks }
     }
 
-    /// The checks that fail after these changes, by their numbers. One that has nothing to measure does not count.
+    /// Returns the numbers of the checks that fail after these changes. A check with nothing to
+    /// measure does not count.
     fn failed_under(&self, changes: &str) -> Result<BTreeSet<usize>, String> {
         let mut table = self.table.clone();
         let mut numbers: Vec<Option<usize>> = (0..self.checks.len()).map(Some).collect();
@@ -117,7 +121,7 @@ impl Scenario {
     }
 }
 
-/// Changes a value, or removes it.
+/// Changes or removes a value.
 fn put(table: &mut Value, key: &str, value: &str) {
     if let Some(rest) = key.strip_prefix("run.") {
         for run in table["run"].as_array_mut().unwrap() {
@@ -128,7 +132,7 @@ fn put(table: &mut Value, key: &str, value: &str) {
         }
         panic!("`{key}`: no such run");
     }
-    // The name of a setting has dots.
+    // The name of a setting contains dots.
     let (parts, setting) = match key.split_once(".set.") {
         Some((end, setting)) => (format!("{end}.set"), Some(setting)),
         None => (key.to_owned(), None),
@@ -150,7 +154,7 @@ fn put(table: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// The table as a file, every value in one line.
+/// Formats the table as a file, every value on one line.
 fn written(table: &Value) -> String {
     table.as_table().unwrap().iter().map(|(key, value)| format!("{key:?} = {}\n", inline(value))).collect()
 }

@@ -5,6 +5,7 @@ use super::{parallel, perform, shelf};
 use crate::failure::Failure;
 use crate::output::write_whole;
 use crate::terminal::print;
+use ::lab::catalog::catalog;
 use ::lab::experiment::{Experiment, SHELF};
 use ::lab::report::document;
 use ::lab::scenario::CATALOGUE;
@@ -26,8 +27,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.html {
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
     }
-    let names: Vec<&str> =
-        CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
+    let names: Vec<&str> = catalog().iter().map(|listing| listing.name).collect();
     let (i, n) = args.shard.unwrap_or((1, 1));
     let mine: Vec<&str> = names.into_iter().skip(i - 1).step_by(n).collect();
     let done = parallel::each(
@@ -57,14 +57,10 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
 
 /// Returns the previous and the next page.
 fn place(name: &str, names: &[&str]) -> Place {
+    let all = catalog();
     let page = |name: &&str| {
-        let of_tour =
-            CATALOGUE.iter().find(|entry| entry.name == *name).map(|entry| entry.question.to_owned());
-        let question = of_tour.or_else(|| {
-            let shelved = SHELF.iter().find(|shelved| shelved.name == *name)?;
-            Some(Experiment::parse(shelved.text).ok()?.question().to_owned())
-        });
-        Some((format!("{name}.html"), question?))
+        let listing = all.iter().find(|listing| listing.name == *name)?;
+        Some((format!("{name}.html"), listing.question.clone()))
     };
     let at = names.iter().position(|known| *known == name);
     let beside = |at: Option<usize>| names.get(at?).and_then(page);
@@ -101,13 +97,13 @@ fn run_one(name: &str, folder: Option<&Path>, place: Place) -> Result<Done, Fail
         answer,
     };
     if let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) {
-        let (report, _) = perform(tour(name)?);
+        let (report, _) = perform(with_defaults(name)?);
         write(document(name, entry.question, &*report))?;
         let findings = report.findings();
         let holds = findings.iter().all(|finding| finding.holds);
         let figures = shelf::in_a_line(&findings);
         let leaf = leaf(entry.question, Some(holds), entry.lesson.to_owned());
-        return Ok(Done { chapter: "Tours".into(), leaf, figures, failure: None });
+        return Ok(Done { chapter: entry.chapter.to_owned(), leaf, figures, failure: None });
     }
     let text = SHELF.iter().find(|shelved| shelved.name == name).map_or("", |shelved| shelved.text);
     let experiment = Experiment::parse(text).map_err(|error| Failure::failed(format!("{name}: {error}")))?;
@@ -129,8 +125,8 @@ struct Line {
     args: LabArgs,
 }
 
-/// Returns a scenario of the catalog with its default parameters.
-fn tour(name: &str) -> Result<Scenario, Failure> {
+/// Returns a scenario that is code, with its default parameters.
+fn with_defaults(name: &str) -> Result<Scenario, Failure> {
     let parsed = Line::try_parse_from(["lab", name]).ok().and_then(|line| line.args.scenario);
     parsed.ok_or_else(|| Failure::failed(format!("`{name}` is listed but cannot be run")))
 }
@@ -168,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn every_tour_runs_with_its_defaults() {
+    fn every_coded_scenario_runs_with_its_defaults() {
         for entry in CATALOGUE {
-            assert!(tour(entry.name).is_ok(), "{}", entry.name);
+            assert!(with_defaults(entry.name).is_ok(), "{}", entry.name);
         }
     }
 }

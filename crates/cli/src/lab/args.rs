@@ -54,9 +54,11 @@ pub(super) enum Scenario {
     /// Run every scenario, and write a page for each with --html
     All(AllArgs),
     /// Search scenarios by keyword
+    #[command(after_help = "Examples:\n  firstbyte lab find TIME_WAIT\n  \
+                      firstbyte lab find queue latency\n  firstbyte lab find L-TFO-4")]
     Find {
-        /// Words that must all occur in the name, question or file of a scenario; case does not
-        /// matter
+        /// Words that must all occur in the names, ids, texts or options of a scenario; case, `_`
+        /// and `-` do not matter
         #[arg(required = true, value_name = "WORD")]
         words: Vec<String>,
     },

@@ -5,9 +5,9 @@ use super::{draw_document, real, show};
 use crate::failure::Failure;
 use crate::input;
 use crate::terminal::{print, terminal_width};
+use ::lab::catalog::{catalog, contains};
 use ::lab::experiment::{Experiment, Limits, SHELF, nearest_word};
 use ::lab::report::{Finding, document, wrapped};
-use ::lab::scenario::CATALOGUE;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -55,11 +55,6 @@ pub(super) fn run_file(path: &Path, changes: &ChangeArgs, output: &OutputArgs) -
     run(&path.display().to_string(), read(path)?, changes, output)
 }
 
-/// Returns the names of the built-in scenarios that are files.
-fn names() -> impl Iterator<Item = &'static str> {
-    CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name))
-}
-
 /// Checks scenario files and reports errors.
 pub(super) fn check(paths: &[PathBuf], limits: Limits) -> Result<ExitCode, Failure> {
     let mut text = String::new();
@@ -86,7 +81,7 @@ pub(super) fn check(paths: &[PathBuf], limits: Limits) -> Result<ExitCode, Failu
 
 fn read(path: &Path) -> Result<Experiment, Failure> {
     let name = path.display().to_string();
-    if !path.exists() && names().any(|known| known == name) {
+    if !path.exists() && catalog().iter().any(|listing| listing.name == name) {
         return Err(Failure::usage(format!(
             "there is no file `{name}`; run the scenario of that name with `firstbyte lab {name}`"
         )));
@@ -129,51 +124,64 @@ fn run(
 
 /// Explains that no scenario has this name.
 pub(super) fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = names().collect();
-    let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    let by_id = SHELF.iter().filter(|_| !name.is_empty()).find(|shelved| {
-        Experiment::parse(shelved.text).is_ok_and(|experiment| experiment.id().eq_ignore_ascii_case(name))
-    });
-    if let Some(shelved) = by_id {
-        return Failure::usage(format!("{name} is the scenario `{0}`: firstbyte lab {0}", shelved.name));
+    let all = catalog();
+    let by_id: Vec<String> = all
+        .iter()
+        .filter(|listing| !name.is_empty() && listing.id.eq_ignore_ascii_case(name))
+        .map(|listing| format!("`firstbyte lab {}`", listing.name))
+        .collect();
+    if !by_id.is_empty() {
+        return Failure::usage(format!("`{name}` is an id; run its scenario by name: {}", by_id.join(", ")));
     }
+    let names: Vec<&str> = all.iter().map(|listing| listing.name).collect();
+    let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     let file =
-        if name.ends_with(".toml") { format!("; a file is run by `lab run {name}`") } else { String::new() };
+        if name.ends_with(".toml") { format!("; `lab run {name}` runs a file") } else { String::new() };
     Failure::usage(format!("there is no scenario `{name}`{near}{file} (`firstbyte lab` lists them)"))
 }
 
-/// Lists the scenarios by chapter; with words, only those that match all of them.
+/// Lists the scenarios that match all words, or explains why none does.
+pub(super) fn find(words: &[String]) -> Result<String, Failure> {
+    let found = list(words);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let alone = |word: &&String| list(std::slice::from_ref(*word)).is_empty();
+    let nowhere: Vec<String> = words.iter().filter(alone).map(|word| format!("`{word}`")).collect();
+    let names: Vec<&str> = catalog().iter().map(|listing| listing.name).collect();
+    let near = words.iter().filter(alone).find_map(|word| nearest_word(word, &names));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Err(Failure::failed(match nowhere.len() {
+        0 => format!(
+            "no scenario matches all of `{}`, though each word matches some; use fewer words",
+            words.join("`, `")
+        ),
+        _ => format!("no scenario matches {}{near} (`firstbyte lab` lists all)", nowhere.join(" or ")),
+    }))
+}
+
+/// Lists the scenarios that match all words, by chapter.
 pub(super) fn list(words: &[String]) -> String {
-    let wanted = |text: &str| {
-        let text = text.to_lowercase();
-        words.iter().all(|word| text.contains(&word.to_lowercase()))
-    };
-    let mut chapters: Vec<(String, Vec<(&str, String)>)> = Vec::new();
-    let tours = Scenario::augment_subcommands(clap::Command::new("lab"));
-    for entry in CATALOGUE {
-        let options = tours.find_subcommand(entry.name).map(own_options).unwrap_or_default();
-        if wanted(&format!("{} {} {} {options}", entry.name, entry.summary, entry.question)) {
-            put(&mut chapters, "Tours", entry.name, entry.question.to_owned());
-        }
-    }
-    for shelved in SHELF {
-        let Ok(experiment) = Experiment::parse(shelved.text) else { continue };
-        if wanted(&format!("{} {}", shelved.name, shelved.text)) {
-            put(&mut chapters, experiment.chapter(), shelved.name, experiment.question().to_owned());
-        }
-    }
+    let coded = Scenario::augment_subcommands(clap::Command::new("lab"));
     let mut text = String::new();
-    for (chapter, scenarios) in chapters {
-        text.push_str(&format!("{chapter}\n"));
-        for (name, question) in scenarios {
-            text.push_str(&beside(&format!("  {name:<20} "), &question));
+    let mut chapter = String::new();
+    for listing in catalog() {
+        let options = coded.find_subcommand(listing.name).map(own_options).unwrap_or_default();
+        let searched = format!("{} {options}", listing.text());
+        if !words.iter().all(|word| contains(&searched, word)) {
+            continue;
         }
+        if chapter != listing.chapter {
+            text.push_str(&format!("{}\n", listing.chapter));
+            chapter = listing.chapter;
+        }
+        text.push_str(&beside(&format!("  {:<20} ", listing.name), &listing.question));
     }
     text
 }
 
 /// Returns the help of the options that only this scenario has.
-fn own_options(tour: &clap::Command) -> String {
+fn own_options(scenario: &clap::Command) -> String {
     let all_take = OutputArgs::augment_args(clap::Command::new("all"));
     let is_own = |arg: &&clap::Arg| all_take.get_arguments().all(|common| common.get_id() != arg.get_id());
     let words = |arg: &clap::Arg| {
@@ -182,7 +190,7 @@ fn own_options(tour: &clap::Command) -> String {
         let help = arg.get_help().map(ToString::to_string);
         format!("{} {} {}", arg.get_id(), help.unwrap_or_default(), values.join(" "))
     };
-    tour.get_arguments().filter(is_own).map(words).collect::<Vec<_>>().join(" ")
+    scenario.get_arguments().filter(is_own).map(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Puts a text beside a label: wrapped on a terminal, otherwise on one line, so that programs can
@@ -198,18 +206,6 @@ pub(super) fn beside(before: &str, text: &str) -> String {
 
 /// Least width of a text, columns.
 const TEXT_MIN: usize = 30;
-
-fn put<'a>(
-    chapters: &mut Vec<(String, Vec<(&'a str, String)>)>,
-    chapter: &str,
-    name: &'a str,
-    question: String,
-) {
-    match chapters.iter_mut().find(|(known, _)| known == chapter) {
-        Some((_, scenarios)) => scenarios.push((name, question)),
-        None => chapters.push((chapter.to_owned(), vec![(name, question)])),
-    }
-}
 
 /// Longest line of results, characters: no result starts after this length.
 const LINE: usize = 160;
@@ -239,9 +235,26 @@ pub(super) fn in_a_line(findings: &[Finding]) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_search_needs_all_words_and_explains_why_nothing_matches() {
+        let found = |line: &str| find(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(found("TIME_WAIT ports").unwrap().contains("  ports "));
+        assert_eq!(found("L-TFO-4").unwrap().lines().count(), 2);
+        for (line, part) in [
+            ("xyzzy", "no scenario matches `xyzzy` (`firstbyte lab` lists all)"),
+            ("bufferblot", "did you mean `bufferbloat`?"),
+            ("nagle tahoe", "each word matches some; use fewer words"),
+            ("nagle xyzzy", "no scenario matches `xyzzy`"),
+        ] {
+            let failure = found(line).unwrap_err();
+            assert!(failure.message().contains(part), "{line}: {failure:?}");
+        }
+        assert!(unknown("l-tfo-4").message().contains("`firstbyte lab flags`"), "{:?}", unknown("l-tfo-4"));
+    }
+
     /// Options that all scenarios have match none of them.
     #[test]
-    fn a_tour_is_found_by_what_only_it_takes() {
+    fn a_scenario_is_found_by_its_own_options() {
         let found = |word: &str| list(&[word.to_owned()]);
         assert!(found("tahoe").contains("  textbook "), "{}", found("tahoe"));
         assert!(found("forget").contains("  fast-open "), "{}", found("forget"));

@@ -45,7 +45,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["lab", "fast-open", "--count", "x"], "expected a whole number from 1 to 10000"),
         (&["lab", "fast-open", "--count", "-3"], "expected a whole number from 1 to 10000"),
         (&["lab", "packets", "--seed", "-1"], "expected a whole number, such as 1"),
-        (&["lab", "round-trips", "--qdisc", "pfifo"], "its path has no rate"),
+        (&["lab", "round-trips", "--qdisc", "pfifo"], "neither its path nor a card has a rate"),
         (&["lab", "bufferbloat", "--qdisc", "fifi"], "Specified qdisc kind is unknown"),
         (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "--trace", "--stack", "--port", "80"], "'--trace' cannot be used with '--port <PORT>'"),
@@ -100,7 +100,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         ),
         (&["route", "set", "default", "via", "10.0.0.1"], "`via` is not one of: mtu, advmss, initcwnd"),
         (&["route", "del", "ten"], "`ten` is not a prefix such as 10.0.0.0/8"),
-        (&["bdp", "100", "20ms"], "expected a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
+        (&["bdp", "100", "20ms"], "expected a rate with a unit, such as 100mbit, 2.5Gbps or 12.5MB/s"),
         (&["script"], "<FILE>..."),
         (&["script", "x.pkt", "-D", "COOKIE"], "expected NAME=VALUE"),
         (&["script", "x.pkt", "--seed", "x"], "invalid digit"),
@@ -189,8 +189,8 @@ fn what_cannot_be_done_is_a_failure() {
 #[test]
 fn a_pattern_that_shows_nothing_is_told() {
     for (arguments, part) in [
-        (&["nstat", "xyz"][..], "no counter with xyz in its name has moved; -z shows the others"),
-        (&["nstat", "-z", "xyz", "zyx"], "no counter has xyz or zyx in its name"),
+        (&["nstat", "xyz"][..], "every counter that matches `xyz` is zero, or none does; `-z` shows zeros"),
+        (&["nstat", "-z", "xyz", "zyx"], "no counter matches `xyz` or `zyx`"),
     ] {
         let output = run(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""));

@@ -71,9 +71,9 @@ fn measures(path: &std::path::Path, host: &str, what: &str, should: impl Fn(&Val
 fn the_kernel_opens_connections_as_in_virtual_time() {
     let Some(path) = shortened("round-trips", &[("connections = 10", "connections = 4")]) else { return };
     for host in ["kernel", "kernel,firstbyte", "firstbyte,kernel"] {
-        agrees(&path, host, "first byte with Fast Open, on average");
+        agrees(&path, host, "mean first byte with Fast Open");
     }
-    agrees(&path, "kernel", "first byte, plain, on average");
+    agrees(&path, "kernel", "mean first byte, plain");
     std::fs::remove_file(path).unwrap();
 }
 

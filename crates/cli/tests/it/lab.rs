@@ -144,7 +144,7 @@ fn a_sweep_gives_a_row_for_each_play_and_its_shards_make_the_whole() {
     let whole = rows("whole", &[]);
     assert_eq!(
         (whole.len(), whole[0].as_str()),
-        (5, "path.rtt,seed,tail loss probes,time-outs with the probe,time-outs without the probe")
+        (5, "path.rtt,seed,tail loss probes,timeouts with the probe,timeouts without the probe")
     );
     let mut parts = [rows("1", &["--shard", "1/2"]), rows("2", &["--shard", "2/2"])[1..].to_vec()].concat();
     parts.sort();

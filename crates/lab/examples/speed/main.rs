@@ -1,12 +1,17 @@
-//! How fast the simulator is: packets a second of one core, with few and with many flows that share one bottleneck.
+//! Measures the speed of the simulator: packets per second of one core, with few and many flows
+//! that share one bottleneck.
 //!
-//! `cargo run --profile dist -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
-//! Each number of flows goes to one host and to a host for each flow, with cards that leave everything to TCP and with cards that cut and merge
-//! segments (TSO, GRO); with windows of Linux's most, of which two do not fill the line, and with larger ones, so that as many bytes are under way
-//! whatever the number of flows. Every world is played in each of seven turns; the median and the best rate are given.
-//! With `--instructions FLOWS [HOSTS]`, or `--instructions-offloading FLOWS [HOSTS]` with cards that cut and merge, it plays one world once and
-//! prints only how many packets there were, for `valgrind --tool=callgrind`.
-//! With `--ns3 TIMES` it runs a smaller world by turns with ns-3, and gives the medians and their ratio.
+//! `cargo run --profile dist -p firstbyte-lab --example speed [FLOWS…]`. A packet is any frame that
+//! went on a line, data or acknowledgment. Each number of flows runs once on one host and once on a
+//! host per flow. Cards either leave everything to TCP or cut and merge segments (TSO, GRO).
+//! Windows are either Linux's maximum, where two flows do not fill the line, or wide enough that
+//! the bytes in flight do not depend on the number of flows. Each case runs once in each of seven
+//! turns; the output is the median and the best rate.
+//!
+//! `--instructions FLOWS [HOSTS]`, or `--instructions-offloading FLOWS [HOSTS]` with cards that cut
+//! and merge, runs one case once and prints only the number of packets, for `valgrind
+//! --tool=callgrind`. `--ns3 TIMES` runs a smaller case in turns with ns-3 and prints the medians
+//! and their ratio.
 mod ns3;
 
 use firstbyte_lab::apps::{Program, Rounds, Step};
@@ -19,42 +24,44 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Bytes that all flows together bring.
+/// Bytes that all flows transfer together.
 const BYTES: usize = 400_000_000;
-/// Bytes beside ns-3, which takes a minute and more for as many as that.
+/// Bytes in the comparison with ns-3, which is much slower.
 const BYTES_BESIDE_NS3: usize = 100_000_000;
-/// Bytes of a write.
+/// Bytes per write.
 const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
-/// Frames that may wait for the line. With cards that cut, where a packet of the queue is many frames, it is as many bytes.
+/// Frames that may wait for the line. With cards that cut, one queued packet is many frames; the
+/// limit in bytes is the same.
 const QUEUE: usize = 10_000;
 /// Bytes of a full frame.
 const FRAME: usize = 1500;
 
-/// Times that each world is played, all of them in turn, so that a busy moment of the machine hits all.
+/// Turns. Every case runs in each turn, so that a busy moment of the machine affects all of them.
 const TURNS: usize = 7;
 
-/// From a client's first packet to its interrupt, for so many packets can be merged.
+/// Nanoseconds from a client's first packet to its interrupt; packets in this time can be merged.
 const INTERRUPT_AFTER: u64 = 50_000;
 
-/// What the hosts' cards do for TCP.
+/// Offloads of the hosts' network cards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cards {
     Plain,
-    /// They cut large segments into frames and merge frames that follow each other, as the kernel has it by default.
+    /// Cut large segments into frames and merge consecutive frames, as the kernel does by default.
     Offloading,
 }
 
-/// The most of a connection's buffers.
+/// Maximum buffer sizes of a connection.
 #[derive(Clone, Copy)]
 enum Windows {
-    /// Linux's: 6 MB to receive, 4 MB to send.
+    /// Linux's defaults: 6 MB to receive, 4 MB to send.
     Usual,
-    /// As large as the line and its queue ask for, even of one flow.
+    /// Large enough for the line and its queue, even with one flow.
     Wide,
 }
 
-/// Clients that download `bytes` together over the line of one server's card: `flows` of them, on so many hosts with a path each.
+/// A simulated case: `flows` downloads of `bytes` in total, by `hosts` clients with a path each,
+/// over the line of one server's card.
 #[derive(Clone, Copy)]
 struct World {
     hosts: usize,
@@ -64,7 +71,7 @@ struct World {
     windows: Windows,
 }
 
-/// Plays it, and gives the packets that went.
+/// Runs the case and returns the number of packets.
 fn play(World { hosts, flows, bytes, cards, windows }: World) -> u64 {
     let mut config = Profile::Firstbyte.config();
     if let Windows::Wide = windows {
@@ -91,7 +98,7 @@ fn play(World { hosts, flows, bytes, cards, windows }: World) -> u64 {
         config: config.clone(),
         ..HostPlan::new(Profile::Firstbyte, address)
     };
-    // In pieces: what the memory of one large text costs is no matter of the simulator's.
+    // In pieces: the cost of allocating one large text is not the simulator's.
     let pieces = bytes / flows / PIECE;
     let mut serving = vec![Step::Read(100)];
     serving.extend(std::iter::repeat_n(Step::Write(PIECE), pieces));
@@ -116,20 +123,20 @@ fn play(World { hosts, flows, bytes, cards, windows }: World) -> u64 {
     ways.flat_map(|(path, way)| network.link_stats(path, way)).map(|link| link.delivered_packets).sum()
 }
 
-/// Seconds that a processor has spent on this program, whatever else the machine does (`/proc/self/schedstat`).
+/// Returns the processor time of this program in seconds (`/proc/self/schedstat`).
 fn processor_time() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells its programs' time");
     text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("its first number") / 1e9
 }
 
-/// Packets a second of one core, and how many there were.
+/// Returns packets per second of one core, and the number of packets.
 fn rate(world: World) -> (f64, u64) {
     let begun = processor_time();
     let packets = play(world);
     (packets as f64 / (processor_time() - begun), packets)
 }
 
-/// All of them, each once in every turn.
+/// Measures all cases, once per turn.
 fn compare(name: &str, worlds: &[World]) {
     let mut turns: Vec<Vec<(f64, u64)>> = vec![Vec::new(); worlds.len()];
     for _ in 0..TURNS {

@@ -1,22 +1,23 @@
-//! The world of this benchmark in ns-3: `bottleneck.cc`, built with the machine's compiler and ns-3's headers and libraries.
+//! The benchmark's case in ns-3: `bottleneck.cc`, built with the machine's compiler and ns-3's headers and
+//! libraries.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What must be installed, as Debian calls it.
+/// Packages that must be installed, by their Debian names.
 const NEEDS: &str = "libns3-dev and g++";
-/// Where Debian's package puts the headers.
+/// Path of the headers in Debian's package.
 const HEADERS: &str = "/usr/include/ns3/core-module.h";
 const LIBRARIES: [&str; 5] =
     ["-lns3-applications", "-lns3-internet", "-lns3-traffic-control", "-lns3-network", "-lns3-core"];
 
-/// The program, built.
+/// The compiled ns-3 program.
 pub(crate) struct Ns3 {
     program: PathBuf,
 }
 
 impl Ns3 {
-    /// Builds it; an error says why it cannot be.
+    /// Builds the program. The error says why that is impossible.
     pub(crate) fn build() -> Result<Ns3, String> {
         if !std::path::Path::new(HEADERS).exists() {
             return Err(format!("ns-3 is not installed: it needs Debian's {NEEDS}"));
@@ -29,10 +30,10 @@ impl Ns3 {
         status.success().then_some(Ns3 { program }).ok_or_else(|| "g++ could not build bottleneck.cc".into())
     }
 
-    /// Runs it: packets, and seconds that a processor spent on it.
+    /// Runs the program and returns packets and seconds of processor time.
     pub(crate) fn share(&self, flows: usize, bytes: usize) -> (u64, f64) {
         let mut run = Command::new(&self.program);
-        // Without what its libraries may tell of every step.
+        // Suppresses the libraries' logging.
         run.args([flows.to_string(), bytes.to_string()]).env_remove("NS_LOG");
         let output = run.output().expect("it was built");
         let text = String::from_utf8_lossy(&output.stdout);
@@ -44,7 +45,7 @@ impl Ns3 {
 
 impl Drop for Ns3 {
     fn drop(&mut self) {
-        // What is left behind lies in a folder for that.
+        // The program lies in a temporary folder; a failure to remove it does no harm.
         _ = std::fs::remove_file(&self.program);
     }
 }

@@ -1,4 +1,4 @@
-//! A client that opens a connection, sends a request and takes the reply.
+//! A client that opens a connection, sends a request and reads the reply.
 
 use super::Closer;
 use crate::network::{App, Sys};
@@ -9,48 +9,49 @@ use proto::{
     SocketId,
 };
 
-/// How a client opens.
+/// Ways to open a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// `connect`, wait, `write`: every program without Fast Open.
+    /// `connect`, wait, `write`, as every program without Fast Open does.
     ConnectThenWrite,
     /// `connect_with(first_bytes)`.
     FirstBytes(FastOpen),
-    /// `connect_with(first_bytes)`, with the FIN right behind the request, on the SYN if it may (both ends ours).
+    /// `connect_with(first_bytes)` with a FIN after the request, on the SYN if both ends are
+    /// Firstbyte.
     FirstBytesAndFin(FastOpen),
-    /// A cookie without data: the server speaks first.
+    /// A cookie without data, for protocols in which the server speaks first.
     DataLess,
 }
 
-/// One request to be made.
+/// One request.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The server.
     pub peer: SocketAddr,
-    /// The address to use; `None` = the host's.
+    /// The client's address; `None` for the host's own.
     pub local: Option<IpAddr>,
-    /// How to open.
+    /// The way to open the connection.
     pub opening: Opening,
     /// The request; may be empty.
     pub request: Bytes,
-    /// The reply to expect: the client compares, and where it closes, it does so once this much has come.
+    /// The expected reply. The client compares, and, if it closes, closes after this many bytes.
     pub reply: Bytes,
-    /// Who closes.
+    /// The end that closes first.
     pub closer: Closer,
 }
 
-/// How a visit ended, as the program saw it.
+/// The end of a visit, as the program saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitEnd {
-    /// When the program let go.
+    /// Time at which the program closed the connection.
     pub at: Instant,
-    /// Reply bytes it got.
+    /// Reply bytes received.
     pub received: usize,
-    /// They are those it expected, from the first to the last.
+    /// True if the bytes equal the expected reply.
     pub is_exact: bool,
-    /// What the stack said about Fast Open.
+    /// The outcome of Fast Open reported by the stack.
     pub outcome: Option<Outcome>,
-    /// Why it ended, when it did not end well.
+    /// The reason of a failure, if the visit failed.
     pub failure: Option<CloseReason>,
 }
 
@@ -63,7 +64,7 @@ struct OpenVisit {
     visit: Visit,
 }
 
-/// Makes visits when told to; any number at the same time.
+/// A client that makes visits on request, any number at a time.
 #[derive(Default)]
 pub struct Client {
     open: Vec<OpenVisit>,
@@ -71,15 +72,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that waits to be told.
+    /// Creates an idle client.
     pub fn new() -> Client {
         Client::default()
     }
 
-    /// Begins a visit; returns its number.
+    /// Starts a visit and returns its number.
     ///
     /// # Errors
-    /// As [`proto::Stack::connect`].
+    /// See [`proto::Stack::connect`].
     pub fn begin(&mut self, sys: &mut Sys<'_>, visit: Visit) -> Result<usize, ConnectError> {
         let (options, unsent) = connect_options(&visit);
         let conn = sys.connect(visit.peer, options)?;
@@ -89,12 +90,12 @@ impl Client {
         Ok(index)
     }
 
-    /// Is no visit under way?
+    /// Returns whether all visits are over.
     pub fn is_done(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// How the visits ended, in the order they began; `None` while under way.
+    /// Returns the ends of the visits, in order of their start; `None` while a visit runs.
     pub fn ends(&self) -> &[Option<VisitEnd>] {
         &self.ends
     }
@@ -124,7 +125,7 @@ impl App for Client {
         let Some(position) = self.open.iter().position(|open| open.conn == conn) else { return };
         let open = &mut self.open[position];
         if events.intersects(Events::CONNECTED | Events::WRITABLE) && !open.unsent.is_empty() {
-            // A failed write shows again, with its reason, as the end of the stream.
+            // The reason of a failed write appears again at the end of the stream.
             let _ = sys.write(conn, &mut open.unsent);
         }
         if let Some(failure) = open.read_all(sys) {
@@ -144,7 +145,7 @@ impl OpenVisit {
         self.received += chunk.len();
     }
 
-    /// Reads what is there; `Some` when the visit is over, with the failure if it is one.
+    /// Reads all available data. Returns `Some` when the visit is over, with its failure if any.
     fn read_all(&mut self, sys: &mut Sys<'_>) -> Option<Option<CloseReason>> {
         loop {
             match sys.read(self.conn) {

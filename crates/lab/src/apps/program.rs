@@ -1,4 +1,4 @@
-//! A program written down as steps: a client that makes connections, or a server that treats each alike.
+//! A program given as steps: a client that makes connections, or a server that treats all alike.
 
 use super::Step;
 use crate::network::{App, Sys};
@@ -11,22 +11,22 @@ use proto::{
 };
 use std::collections::BTreeSet;
 
-/// What became of one connection, as the program saw it.
+/// The progress of one connection, as the program saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
-    /// When its first step was taken.
+    /// Time of the first step.
     pub begun_at: Option<Instant>,
-    /// It was open at some time.
+    /// True if the connection was ever open.
     pub connected: bool,
-    /// When the last step was done; `None`: it was not.
+    /// Time at which the last step completed; `None` if it did not.
     pub done_at: Option<Instant>,
-    /// When it failed in the middle of its steps.
+    /// Time of a failure before the last step completed.
     pub failed_at: Option<Instant>,
-    /// What `connect` answered in place of a connection, by Linux's name, e.g. `EADDRNOTAVAIL`.
+    /// The error of `connect`, by Linux's name, e.g. `EADDRNOTAVAIL`.
     pub refused: Option<&'static str>,
     /// Bytes read.
     pub read: usize,
-    /// Moments that were noted.
+    /// Named times noted by `mark` steps.
     pub marks: Vec<(String, Instant)>,
 }
 
@@ -34,29 +34,29 @@ struct Session {
     conn: Option<ConnId>,
     next: usize,
     unsent: Bytes,
-    /// Bytes that the present step still waits for.
+    /// Bytes the current step still waits for.
     unread: usize,
     wakes_at: Option<Instant>,
     is_open: bool,
     told: Told,
 }
 
-/// How the connections of a client follow each other.
+/// The schedule of a client's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// How many there are.
+    /// Number of connections.
     pub count: usize,
-    /// How many connections come at first, one by one.
+    /// Number of connections that run alone at first, one after the other.
     pub alone: usize,
-    /// How many connections there are at the same time.
+    /// Number of concurrent connections.
     pub at_once: usize,
-    /// From the end of one to the next.
+    /// Time from the end of one connection to the start of the next.
     pub pause: Duration,
 }
 
 enum Role {
     Client {
-        /// Destinations, which connections take in turn.
+        /// Destinations; connections use them in turn.
         peers: Vec<SocketAddr>,
         options: Box<ConnectOptions>,
         rounds: Rounds,
@@ -70,21 +70,21 @@ enum Role {
     },
 }
 
-/// A program of steps.
+/// A program made of steps.
 pub struct Program {
     role: Role,
     steps: Vec<Step>,
-    /// What all writes are parts of.
+    /// The source of the data of all writes.
     text: Bytes,
     sessions: Vec<Session>,
-    /// Whose a connection is, by its slot.
+    /// Session of each connection, by slot.
     by_slot: Vec<Option<(ConnId, usize)>>,
-    /// Sessions that sleep, by the moment they wake.
+    /// Sleeping sessions by wake-up time.
     sleepers: BTreeSet<(Instant, usize)>,
 }
 
 impl Program {
-    /// A client; it starts when its host does. Its connections go to the peers in turn.
+    /// Creates a client. It starts with its host and connects to the peers in turn.
     pub fn client(
         peers: Vec<SocketAddr>,
         options: ConnectOptions,
@@ -101,7 +101,7 @@ impl Program {
         Program::new(role, steps)
     }
 
-    /// A server; one that does not accept leaves connections in the listener's queue.
+    /// Creates a server. A server that does not accept leaves connections in the listener's queue.
     pub fn server(
         locals: Vec<SocketAddr>,
         options: ListenOptions,
@@ -124,7 +124,7 @@ impl Program {
         }
     }
 
-    /// What became of its connections, in the order in which they began.
+    /// Returns the progress of the connections, in order of their start.
     pub fn told(&self) -> impl Iterator<Item = &Told> {
         self.sessions.iter().map(|session| &session.told)
     }
@@ -154,13 +154,13 @@ impl Program {
         self.by_slot[conn.slot()] = Some((conn, session));
     }
 
-    /// None: of a connection that was here before, or of nobody's.
+    /// Returns `None` for an earlier or unknown connection.
     fn session_of(&self, conn: ConnId) -> Option<usize> {
         let noted = self.by_slot.get(conn.slot()).copied().flatten();
         noted.filter(|(known, _)| *known == conn).map(|(_, session)| session)
     }
 
-    /// Begins as many connections as may be under way.
+    /// Starts as many connections as the schedule allows.
     fn begin_due(&mut self, sys: &mut Sys<'_>) {
         let Role::Client { rounds, begun, next_at, .. } = &mut self.role else { return };
         if next_at.is_none_or(|at| at > sys.now()) {
@@ -177,7 +177,7 @@ impl Program {
         }
     }
 
-    /// Takes steps until one has to wait, and notes for what.
+    /// Takes steps until one has to wait.
     fn advance(&mut self, sys: &mut Sys<'_>, index: usize) {
         let slept_until = self.sessions[index].wakes_at;
         self.take_steps(sys, index);
@@ -236,7 +236,7 @@ impl Session {
         self.next >= steps || self.told.failed_at.is_some()
     }
 
-    /// A step of the connection that began as the `index`-th, counted from 0.
+    /// Takes a step of the `index`-th connection, counted from 0.
     fn take(&mut self, sys: &mut Sys<'_>, step: &Step, index: usize, role: &Role, text: &Bytes) -> Progress {
         if let Step::Connect { first } = step {
             return self.connect(sys, first.map(|len| text.slice(..len)), index, role);
@@ -269,7 +269,8 @@ impl Session {
 
     fn connect(&mut self, sys: &mut Sys<'_>, first: Option<Bytes>, index: usize, role: &Role) -> Progress {
         if self.conn.is_some() {
-            // With first bytes the program goes on at once, as after `sendto` with `MSG_FASTOPEN`.
+            // With first bytes the program continues at once, as after `sendto` with
+            // `MSG_FASTOPEN`.
             return if self.is_open || first.is_some() { Progress::Done } else { Progress::Waits };
         }
         let Role::Client { peers, options, .. } = role else { return Progress::Done };
@@ -302,7 +303,7 @@ impl Session {
         }
     }
 
-    /// `len` bytes, or all until the end.
+    /// Reads `len` bytes, or everything up to the end of the stream.
     fn read(&mut self, sys: &mut Sys<'_>, conn: ConnId, len: Option<usize>) -> Progress {
         if let (0, Some(len)) = (self.unread, len) {
             self.unread = len;
@@ -329,7 +330,7 @@ impl App for Program {
         if let Role::Server { locals, options, .. } = &self.role {
             for local in locals {
                 let listener = sys.listen(*local, (**options).clone());
-                listener.expect("the host has the address, and nobody else listens there");
+                listener.expect("the host has the address and the port is free");
             }
         }
     }
@@ -378,7 +379,7 @@ impl App for Program {
     }
 }
 
-/// As `connect(2)` calls it.
+/// Returns the errno of connect(2).
 fn errno(error: ConnectError) -> &'static str {
     match error {
         ConnectError::AddrInUse | ConnectError::AddrNotAvailable | ConnectError::NoPorts => "EADDRNOTAVAIL",

@@ -8,7 +8,7 @@ use core::time::Duration;
 use proto::{ConnId, Events, Instant, ListenOptions, ListenerId, ReadError, SocketId};
 use std::collections::BTreeMap;
 
-/// What a server does for each connection.
+/// Behavior of a server towards each connection.
 #[derive(Clone, Debug)]
 pub enum Service {
     /// Reads a whole request, thinks, writes the reply.
@@ -17,28 +17,29 @@ pub enum Service {
         request_len: usize,
         /// The reply.
         reply: Bytes,
-        /// How long it takes to make the reply.
+        /// Time the server needs to make the reply.
         think: Duration,
     },
-    /// Writes back what comes, as it comes, and closes after the client has.
+    /// Echoes data as it arrives and closes after the client.
     Echo,
-    /// Writes a greeting before it has read anything.
+    /// Writes a greeting before it reads anything.
     Greet {
         /// The greeting.
         greeting: Bytes,
     },
 }
 
-/// A request that reached the program.
+/// A request delivered to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was complete.
+    /// Time at which the request was complete.
     pub at: Instant,
-    /// Who sent it, as the server sees it.
+    /// The sender's address, as the server sees it.
     pub peer: SocketAddr,
     /// The request.
     pub request: Bytes,
-    /// It was complete before the handshake was: the peer's address had no other proof than the cookie.
+    /// True if the request was complete before the handshake: only the cookie proved the peer's
+    /// address.
     pub early: bool,
 }
 
@@ -69,7 +70,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that listens at `local` with Fast Open for up to `qlen` pending connections (`None` = without).
+    /// Creates a server that listens at `local`. `qlen` is the Fast Open queue; `None` disables
+    /// Fast Open.
     pub fn new(local: SocketAddr, qlen: Option<u32>, service: Service, closer: Closer) -> Server {
         Server {
             local,
@@ -83,12 +85,12 @@ impl Server {
         }
     }
 
-    /// Requests that reached the program, in the order of time.
+    /// Returns the delivered requests in order of time.
     pub fn deliveries(&self) -> &[Delivery] {
         &self.deliveries
     }
 
-    /// The listener, once the host is up.
+    /// Returns the listener once the host has started.
     pub fn listener(&self) -> Option<ListenerId> {
         self.listener
     }
@@ -106,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Does for one connection whatever can be done now.
+    /// Advances one connection as far as possible.
     fn serve(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         match session.read_all(sys, conn, &self.service) {
@@ -140,11 +142,11 @@ impl Server {
         self.write_on(sys, conn);
     }
 
-    /// Writes what is left to write, and closes behind it if that is this end's part, as programs do.
+    /// Writes pending output, then closes if this end closes first.
     fn write_on(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         if !session.unsent.is_empty() {
-            // A failed write shows again, with its reason, as the end of the stream.
+            // The reason of a failed write appears again at the end of the stream.
             let _ = sys.write(conn, &mut session.unsent);
         }
         if !session.unsent.is_empty() || self.thinking.iter().any(|(_, waiting)| *waiting == conn) {
@@ -163,7 +165,7 @@ impl Server {
 }
 
 impl Session {
-    /// Reads what is there; says how the stream stands then.
+    /// Reads all available data and returns the state of the stream.
     fn read_all(&mut self, sys: &mut Sys<'_>, conn: ConnId, service: &Service) -> Stream {
         loop {
             match sys.read(conn) {
@@ -182,8 +184,7 @@ impl Session {
 impl App for Server {
     fn start(&mut self, sys: &mut Sys<'_>) {
         let listener = sys.listen(self.local, self.options.clone());
-        self.listener =
-            Some(listener.expect("the host has the server's address and nobody else listens there"));
+        self.listener = Some(listener.expect("the host has the server's address and the port is free"));
     }
 
     fn handle_event(&mut self, sys: &mut Sys<'_>, socket: SocketId, _events: Events) {

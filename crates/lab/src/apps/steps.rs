@@ -1,37 +1,37 @@
-//! What a program does on a connection, step by step, in words.
+//! Steps of a program on one connection, in words.
 
 use crate::experiment::{nearest_beginning, units};
 use core::str::FromStr;
 use core::time::Duration;
 
-/// One step.
+/// A step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Opens the connection and waits until it is; with first bytes for the SYN, if Fast Open lets them ride there.
+    /// Opens the connection and waits. First bytes go on the SYN if Fast Open allows it.
     Connect {
         /** how many first bytes; `None`: plain */
         first: Option<usize>,
     },
-    /// Writes so many bytes.
+    /// Writes this many bytes.
     Write(usize),
-    /// Waits for so many bytes.
+    /// Reads this many bytes.
     Read(usize),
-    /// Reads until the peer has ended.
+    /// Reads until the peer closes.
     ReadToEnd,
-    /// Does nothing for so long.
+    /// Sleeps for this long.
     Sleep(Duration),
-    /// Notes the moment.
+    /// Notes the time under this name.
     Mark(String),
-    /// Ends the sending direction.
+    /// Closes the sending direction.
     Shutdown,
-    /// Lets go.
+    /// Closes the connection.
     Close,
-    /// Resets.
+    /// Resets the connection.
     Abort,
 }
 
 impl Step {
-    /// How many bytes it sends.
+    /// Returns the number of bytes that the step sends.
     pub fn text_len(&self) -> usize {
         match self {
             Step::Write(len) | Step::Connect { first: Some(len) } => *len,
@@ -47,9 +47,7 @@ impl FromStr for Step {
         let words: Vec<&str> = text.split_whitespace().collect();
         let bytes = |text: &str| units::bytes(text).map(|len| len as usize);
         let sent = |text: &str| match bytes(text)? {
-            len if len > WRITE_MAX => {
-                Err(format!("`{text}`: a step writes at most 1GB; say it several times"))
-            }
+            len if len > WRITE_MAX => Err(format!("`{text}`: a step writes at most 1GB; repeat the step")),
             len => Ok(len),
         };
         Ok(match words.as_slice() {
@@ -65,13 +63,13 @@ impl FromStr for Step {
             ["abort"] => Step::Abort,
             _ => {
                 let near = nearest_beginning(text, STEPS);
-                return Err(format!("`{text}` is no step{near}; steps are: {STEPS}"));
+                return Err(format!("unknown step `{text}`{near}; steps are: {STEPS}"));
             }
         })
     }
 }
 
-/// Of one step: all of it is in memory.
+/// Maximum bytes of one write step: all of it is in memory.
 const WRITE_MAX: usize = 1_000_000_000;
 
 const STEPS: &str = "connect, connect with LENGTH, write LENGTH, read LENGTH, read to end, sleep TIME, mark NAME, shutdown, close, abort";
@@ -86,6 +84,6 @@ mod tests {
         assert_eq!("read to end".parse(), Ok(Step::ReadToEnd));
         assert_eq!("sleep 1.5s".parse(), Ok(Step::Sleep(Duration::from_millis(1500))));
         assert!("write 99999999999GB".parse::<Step>().is_err_and(|error| error.contains("at most 1GB")));
-        assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("no time")));
+        assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("not a time")));
     }
 }

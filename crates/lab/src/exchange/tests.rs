@@ -64,7 +64,7 @@ fn a_lost_syn_ack_of_an_accepted_syn_is_not_a_refusal() {
     let capture = Tape::default()
         .packet(0, from_client(Flags::SYN, 0, 0, 27).with_fast_open(Some(a_cookie())))
         .lost(20, "line", from_server(Flags::SYN | Flags::ACK, 0, 28, 0))
-        // Arrives while the client knows nothing of the server's numbers: of no use.
+        // Arrives before the client knows the server's sequence numbers, so it is discarded.
         .packet(20, from_server(Flags::PSH | Flags::ACK, 1, 28, 43))
         .packet(1000, from_client(Flags::SYN, 0, 0, 0))
         .packet(1020, from_server(Flags::SYN | Flags::ACK, 0, 28, 0))

@@ -1,4 +1,4 @@
-//! The network card of an end, as a file says it, and its counters by name.
+//! The network card of an end as given in a file, and its counters by name.
 
 use super::kind;
 use super::mistake::{Mistake, Within};
@@ -9,11 +9,11 @@ use core::time::Duration;
 use qdisc::{InputConfig, NicConfig, RingStats};
 use serde::Deserialize;
 
-/// A card. What is not said is as [`CardPlan`]'s defaults.
+/// A card. Missing values are [`CardPlan`]'s defaults.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct DevicePart {
-    /// Of its line.
+    /// Rate of the line.
     #[serde(default, deserialize_with = "optional")]
     pub(super) rate: Option<Rate>,
     pub(super) queues: Option<usize>,
@@ -29,18 +29,18 @@ pub(super) struct DevicePart {
     pub(super) rx_ring: Option<usize>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) rx_usecs: Option<Time>,
-    /// Processor time for a packet that comes in.
+    /// Processor time per received packet.
     #[serde(default, deserialize_with = "optional")]
     pub(super) cost: Option<Time>,
     pub(super) netdev_max_backlog: Option<usize>,
-    /// Of a packet in the backlog.
+    /// Processor time per packet in the input backlog.
     #[serde(default, deserialize_with = "optional")]
     pub(super) backlog_cost: Option<Time>,
     pub(super) gro: Option<bool>,
 }
 
 impl DevicePart {
-    /// Its own values, and those of `base` in the place of what it does not say.
+    /// Fills missing values from `base`.
     pub(super) fn over(self, base: &DevicePart) -> DevicePart {
         DevicePart {
             rate: self.rate.or(base.rate),
@@ -65,7 +65,7 @@ impl DevicePart {
         let default = CardPlan::default();
         let time = |time: Option<Time>| nanos(time.map_or(Duration::ZERO, |time| time.0));
         if self.backlog_cost.is_some() && self.netdev_max_backlog.is_none() {
-            let error = "`backlog_cost` needs `netdev_max_backlog`: without that there is no backlog";
+            let error = "`backlog_cost` needs `netdev_max_backlog`: without it there is no backlog";
             return Err(error).within("backlog_cost");
         }
         let plan = CardPlan {
@@ -123,7 +123,7 @@ pub(super) const COUNTERS: [&str; 23] = [
     "gro_merged",
 ];
 
-/// The value of a counter: of all rings of these cards together, or the largest of them.
+/// Returns the value of a counter over all rings of these cards: the sum, or the maximum of peaks.
 pub(super) fn counter(cards: &[CardStats], name: &str) -> Result<f64, String> {
     let rings = || cards.iter().flat_map(|card| &card.rings);
     let sum = |of: fn(&RingStats) -> u64| rings().map(of).sum::<u64>() as f64;
@@ -158,7 +158,7 @@ pub(super) fn counter(cards: &[CardStats], name: &str) -> Result<f64, String> {
     })
 }
 
-/// What a counter is shown in; plain numbers have no unit.
+/// Returns the unit of a counter; empty for plain numbers.
 pub(super) fn unit_of(name: &str) -> &'static str {
     match name {
         "ring_wait_max" | "ring_wait_mean" | "starved" => "ms",
@@ -167,7 +167,7 @@ pub(super) fn unit_of(name: &str) -> &'static str {
     }
 }
 
-/// Is there such a counter?
+/// Checks that a counter exists.
 pub(super) fn check(name: &str) -> Result<(), String> {
     if COUNTERS.contains(&name) { Ok(()) } else { Err(unknown(name)) }
 }

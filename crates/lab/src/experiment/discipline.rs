@@ -1,20 +1,21 @@
-//! Another queueing discipline than the file's, for every run that has a place for it.
+//! A queueing discipline from the command line, for every run that has a place for it.
 
 use super::file::{EndPart, File, RunPart};
 use super::play::Variant;
 
-/// What came of it.
+/// The result of placing a discipline.
 pub(super) struct Placed {
     pub(super) runs: Vec<RunPart>,
-    /// Names of the runs that took it.
+    /// Names of the runs that use it.
     pub(super) taken: Vec<String>,
 }
 
-/// Puts `words` before the bottleneck of each run: that of its path, or where the path has no rate, that of a card. A run that says its own
-/// keeps it, as it does when `[path]` says one.
+/// Puts `words` before the bottleneck of each run: that of its path, or, if the path has no rate,
+/// that of a card. Runs that name their own discipline keep it, and so does a file whose `[path]`
+/// names one.
 ///
 /// # Errors
-/// Why no run takes it.
+/// The reason why no run can use it.
 pub(super) fn placed(file: &File, runs: &[RunPart], words: &str) -> Result<Placed, String> {
     let mut placed = Placed { runs: runs.to_vec(), taken: Vec::new() };
     let mut keeps = 0;
@@ -41,13 +42,11 @@ pub(super) fn placed(file: &File, runs: &[RunPart], words: &str) -> Result<Place
     match (placed.taken.is_empty(), keeps) {
         (false, _) => Ok(placed),
         (true, 0) => {
-            Err("its path has no rate, nor has a card: packets wait for nothing, and no discipline \
-                          could change their order"
+            Err("neither its path nor a card has a rate, so no packet waits and a discipline has no effect"
                 .into())
         }
         (true, _) => {
-            Err("every run says a discipline of its own; other ones are tried by `firstbyte lab sweep`, \
-                          --vary run.NAME.path.qdisc=…"
+            Err("every run has its own discipline; vary them with `firstbyte lab sweep --vary run.NAME.path.qdisc=…`"
                 .into())
         }
     }

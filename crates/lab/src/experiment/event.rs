@@ -1,33 +1,33 @@
-//! Things that happen in the middle of a run.
+//! Events during a run.
 
 use super::routes::Routes;
 use core::str::FromStr;
 use core::time::Duration;
 
-/// What happens.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
-    /// The path stops or goes on taking packets, in both directions.
+    /// The path stops or resumes taking packets, in both directions.
     Path { up: bool },
-    /// A link of the path's bond, counted from 1, fails or comes back.
+    /// A link of the path's bond, counted from 1, fails or recovers.
     Link { number: usize, up: bool },
-    /// Loss on the way to the client, percent.
+    /// Sets the loss towards the client, in percent.
     Loss { percent: f64 },
-    /// `count` SYNs come from addresses that nobody has.
+    /// Injects `count` SYNs from unused addresses.
     SpoofSyns { count: u32 },
-    /// `count` small packets come, one in every `interval`, from beside the path, into the queue that the file speaks of.
+    /// Injects `count` small packets, one per `interval`, into the queue that the file describes.
     Probe { count: u32, interval: Duration },
-    /// A setting of an end changes.
+    /// Changes a setting of an end.
     Set { client: bool, name: String, value: String },
-    /// A route of an end changes.
+    /// Changes a route of an end.
     Route { client: bool, routes: Routes },
-    /// All hosts forget what they know of paths.
+    /// Clears the path caches of all hosts.
     Forget,
-    /// The server has another cookie key.
+    /// Gives the server a new cookie key.
     NewKey,
 }
 
-/// Of one event.
+/// Maximum probes of one event.
 const PROBES_MAX: u32 = 1_000_000;
 
 const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, probe N every TIME, set client|server NAME VALUE, route client|server ROUTE, forget paths, new key";
@@ -38,7 +38,7 @@ impl FromStr for Act {
     fn from_str(text: &str) -> Result<Act, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let wrong =
-            || format!("`{text}` cannot be done{}; what can: {ACTS}", super::nearest_beginning(text, ACTS));
+            || format!("unknown event `{text}`{}; events are: {ACTS}", super::nearest_beginning(text, ACTS));
         Ok(match words.as_slice() {
             ["path", "down"] => Act::Path { up: false },
             ["path", "up"] => Act::Path { up: true },

@@ -1,4 +1,4 @@
-//! The form of an experiment's file.
+//! The format of a scenario file.
 
 use super::event::Act;
 use super::mistake::Mistake;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct File {
-    /// Which claim it is about, e.g. `L-WIN-1`.
+    /// Catalog id, e.g. `L-WIN-1`.
     #[serde(default)]
     pub(super) id: String,
-    /// Subject under which it is listed.
+    /// Chapter of the catalog.
     pub(super) chapter: String,
-    /// What is to be learnt from it.
+    /// The answer, for pages and indexes.
     pub(super) lesson: String,
     #[serde(default)]
     pub(super) path: PathPart,
@@ -25,10 +25,10 @@ pub(super) struct File {
     pub(super) client: EndPart,
     #[serde(default)]
     pub(super) server: EndPart,
-    /// Things that happen on the way.
+    /// Events during the run.
     #[serde(default)]
     pub(super) event: Vec<EventPart>,
-    /// Variants, each run once; without any the file is one.
+    /// Variants, each run once. Without any, the file is one run.
     #[serde(default)]
     pub(super) run: Vec<RunPart>,
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(super) struct File {
     /// A conversation with `tc` about the device `eth0`.
     #[serde(default)]
     pub(super) tc: Vec<TcPart>,
-    /// Virtual time after which a run is over; it ends earlier when nothing is under way any more.
+    /// Maximum virtual time of a run. A run ends earlier when nothing is left to happen.
     #[serde(rename = "for", default, deserialize_with = "optional")]
     pub(super) limit: Option<Time>,
     #[serde(default = "one")]
@@ -44,7 +44,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Notes of each event where it stands.
+    /// Stores the place of each event in the file.
     pub(super) fn number_events(&mut self) {
         let numbers = |events: &mut Vec<EventPart>, outer: &[String]| {
             for (n, event) in events.iter_mut().enumerate() {
@@ -62,12 +62,12 @@ fn one() -> u64 {
     1
 }
 
-/// A variant: what differs from the file's own values.
+/// A variant: the values that differ from the file's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RunPart {
     pub(super) name: String,
-    /// In the place of the file's.
+    /// Replaces the file's limit.
     #[serde(rename = "for", default, deserialize_with = "optional")]
     pub(super) limit: Option<Time>,
     #[serde(default)]
@@ -80,7 +80,8 @@ pub(super) struct RunPart {
     pub(super) event: Vec<EventPart>,
 }
 
-/// The path. Rate, queue, discipline and loss are those of the way towards the client unless `towards` says otherwise.
+/// The path. Rate, queue, discipline and loss apply towards the client unless `towards` says
+/// otherwise.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct PathPart {
@@ -88,28 +89,30 @@ pub(super) struct PathPart {
     pub(super) rtt: Option<Time>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) rate: Option<Rate>,
-    /// Packets that may wait.
+    /// Maximum waiting packets.
     pub(super) queue: Option<usize>,
     pub(super) qdisc: Option<String>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) loss: Option<Share>,
-    /// Share of connections whose SYNs with data are lost on the way to the server.
+    /// Share of connections that lose their SYNs with data on the way to the server.
     #[serde(default, deserialize_with = "optional")]
     pub(super) syn_data_loss: Option<Share>,
-    /// Packets that are lost, counted from 1.
+    /// Numbers of lost packets, counted from 1.
     pub(super) lose: Option<Vec<u64>>,
     /// `client` or `server`.
     pub(super) towards: Option<Towards>,
     #[serde(rename = "box")]
     pub(super) middlebox: Option<BoxName>,
     pub(super) mtu: Option<usize>,
-    /// Round trip between each client and a router, at which the rest of the path begins: all clients share that.
+    /// Round trip between each client and a router. The rest of the path begins at the router, and
+    /// all clients share it.
     #[serde(default, deserialize_with = "optional")]
     pub(super) router: Option<Time>,
-    /// Round trip of a second path from the router, at which the server's `eth1` is.
+    /// Round trip of a second path, from the router to the server's `eth1`.
     #[serde(default, deserialize_with = "optional")]
     pub(super) second: Option<Time>,
-    /// Several links, and how the server's bond chooses; every further link is `skew` longer.
+    /// Several links and the server's bonding mode. Each link is longer than the one before by
+    /// `skew`.
     #[serde(default, deserialize_with = "optional")]
     pub(super) bond: Option<Bonding>,
     pub(super) links: Option<usize>,
@@ -119,7 +122,7 @@ pub(super) struct PathPart {
     pub(super) miimon: Option<Time>,
 }
 
-/// A mode of bonding, by name or number.
+/// A bonding mode, by name or number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bonding(pub(super) qdisc::BondMode);
 
@@ -128,7 +131,7 @@ impl core::str::FromStr for Bonding {
 
     fn from_str(text: &str) -> Result<Bonding, String> {
         let names = qdisc::BondMode::ALL.map(|(name, _)| name);
-        let wrong = |told| format!("`{text}` is no mode{}; {told}", super::nearest(text, &names));
+        let wrong = |told| format!("unknown mode `{text}`{}; {told}", super::nearest(text, &names));
         text.parse().map(Bonding).map_err(wrong)
     }
 }
@@ -155,15 +158,15 @@ pub(super) enum BoxName {
     AckThinner,
 }
 
-/// An end.
+/// An end of the path.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct EndPart {
     pub(super) profile: Option<ProfileName>,
-    /// Settings by their names in Linux.
+    /// Settings by their Linux names.
     #[serde(default)]
     pub(super) set: BTreeMap<String, Scalar>,
-    /// In the words of `ip route`.
+    /// Routes in the words of `ip route`.
     pub(super) route: Option<super::routes::Routes>,
     pub(super) nodelay: Option<bool>,
     pub(super) keepalive: Option<bool>,
@@ -173,34 +176,34 @@ pub(super) struct EndPart {
     pub(super) rcvbuf: Option<Size>,
     #[serde(default, deserialize_with = "steps")]
     pub(super) steps: Option<Vec<Step>>,
-    /// Its network card.
+    /// The network card.
     pub(super) device: Option<super::device::DevicePart>,
-    // Of a client.
-    /// How many hosts there are that all do the same.
+    // Keys of a client.
+    /// Number of identical client hosts.
     pub(super) clients: Option<u32>,
-    /// From the start of one of them to that of the next.
+    /// Time between the starts of two of them.
     #[serde(default, deserialize_with = "optional")]
     pub(super) stagger: Option<Time>,
     pub(super) connections: Option<usize>,
-    /// How many connections come at first, one by one.
+    /// Number of connections that run alone at first, one after the other.
     pub(super) alone: Option<usize>,
     pub(super) at_once: Option<usize>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) pause: Option<Time>,
-    // Of a server.
+    // Keys of a server.
     pub(super) backlog: Option<u32>,
     pub(super) fast_open: Option<u32>,
     pub(super) accepts: Option<bool>,
-    /// Ports it listens at, from 80 on; the client's connections take turns.
+    /// Number of listening ports, from 80 on; the client's connections use them in turn.
     pub(super) ports: Option<u16>,
-    /// How many servers there are with the same address, behind a load balancer.
+    /// Number of servers with the same address behind a load balancer.
     pub(super) servers: Option<usize>,
-    /// Each has a cookie key of its own.
+    /// True if each server has its own cookie key.
     pub(super) own_keys: Option<bool>,
 }
 
 impl EndPart {
-    /// A key that it has, and that only a client takes.
+    /// Returns a key that only a client may have, if one is set.
     pub(super) fn of_a_client(&self) -> Option<&'static str> {
         first_given([
             ("clients", self.clients.is_some()),
@@ -212,7 +215,7 @@ impl EndPart {
         ])
     }
 
-    /// A key that it has, and that only a server takes.
+    /// Returns a key that only a server may have, if one is set.
     pub(super) fn of_a_server(&self) -> Option<&'static str> {
         first_given([
             ("backlog", self.backlog.is_some()),
@@ -236,7 +239,7 @@ pub(super) enum ProfileName {
     Linux,
 }
 
-/// A setting's value: a number, a word, or yes and no.
+/// The value of a setting: a number, a word or a boolean.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Scalar {
@@ -255,24 +258,24 @@ impl Scalar {
     }
 }
 
-/// A command to `tc`, and what it is to answer.
+/// A command to `tc` and its expected answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct TcPart {
     #[serde(rename = "do")]
     pub(super) command: String,
-    /// Nothing, unless it is said.
+    /// The expected answer; empty for none.
     #[serde(default)]
     pub(super) says: String,
-    /// What the literature says.
+    /// The value in the literature.
     #[serde(default)]
     pub(super) source: String,
-    /// What Linux was seen to answer.
+    /// The answer that Linux was seen to give.
     #[serde(default)]
     pub(super) linux: String,
 }
 
-/// Something that happens at a moment.
+/// An event and its time.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct EventPart {
@@ -280,19 +283,19 @@ pub(super) struct EventPart {
     pub(super) at: Time,
     #[serde(rename = "do", deserialize_with = "required")]
     pub(super) act: Act,
-    /// Under which keys of the file it stands.
+    /// Keys of the file that lead to the event.
     #[serde(skip)]
     pub(super) keys: Vec<String>,
 }
 
 impl EventPart {
-    /// What is wrong with what it says under `key`.
+    /// Returns a mistake in the value of `key`.
     pub(super) fn mistake(&self, key: &str, error: String) -> Mistake {
         let outer = self.keys.iter().rev();
         outer.fold(Mistake::from(error).within(key), |mistake, key| mistake.within(key))
     }
 
-    /// When it happens; probes come again and again.
+    /// Returns the times of the event; probes repeat.
     pub(super) fn moments(&self) -> impl Iterator<Item = Duration> {
         let (count, interval) = match self.act {
             Act::Probe { count, interval } => (count, interval),
@@ -302,40 +305,40 @@ impl EventPart {
         (0..count).map(move |number| first.saturating_add(interval.saturating_mul(number)))
     }
 
-    /// When it happens for the last time.
+    /// Returns the last time of the event.
     pub(super) fn last_at(&self) -> Duration {
         self.moments().last().unwrap_or(self.at.0)
     }
 }
 
-/// Something that is expected.
+/// An expectation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct Expect {
-    /// In words.
+    /// Its description.
     pub(super) what: String,
-    /// What is measured.
+    /// The formula to measure.
     #[serde(deserialize_with = "required")]
     pub(super) that: super::formula::Formula,
-    /// What it should be.
+    /// The expected value.
     #[serde(default, deserialize_with = "text_or_number")]
     pub(super) is: Option<String>,
-    /// How far it may be from that.
+    /// The tolerance, relative to that value.
     #[serde(default, deserialize_with = "optional")]
     pub(super) within: Option<Share>,
     #[serde(default, deserialize_with = "text_or_number")]
     pub(super) at_least: Option<String>,
     #[serde(default, deserialize_with = "text_or_number")]
     pub(super) at_most: Option<String>,
-    /// What the literature says.
+    /// The value in the literature.
     #[serde(default)]
     pub(super) source: String,
-    /// What Linux was measured to do.
+    /// The value measured on Linux.
     #[serde(default)]
     pub(super) linux: String,
 }
 
-/// A quantity in words, or a number without a unit.
+/// Parses a quantity in words or a number without unit.
 fn text_or_number<'de, D: Deserializer<'de>>(de: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a quantity with its unit in quotes, or a number")]

@@ -1,4 +1,4 @@
-//! What is measured, as written in a file: `goodput(plain)`, `time(cached) / time(clean)`.
+//! Formulas in files: `goodput(plain)`, `time(cached) / time(clean)`.
 
 use core::str::FromStr;
 
@@ -11,7 +11,7 @@ pub(super) enum Formula {
 }
 
 impl Formula {
-    /// Its value, where `measure` knows those of measures.
+    /// Evaluates the formula; `measure` returns the values of measures.
     pub(super) fn value(
         &self,
         measure: &impl Fn(&str, &[String]) -> Result<f64, String>,
@@ -31,8 +31,8 @@ impl Formula {
         })
     }
 
-    /// The unit of its value, where `unit_of` knows those of measures; `""`: a plain number, as a quotient of two times is. None: a product of
-    /// units has no name here.
+    /// Returns the unit of the value; `unit_of` returns the units of measures. A plain number, such
+    /// as a quotient of two times, has the unit `""`. A product of units has none.
     pub(super) fn unit(&self, unit_of: &impl Fn(&str, &[String]) -> &'static str) -> Option<&'static str> {
         let (left, sign, right) = match self {
             Formula::Number(_) => return Some(""),
@@ -48,7 +48,7 @@ impl Formula {
         }
     }
 
-    /// Every measure in it.
+    /// Returns every measure in the formula.
     pub(super) fn measures(&self) -> Vec<(&str, &[String])> {
         match self {
             Formula::Number(_) => Vec::new(),
@@ -58,7 +58,7 @@ impl Formula {
     }
 }
 
-/// As many signs and parentheses at most: they are read and computed on the stack, one within the other.
+/// Maximum signs and parentheses: parsing and evaluation recurse on the stack.
 const SIGNS_MAX: usize = 200;
 
 impl FromStr for Formula {
@@ -66,13 +66,13 @@ impl FromStr for Formula {
 
     fn from_str(text: &str) -> Result<Formula, String> {
         if text.matches(['(', '+', '-', '*', '/']).count() > SIGNS_MAX {
-            return Err(format!("more than {SIGNS_MAX} signs and parentheses are too many"));
+            return Err(format!("a formula has at most {SIGNS_MAX} signs and parentheses"));
         }
         let mut rest = text;
         let formula = sum(&mut rest)?;
         match rest.trim() {
             "" => Ok(formula),
-            rest => Err(format!("`{rest}` is left over at the end of `{text}`")),
+            rest => Err(format!("unexpected `{rest}` at the end of `{text}`")),
         }
     }
 }
@@ -100,10 +100,10 @@ fn term(rest: &mut &str) -> Result<Formula, String> {
     if let Some(inside) = rest.strip_prefix('(') {
         *rest = inside;
         let formula = sum(rest)?;
-        *rest = rest.trim_start().strip_prefix(')').ok_or("a `(` has no `)`")?;
+        *rest = rest.trim_start().strip_prefix(')').ok_or("missing `)`")?;
         return Ok(formula);
     }
-    // A minus has a space before it; one without belongs to a name, as in `syn-ack data`.
+    // A minus needs a space before it; otherwise it belongs to a name, as in `syn-ack data`.
     let ends = [rest.find(['(', ')', '+', '*', '/']), rest.find(" -")];
     let end = ends.into_iter().flatten().min().unwrap_or(rest.len());
     let word = rest[..end].trim();
@@ -113,8 +113,8 @@ fn term(rest: &mut &str) -> Result<Formula, String> {
     }
     let inside = rest[end..]
         .strip_prefix('(')
-        .ok_or_else(|| format!("`{word}` is neither a number nor a measure with its `(run)`"))?;
-    let (arguments, after) = inside.split_once(')').ok_or_else(|| format!("`{word}(` has no `)`"))?;
+        .ok_or_else(|| format!("expected a number or a measure with its `(run)`, found `{word}`"))?;
+    let (arguments, after) = inside.split_once(')').ok_or_else(|| format!("missing `)` after `{word}(`"))?;
     *rest = after;
     let arguments = arguments.split(',').map(str::trim).filter(|word| !word.is_empty());
     Ok(Formula::Measure { name: word.to_owned(), arguments: arguments.map(str::to_owned).collect() })
@@ -154,11 +154,11 @@ mod tests {
     fn mistakes_are_told() {
         let (deep, long) = (format!("{}1", "(".repeat(100_000)), format!("1{}", "+1".repeat(100_000)));
         for (text, told) in [
-            ("time", "neither"),
-            ("time(a", "no `)`"),
-            ("time(a) b", "left over"),
-            (&deep, "too many"),
-            (&long, "too many"),
+            ("time", "expected a number or a measure"),
+            ("time(a", "missing `)`"),
+            ("time(a) b", "unexpected `b`"),
+            (&deep, "at most 200 signs"),
+            (&long, "at most 200 signs"),
         ] {
             assert!(text.parse::<Formula>().is_err_and(|error| error.contains(told)), "{text}");
         }

@@ -1,9 +1,9 @@
-//! The kind in a discipline's words: what tc says of one that is wrong, and which was probably meant.
+//! Errors about the kind of a discipline: tc's message and the nearest known kind.
 
 use super::nearest::nearest;
 use qdisc::{KINDS, TcError};
 
-/// What is wrong with a discipline in tc's words, and the kind that was probably meant.
+/// Formats the error of a discipline in tc's words, with the nearest known kind.
 pub(super) fn wrong(words: &str, error: &TcError) -> String {
     let unknown = words.split(';').filter_map(kind_of).find(|kind| !KINDS.contains(kind));
     let told = format!("qdisc: {}", error.to_string().trim_end());
@@ -11,7 +11,7 @@ pub(super) fn wrong(words: &str, error: &TcError) -> String {
         Some(kind) => {
             let near = nearest(kind, KINDS);
             format!(
-                "{}; `{kind}` is none of the kinds {}{near}",
+                "{}; unknown kind `{kind}`, expected {}{near}",
                 told.trim_end_matches('.'),
                 KINDS.join(", ")
             )
@@ -20,7 +20,7 @@ pub(super) fn wrong(words: &str, error: &TcError) -> String {
     }
 }
 
-/// The kind in a command, where it makes a discipline.
+/// Returns the kind that a command creates.
 fn kind_of(command: &str) -> Option<&str> {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {

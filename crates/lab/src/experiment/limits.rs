@@ -1,4 +1,4 @@
-//! Limits of an experiment: packets, hosts and memory. The file may come from a stranger.
+//! Limits of a scenario file: packets, hosts and memory. The file may come from a stranger.
 
 use super::event::Act;
 use super::file::{EndPart, EventPart, PathPart};
@@ -7,14 +7,14 @@ use super::{nearest, units};
 use crate::apps::Step;
 use core::str::FromStr;
 
-/// The most that all runs of an experiment may take together. Written `packets=20000000,memory=8GB`.
+/// Limits that all runs of a file share. Written `packets=20000000,memory=8GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Packets that hosts send and events bring.
+    /// Packets that hosts send and events inject.
     pub packets: u64,
     /// Hosts of a run, and paths between them.
     pub hosts: u64,
-    /// Bytes of what is recorded: packets, and what stacks and queues report.
+    /// Bytes of recorded data: packets, and reports of stacks and queues.
     pub memory: u64,
 }
 
@@ -48,7 +48,7 @@ impl FromStr for Limits {
 }
 
 impl Limits {
-    /// Checks what a variant takes before it runs.
+    /// Checks the needs of a variant before it runs.
     pub(super) fn check(
         &self,
         path: &PathPart,
@@ -60,7 +60,7 @@ impl Limits {
         for (end, name) in ends.iter().zip(["client", "server"]) {
             let longest = end.steps.iter().flatten().map(Step::text_len).max().unwrap_or_default() as u64;
             if longest > self.memory {
-                return Err(over(&format!("it writes {longest} bytes at once"), "memory", self.memory))
+                return Err(over(&format!("a step writes {longest} bytes"), "memory", self.memory))
                     .within("steps")
                     .within(name);
             }
@@ -85,11 +85,11 @@ impl Limits {
             };
             return Err(over(&what, "hosts", self.hosts)).within(key).within(part);
         }
-        // Each has a SYN at least.
+        // Each connection sends at least a SYN.
         let at_once = client.at_once.unwrap_or(1).min(client.connections.unwrap_or(1)) as u64;
         let begun = clients.saturating_mul(at_once);
         if begun > self.packets {
-            let what = format!("{begun} connections begin at once");
+            let what = format!("{begun} connections start at once");
             return Err(over(&what, "packets", self.packets)).within("at_once").within("client");
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Limits {
             let (Act::SpoofSyns { count } | Act::Probe { count, .. }) = event.act else { continue };
             brought = brought.saturating_add(count.into());
             if brought > self.packets {
-                let what = format!("events bring {brought} packets");
+                let what = format!("events inject {brought} packets");
                 return Err(event.mistake("do", over(&what, "packets", self.packets)));
             }
         }
@@ -122,7 +122,7 @@ impl Limits {
 
 fn over(what: &str, name: &str, most: u64) -> String {
     let most = if name == "memory" { format!("{most} bytes of memory") } else { format!("{most} {name}") };
-    format!("cannot play it: {what}, and the limit leaves {most}; raise it with --limit {name}=N")
+    format!("cannot run it: {what}, but the limit is {most}; raise it with --limit {name}=N")
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
             ("packets", "write packets=N"),
             ("packet=5", "did you mean `packets`"),
             ("hosts=many", "`many` is not a number of hosts"),
-            ("memory=lots", "no number of bytes"),
+            ("memory=lots", "not a number of bytes"),
         ] {
             let error = text.parse::<Limits>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
@@ -166,14 +166,14 @@ mod tests {
             (
                 "event = [{ at = \"1s\", do = \"spoof 4294967295 SYNs\" }]",
                 "",
-                "events bring 4294967295 packets",
+                "events inject 4294967295 packets",
             ),
             ("client.clients = 100000\n", "", "clients are 100000"),
             ("client.clients = 1000\nserver.servers = 1000\n", "", "links between them 1000000"),
-            ("client.connections = 4000000000\nclient.at_once = 4000000000\n", "", "begin at once"),
-            ("client.steps = [\"connect\", \"write 2MB\"]", "memory=1MB", "it writes 2000000 bytes at once"),
+            ("client.connections = 4000000000\nclient.at_once = 4000000000\n", "", "start at once"),
+            ("client.steps = [\"connect\", \"write 2MB\"]", "memory=1MB", "a step writes 2000000 bytes"),
             ("path = { bond = \"balance-rr\", links = 4000000000 }", "", "links between them 4000000000"),
-            ("event = [{ at = \"1s\", do = \"spoof 11 SYNs\" }]", "packets=10", "leaves 10 packets"),
+            ("event = [{ at = \"1s\", do = \"spoof 11 SYNs\" }]", "packets=10", "the limit is 10 packets"),
         ] {
             let limits = if limits.is_empty() { "packets=5000000" } else { limits };
             let error = refused(rest, limits);
@@ -189,9 +189,12 @@ mod tests {
     #[test]
     fn a_run_ends_when_it_has_taken_what_it_may() {
         let error = refused(DOWNLOAD, "packets=1000");
-        assert!(error.contains("leaves 1000 packets"), "{error}");
+        assert!(error.contains("the limit is 1000 packets"), "{error}");
         let error = refused(DOWNLOAD, "memory=1MB");
-        assert!(error.contains("leaves 1000000 bytes of memory; raise it with --limit memory=N"), "{error}");
+        assert!(
+            error.contains("the limit is 1000000 bytes of memory; raise it with --limit memory=N"),
+            "{error}"
+        );
         assert!(experiment(DOWNLOAD).run().is_ok());
     }
 
@@ -206,7 +209,7 @@ mod tests {
             let limits = Limits { packets, ..Limits::default() };
             Experiment::parse(&text).unwrap().with_limits(limits).run().err().unwrap_or_default()
         };
-        // A run has 691 packets with data, and fewer acknowledgements.
+        // A run has 691 packets with data and fewer acknowledgments.
         assert!(run(1000).contains("run `b`"), "{}", run(1000));
         assert_eq!(run(3000), "");
     }

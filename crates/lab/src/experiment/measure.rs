@@ -1,4 +1,4 @@
-//! What can be measured of a run: from its packets, its counters, and what its programs saw.
+//! Measures of a run: from its packets, its counters, and its programs.
 
 use super::play::{PROBE, Played, Variant};
 use super::{device, path, seen};
@@ -9,54 +9,46 @@ use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Each measure, what it takes after the run, and what it is.
+/// Measures: name, arguments after the run, and description.
 pub(super) const MEASURES: [(&str, &str, &str); 31] = [
-    ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
+    ("time", "[n]", "time from the first step of a client's connection to its last; the n-th, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
-    ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
-    ("packets", "[n]", "packets of a connection, both ways"),
+    ("goodput", "", "bytes of data per second, from the first SYN to the last arrival of data"),
+    ("packets", "[n]", "packets of a connection, in both directions"),
     ("syns", "[n]", "SYNs of a connection"),
     ("syn data", "[n]", "bytes of data on the first SYN"),
     ("syn-ack data", "[n]", "bytes of data on the first SYN-ACK"),
-    ("resent", "[n]", "bytes of data the client sent more than once"),
-    ("data packets", "client|server [n]", "packets with data that an end sent"),
-    (
-        "repeated acks",
-        "client|server [n]",
-        "how often an end acknowledged the byte that it acknowledged most often",
-    ),
-    ("acknowledged", "client|server [n]", "bytes of an end's data that the other end acknowledged"),
-    ("mark", "NAME [n]", "from the first step of a connection to a mark, at whichever end has it"),
-    ("failed after", "[n]", "from the first step of a client's connection to its failure"),
+    ("resent", "[n]", "bytes of data the client retransmitted"),
+    ("data packets", "client|server [n]", "packets with data sent by an end"),
+    ("repeated acks", "client|server [n]", "most acknowledgments of one byte by an end"),
+    ("acknowledged", "client|server [n]", "bytes of an end's data acknowledged by the other end"),
+    ("mark", "NAME [n]", "time from the first step of a connection to a mark of either end"),
+    ("failed after", "[n]", "time from the first step of a client's connection to its failure"),
     ("count", "client|server COUNTER", "a counter by Linux's name, e.g. TcpExtTCPLossProbes"),
-    ("connected", "", "connections that the client saw open"),
-    ("accepted", "", "connections that the server's program was given"),
-    ("failed", "", "connections of the client that failed in the middle of their steps"),
-    ("refused", "ERROR", "connections of the client that `connect` refused, e.g. with `EADDRNOTAVAIL`"),
-    ("done", "", "connections of the client that did all their steps"),
-    ("read", "client|server", "bytes that the programs of an end read"),
-    (
-        "fairness",
-        "",
-        "how evenly the client's connections were served: Jain's index of the bytes read by each",
-    ),
+    ("connected", "", "connections opened, as the client saw it"),
+    ("accepted", "", "connections accepted by the server's program"),
+    ("failed", "", "connections of the client that failed before their last step"),
+    ("refused", "ERROR", "connections of the client for which `connect` failed, e.g. with `EADDRNOTAVAIL`"),
+    ("done", "", "connections of the client that completed all steps"),
+    ("read", "client|server", "bytes read by the programs of an end"),
+    ("fairness", "", "fairness between the client's connections: Jain's index of the bytes read by each"),
     ("state", "client|server STATE", "connections in a state at the end, e.g. CLOSE-WAIT"),
     (
         "limited",
         "REASON",
-        "share of the time in which senders had data not yet acknowledged: cwnd, rwnd, sndbuf, app",
+        "share of the time with unacknowledged data in which a limit applied: cwnd, rwnd, sndbuf, app",
     ),
-    ("queue", "", "most packets that waited at once, on the way that `towards` names"),
-    ("wait", "PERCENTILE", "time in the queue and the transmitter on that way, e.g. wait(fifo, 95)"),
-    ("probe", "PERCENTILE", "as `wait`, of the packets of `probe N every TIME` alone"),
+    ("queue", "", "longest queue in packets, in the direction of `towards`"),
+    ("wait", "PERCENTILE", "time in the queue and the transmitter in that direction, e.g. wait(fifo, 95)"),
+    ("probe", "PERCENTILE", "`wait` for the packets of `probe N every TIME` only"),
     ("drops", "", "packets lost by queues"),
-    ("martians", "", "lines that the server's log_martians wrote"),
+    ("martians", "", "lines written by the server's log_martians"),
     ("link", "N", "packets towards the client on the N-th link of a bond"),
     ("device", "client|server COUNTER", "a counter of an end's device"),
-    ("cwnd", "", "largest congestion window in bytes, where one ever changed"),
+    ("cwnd", "", "largest congestion window in bytes, if it ever changed"),
 ];
 
-/// Whether the measure has what it needs behind the run, and nothing else. What is in brackets may be left out.
+/// Checks the arguments after the run. Arguments in brackets are optional.
 pub(super) fn check_arguments(name: &str, arguments: &[String]) -> Result<(), String> {
     let taken = MEASURES.iter().find(|(known, ..)| *known == name).map_or("", |(_, taken, _)| taken);
     let words: Vec<&str> = taken.split_whitespace().collect();
@@ -66,9 +58,8 @@ pub(super) fn check_arguments(name: &str, arguments: &[String]) -> Result<(), St
         return Err(format!("`{name}` needs {taken} after the run: {call}"));
     }
     if let Some(more) = arguments.get(words.len()) {
-        let takes =
-            if words.is_empty() { "nothing but a run".into() } else { format!("{taken} after the run") };
-        return Err(format!("`{more}` means nothing in `{name}`, which takes {takes}"));
+        let takes = if words.is_empty() { "only a run".into() } else { format!("{taken} after the run") };
+        return Err(format!("unexpected `{more}`: `{name}` takes {takes}"));
     }
     let mut pairs = words.iter().zip(arguments);
     pairs.try_for_each(|(word, argument)| check_argument(name, word, argument))
@@ -86,7 +77,7 @@ fn check_argument(name: &str, word: &str, argument: &str) -> Result<(), String> 
     }
 }
 
-/// Has the variant the device, or the link, that a measure looks at?
+/// Checks that the variant has the device or link that a measure needs.
 pub(super) fn check_looked_at(variant: &Variant<'_>, name: &str, arguments: &[String]) -> Result<(), String> {
     match (name, arguments) {
         ("device", [of, _]) if variant.ends[end(Some(of))?].device.is_none() => Err(NO_DEVICE.into()),
@@ -95,7 +86,7 @@ pub(super) fn check_looked_at(variant: &Variant<'_>, name: &str, arguments: &[St
     }
 }
 
-/// What a measure is shown in where no file says in what; plain numbers have no unit.
+/// Returns the unit in which a measure is shown if no file names one; empty for plain numbers.
 pub(super) fn unit_of(name: &str, arguments: &[String]) -> &'static str {
     match name {
         "time" | "first byte" | "mark" | "failed after" | "wait" | "probe" => "ms",
@@ -106,22 +97,22 @@ pub(super) fn unit_of(name: &str, arguments: &[String]) -> &'static str {
     }
 }
 
-/// Is there such a measure? Otherwise says which are.
+/// Checks that a measure exists. The error lists the known ones.
 pub(super) fn check(name: &str) -> Result<(), String> {
     if MEASURES.iter().any(|(known, ..)| *known == name) {
         return Ok(());
     }
     let names: Vec<&str> = MEASURES.iter().map(|(name, ..)| *name).collect();
     Err(format!(
-        "there is no measure `{name}`{}; there are: {}",
+        "unknown measure `{name}`{}; measures are: {}",
         super::nearest(name, &names),
         names.join(", ")
     ))
 }
 
 const NO_DEVICE: &str = "this end has no `device`";
-/// Of an end that is not ours.
-const NOT_TOLD: &str = "the kernel's own state, which only virtual time shows";
+/// The reason why a kernel's end has no such value.
+const NOT_TOLD: &str = "the state of the kernel; only virtual time shows it";
 
 pub(super) struct Measured<'a> {
     played: &'a Played,
@@ -133,7 +124,7 @@ impl<'a> Measured<'a> {
         Measured { played, exchanges: exchanges_of(&played.capture, &played.clients) }
     }
 
-    /// The value of a measure in seconds, bytes, bytes per second or a plain number.
+    /// Measures in seconds, bytes, bytes per second or plain numbers.
     pub(super) fn measure(&self, name: &str, arguments: &[String]) -> Result<f64, String> {
         let argument = |n: usize| arguments.get(n).map(String::as_str);
         let first = argument(0);
@@ -220,7 +211,7 @@ impl<'a> Measured<'a> {
         pick(which, self.exchanges.iter().map(value).collect())
     }
 
-    /// Of one end's packets of a connection.
+    /// Measures the packets that one end of a connection sent.
     fn of_sender(
         &self,
         sender: Option<&str>,
@@ -255,12 +246,12 @@ impl<'a> Measured<'a> {
             }
         }
         let read: usize = self.played.told.iter().flatten().map(|told| told.read).max().unwrap_or(0);
-        // What arrived twice is no good: no more than the programs read counts.
+        // Duplicates do not count: at most as much as the programs read.
         let bytes = bytes[0].max(bytes[1]).min(self.read_by_all().max(read as u64));
         Ok(bytes as f64 / last.since(start).as_secs_f64())
     }
 
-    /// Of the end that read more.
+    /// Returns the bytes read at the end that read more.
     fn read_by_all(&self) -> u64 {
         let sums = self.played.told.iter().map(|side| side.iter().map(|told| told.read as u64).sum());
         sums.max().unwrap_or(0)
@@ -269,13 +260,13 @@ impl<'a> Measured<'a> {
     fn limited(&self, reason: Option<&str>) -> Result<f64, String> {
         let wanted = self::reason(reason)?;
         let mut spent = [Duration::ZERO; 2];
-        // Since when what limits each connection, at each of its ends.
+        // The current limit of each connection's senders, and its start.
         let mut limits = HashMap::new();
         for (host, event) in self.played.capture.traced() {
             let sender = (*host, event.ends);
             let before = match event.what {
                 Traced::Limited { to, .. } => limits.insert(sender, (event.at, to)),
-                // A later connection between the same ends.
+                // A later connection with the same addresses and ports.
                 Traced::State { from: None, .. } => limits.remove(&sender).and(None),
                 _ => None,
             };
@@ -288,7 +279,8 @@ impl<'a> Measured<'a> {
         Ok(spent[0].as_secs_f64() / spent[1].as_secs_f64().max(1e-9))
     }
 
-    /// Of the queue that the file speaks of, and none of that for the way back.
+    /// Returns the samples of the queue that the file describes, without those of the opposite
+    /// direction.
     fn samples(&self) -> impl Iterator<Item = &QueueSample> {
         let samples = self.played.capture.queues().iter();
         samples.filter(|sample| sample.wire().direction() == self.played.narrow)
@@ -308,7 +300,7 @@ impl<'a> Measured<'a> {
         probes.map(|one| one.packet).collect()
     }
 
-    /// Of the packets that are `meant`.
+    /// Measures the waiting time of the packets selected by `meant`.
     fn wait(&self, percentile: Option<&str>, meant: impl Fn(PacketId) -> bool) -> Result<f64, String> {
         let share = self::percentile(percentile)?;
         let waits = self.samples().filter_map(|sample| match sample {
@@ -331,7 +323,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Jain's index: 1 where all got as much, 1/n where one of n got everything.
+/// Computes Jain's index: 1 if all have equal shares, 1/n if one of n has everything.
 fn fairness(connections: &[Told]) -> Result<f64, String> {
     let read: Vec<f64> = connections.iter().map(|told| told.read as f64).collect();
     let (sum, squares): (f64, f64) = (read.iter().sum(), read.iter().map(|bytes| bytes * bytes).sum());
@@ -342,39 +334,40 @@ fn fairness(connections: &[Told]) -> Result<f64, String> {
     }
 }
 
-/// The n-th value, or the mean of those there are.
+/// Returns the n-th value, or the mean of the present ones.
 fn pick(which: Option<&str>, values: Vec<Option<f64>>) -> Result<f64, String> {
     if let Some(which) = which {
         let number = number(which)?;
         let value = values.get(number - 1);
-        let value = value.ok_or_else(|| format!("there are {} connections, not {number}", values.len()))?;
-        return value.ok_or_else(|| format!("connection {number} did not come so far"));
+        let value = value
+            .ok_or_else(|| format!("cannot measure connection {number}: the run has {}", values.len()))?;
+        return value.ok_or_else(|| format!("connection {number} did not get this far"));
     }
     let known: Vec<f64> = values.into_iter().flatten().collect();
     if known.is_empty() {
-        return Err("no connection came so far".into());
+        return Err("no connection got this far".into());
     }
     Ok(known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// No host counts this.
+/// Explains that no host counts this.
 pub(super) fn no_counter(name: &str, counters: &BTreeMap<String, u64>) -> String {
     let names: Vec<&str> = counters.keys().map(String::as_str).collect();
     let near = super::nearest(name, &names);
-    format!("there is no counter `{name}`{near}; they have Linux's names, as `nstat -az` shows them")
+    format!("unknown counter `{name}`{near}; counters have Linux's names, as `nstat -az` shows them")
 }
 
-/// Of a connection or link; they are counted from 1.
+/// Parses the number of a connection or link, counted from 1.
 fn number(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("`{text}` is neither a run nor a number; numbers begin with 1"))
+    number.ok_or_else(|| format!("expected a run or a number from 1 on, found `{text}`"))
 }
 
 fn end(text: Option<&str>) -> Result<usize, String> {
     let known = ["client", "server"];
-    let text = text.ok_or("say which end: client or server")?;
+    let text = text.ok_or("name an end: client or server")?;
     let end = known.iter().position(|known| *known == text);
-    end.ok_or_else(|| format!("`{text}` is no end: say client or server{}", super::nearest(text, &known)))
+    end.ok_or_else(|| format!("unknown end `{text}`: write client or server{}", super::nearest(text, &known)))
 }
 
 fn reason(text: Option<&str>) -> Result<LimitedBy, String> {
@@ -411,6 +404,6 @@ fn state(text: Option<&str>) -> Result<State, String> {
     let found = states.iter().find(|(name, _)| Some(*name) == text).map(|(_, state)| *state);
     found.ok_or_else(|| {
         let names = states.map(|(name, _)| name);
-        format!("say which state: {}{}", names.join(", "), super::nearest(text.unwrap_or_default(), &names))
+        format!("name a state: {}{}", names.join(", "), super::nearest(text.unwrap_or_default(), &names))
     })
 }

@@ -1,16 +1,17 @@
-//! A mistake in a file: what is wrong, and where that stands.
+//! A mistake in a file and its place.
 //!
-//! Whoever finds one says under which keys; the lines of the file are looked up in one place, when it is told.
+//! The code that finds a mistake notes its keys. The lines of the file are looked up in one place,
+//! when the mistake is shown.
 
 use core::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong.
+/// A mistake.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mistake {
     text: String,
-    /// Under which keys, the outermost first; a part of a list by its number, from 0.
+    /// Keys that lead to it, outermost first; an element of a list by its index, from 0.
     keys: Vec<String>,
 }
 
@@ -27,25 +28,25 @@ impl From<&str> for Mistake {
 }
 
 impl From<Mistake> for String {
-    /// Where there is no file.
+    /// Formats a mistake that is in no file.
     fn from(mistake: Mistake) -> String {
         mistake.text
     }
 }
 
 impl Mistake {
-    /// A mistake as it is seen from outside of `key`.
+    /// Adds the key that contains the mistake.
     pub(super) fn within(mut self, key: impl ToString) -> Mistake {
         self.keys.insert(0, key.to_string());
         self
     }
 
-    /// With words before it that say whose it is.
+    /// Adds a prefix that names the owner.
     pub(super) fn of(self, whose: &str) -> Mistake {
         Mistake { text: format!("{whose}: {}", self.text), ..self }
     }
 
-    /// Does it stand in a run whichever it was found in?
+    /// Returns whether the mistake is inside a run, whichever run it was found in.
     pub(super) fn is_of_a_run(&self) -> bool {
         self.keys.first().is_some_and(|key| key == "run")
     }
@@ -55,9 +56,9 @@ impl Mistake {
     }
 }
 
-/// Says where the mistakes of a result are.
+/// Adds places to the mistakes of a result.
 pub(super) trait Within<T> {
-    /// Under `key`, that is.
+    /// Adds the key that contains the mistake.
     fn within(self, key: impl ToString) -> Result<T, Mistake>;
 }
 
@@ -67,7 +68,7 @@ impl<T, E: Into<Mistake>> Within<T> for Result<T, E> {
     }
 }
 
-/// A file, to find lines in.
+/// A file, for looking up lines.
 pub(super) struct Lines<'a> {
     text: &'a str,
     table: Option<Spanned<DeTable<'a>>>,
@@ -78,12 +79,12 @@ impl<'a> Lines<'a> {
         Lines { text, table: DeTable::parse(text).ok() }
     }
 
-    /// Does the file say exactly what the mistake is in?
+    /// Returns whether the file contains exactly the keys of the mistake.
     pub(super) fn has(&self, mistake: &Mistake) -> bool {
         !mistake.keys.is_empty() && self.find(mistake).0 == mistake.keys.len()
     }
 
-    /// The mistake below its line, or that of what it stands in.
+    /// Formats the mistake below its line, or below the line of its closest container.
     pub(super) fn told(&self, mistake: &Mistake) -> String {
         match self.find(mistake).1 {
             Some(span) => below_its_line(self.text, &span, &mistake.text),
@@ -91,7 +92,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// How many of its keys the file has, one in the other, and where the last of those stands.
+    /// Returns how many of the keys the file contains, nested in each other, and the place of the
+    /// last one.
     fn find(&self, mistake: &Mistake) -> (usize, Option<Range<usize>>) {
         let Some(table) = &self.table else { return (0, None) };
         let mut place = None;
@@ -99,7 +101,7 @@ impl<'a> Lines<'a> {
         for (depth, key) in mistake.keys.iter().enumerate() {
             let found = match inner {
                 Inner::Table(table) => table.get_key_value(key.as_str()).map(|(key, value)| {
-                    // With its key, unless it is a table of its own below a line with its name.
+                    // The span includes the key, unless the value is a table below its own header.
                     let end = if value.get_ref().is_table() { key.span().end } else { value.span().end };
                     (key.span().start..end.max(key.span().end), value.get_ref())
                 }),
@@ -107,7 +109,7 @@ impl<'a> Lines<'a> {
                     let part = key.parse().ok().and_then(|number: usize| list.get(number));
                     part.map(|value| (value.span(), value.get_ref()))
                 }
-                // A list of one may be written without brackets.
+                // A list of one element may be written without brackets.
                 Inner::Value(value) => place.clone().filter(|_| key == "0").map(|span| (span, value)),
             };
             let Some((span, value)) = found else { return (depth, place) };
@@ -126,7 +128,7 @@ enum Inner<'t, 'a> {
     Value(&'t DeValue<'a>),
 }
 
-/// What is wrong with a part of a text, below the line that it begins in.
+/// Formats a mistake in a part of a text, below the line in which that part begins.
 pub(super) fn below_its_line(text: &str, span: &Range<usize>, wrong: &str) -> String {
     let before = text.get(..span.start).unwrap_or(text);
     let (number, begin) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |at| at + 1));

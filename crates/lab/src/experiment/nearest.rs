@@ -1,18 +1,19 @@
-//! The word that was probably meant.
+//! Suggestions for misspelled words.
 
 use strsim::levenshtein;
 
-/// The word of a list that was probably meant, as a question; empty if none is near.
+/// Returns ` (did you mean …?)` with the nearest word of a list; empty if none is near.
 pub(super) fn nearest(word: &str, known: &[&str]) -> String {
     nearest_word(word, known).map_or(String::new(), question)
 }
 
-/// As [`nearest`], of settings.
+/// Returns the suggestion for a setting, as [`nearest`] does for words.
 pub(super) fn nearest_of_settings(name: &str, known: &[&str]) -> String {
     nearest_setting(name, known).map_or(String::new(), question)
 }
 
-/// What a message says is not one of a list, with the word of it that was probably meant, or another one that may stand there.
+/// Adds a suggestion to a message of the form `… is not one of: …`. `others` are valid words that
+/// the message does not list.
 pub(super) fn not_one_of(message: &str, others: &[&str]) -> String {
     let said = message.split_once("` is not one of: ");
     let near = said.map(|(word, known)| {
@@ -22,7 +23,8 @@ pub(super) fn not_one_of(message: &str, others: &[&str]) -> String {
     format!("{message}{}", near.unwrap_or_default())
 }
 
-/// As [`nearest`], of the first words of phrases with commas between them; empty if that is right.
+/// Suggests a first word for a phrase, out of phrases separated by commas; empty if the phrase's
+/// own is valid.
 pub(crate) fn nearest_beginning(phrase: &str, phrases: &str) -> String {
     let known: Vec<&str> =
         phrases.split(", ").filter_map(|phrase| phrase.split_whitespace().next()).collect();
@@ -36,8 +38,10 @@ fn question(word: &str) -> String {
     format!(" (did you mean `{word}`?)")
 }
 
-/// The word of a list that was probably meant: so few letters of it are inserted, deleted or changed, case apart, or else it is the only one of
-/// which the word is a part, between hyphens or spaces; `None` if none is near.
+/// Returns the nearest word of a list, or `None` if none is near.
+///
+/// A word is near if few letters are inserted, deleted or changed, in any case. Otherwise it must
+/// be the only one that contains `word` as a part between hyphens or spaces.
 pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let distance = |known: &str| levenshtein(&word, &known.to_lowercase());
@@ -49,7 +53,7 @@ pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     whole.next().filter(|_| whole.next().is_none())
 }
 
-/// The setting that was probably meant: by its whole name, or else by its last word.
+/// Returns the nearest setting, by its whole name or by its last part.
 pub fn nearest_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let last = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
     let words: Vec<&str> = known.iter().map(|known| last(known)).collect();

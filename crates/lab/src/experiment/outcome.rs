@@ -1,4 +1,4 @@
-//! What came of an experiment: its figures beside what was expected, as a report.
+//! The outcome of a scenario file: its checks, as a report.
 
 use super::Experiment;
 use super::file::Expect;
@@ -11,18 +11,18 @@ use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use ::picture::{Graph, Series, Style, Tone};
 use serde_json::json;
 
-/// Fewer connections than this are no distribution.
+/// Minimum connections for a graph of their distribution.
 const DRAWN_FROM: usize = 20;
-/// More curves than this are no graph to look at.
+/// Maximum curves in a graph.
 const CURVES_MAX: usize = 7;
 
-/// All figures, and the runs behind them.
+/// All checks, and the runs behind them.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     question: String,
     lesson: String,
     id: String,
-    /// What was other than in the file, so that its figures are beside what the file alone would give.
+    /// A description of changed values. Checks are then compared with the file's own results.
     changed: Option<String>,
     findings: Vec<Finding>,
     played: Vec<Played>,
@@ -39,12 +39,12 @@ impl<'a> Figures<'a> {
         Figures { played, runs: played.iter().map(Measured::new).collect() }
     }
 
-    /// What a formula comes to.
+    /// Evaluates a formula.
     pub(super) fn value(&self, formula: &Formula) -> Result<f64, String> {
         formula.value(&|name, arguments| self.measure(name, arguments))
     }
 
-    /// With one run its name may be left out.
+    /// Measures a run. With only one run, its name is optional.
     fn measure(&self, name: &str, arguments: &[String]) -> Result<f64, String> {
         let named = arguments
             .split_first()
@@ -55,7 +55,7 @@ impl<'a> Figures<'a> {
 }
 
 impl Outcome {
-    /// What was measured of the runs, behind what else was found.
+    /// Evaluates the file's checks and appends them to `findings`.
     pub(super) fn new(
         experiment: &Experiment,
         played: Vec<Played>,
@@ -76,24 +76,25 @@ impl Outcome {
         })
     }
 
-    /// Is everything as expected?
+    /// Returns whether all checks passed.
     pub fn holds(&self) -> bool {
         self.changed.is_some() || self.findings.iter().all(|finding| finding.holds)
     }
 
-    /// The figures.
+    /// Returns the checks.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 }
 
-/// A figure beside what a file expects of it.
+/// Compares a value with an expectation.
 pub(super) fn finding(expect: &Expect, value: f64) -> Finding {
     let bounds = [&expect.is, &expect.at_least, &expect.at_most];
-    // A file is refused unless all its bounds are quantities.
+    // Parsing refused all bounds that are not quantities.
     let [is, least, most] = bounds.map(|bound| bound.as_deref().and_then(|text| quantity(text).ok()));
     let like = bounds.into_iter().flatten().next().map_or("", String::as_str);
-    // Times of a simulation are exact to the nanosecond; sums of them to what a float holds.
+    // Times of a simulation are exact to the nanosecond; sums are exact to the precision of a
+    // float.
     let share = expect.within.map_or(1e-9, |within| within.0 / 100.0);
     let near = is.is_none_or(|is| (value - is).abs() <= share * is.abs() + 1e-12);
     let holds = near && least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);
@@ -123,9 +124,9 @@ impl Report for Outcome {
         page.paragraph(changed);
         page.gap();
         let columns = [
-            ("in the file's words", Align::Left),
+            ("in the units of the file", Align::Left),
             ("here", Align::Right),
-            ("expected without it", Align::Left),
+            ("expected without the change", Align::Left),
         ];
         let mut table = Table::new(columns);
         self.findings.iter().for_each(|one| table.row([&*one.what, &*one.ours, &*one.criterion]));
@@ -161,7 +162,7 @@ fn recording(played: &Played) -> Recording<'_> {
     Recording { name: name.clone(), capture, host: clients[0], clients }
 }
 
-/// Of runs with many connections: which share of them took how long.
+/// Draws the distribution of the durations, for runs with many connections.
 fn distribution(played: &[Played]) -> Graph {
     let mut graph =
         Graph::new("Distribution of the clients' times", "connections at or below", "%").over("time, ms");

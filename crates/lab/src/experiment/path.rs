@@ -1,4 +1,4 @@
-//! The path of an experiment, from what a file says of it.
+//! The path of a scenario, built from a file.
 
 use super::file::{Bonding, BoxName, PathPart, Towards};
 use super::mistake::{Mistake, Within};
@@ -14,47 +14,49 @@ use core::time::Duration;
 use qdisc::{Limit, LinkConfig, Loss, Probability};
 use toml::{Table, Value};
 
-/// Behind the NAT, one after the other.
+/// Addresses of the server as seen behind the NAT, in turn.
 pub(super) const PUBLIC: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2))];
 const RTT: Duration = Duration::from_millis(40);
-/// Largest packet that passes a black hole.
+/// Maximum packet size of a path with a black hole.
 const BLACK_HOLE: usize = 1300;
-/// Of a bond, where nothing is said.
+/// Default number of links of a bond.
 const LINKS: usize = 2;
-/// From what every host must take (RFC 791 §3.2) to what its length field holds.
+/// The range of MTUs: from what every host must accept (RFC 791 §3.2) to the maximum of the length
+/// field.
 const MTU: core::ops::RangeInclusive<usize> = 68..=65_535;
-/// After so long without a packet the firewall has forgotten a connection.
+/// Idle time after which the firewall forgets a connection.
 const FIREWALL_IDLE: Duration = Duration::from_secs(60);
 
-/// A path in the words of `[path]`, each `KEY=VALUE`, e.g. `rtt=20ms`, and the largest packet that it takes.
+/// Parses a path in the words of `[path]`, each `KEY=VALUE`, e.g. `rtt=20ms`. Returns the route and
+/// its MTU.
 ///
 /// # Errors
-/// Which word is wrong, and what was expected there.
+/// The wrong word, and what was expected there.
 pub fn route_of_words(words: &[String]) -> Result<(Route, usize), String> {
     let mut table = Table::new();
     for word in words {
         let (key, value) =
             word.split_once('=').ok_or_else(|| format!("`{word}`: write KEY=VALUE as in rtt=20ms"))?;
         if table.insert(key.to_owned(), literal(value)).is_some() {
-            return Err(format!("`{key}` is there twice"));
+            return Err(format!("duplicate `{key}`"));
         }
     }
     let path: PathPart = table.try_into().map_err(|error| explained(&error))?;
     if path.second.is_some() || path.router.is_some() {
-        return Err("`second`, `router`: a link joins two ends, without a second path or a router".into());
+        return Err("`second`, `router`: a link between two ends has neither".into());
     }
     Ok((route(&path)?, path.mtu.unwrap_or(1500)))
 }
 
-/// As it would be written: a number, a list, or else a text.
+/// Parses a value as it would be written in TOML: a number, a list, or else a text.
 pub(super) fn literal(text: &str) -> Value {
     let read =
         toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
     read.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// What a path is made of.
+/// Builds the route.
 pub(super) fn route(path: &PathPart) -> Result<Route, Mistake> {
     check(path)?;
     let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
@@ -89,7 +91,7 @@ pub(super) fn route(path: &PathPart) -> Result<Route, Mistake> {
             ("miimon", path.miimon.is_some()),
         ];
         if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(format!("`{key}` is that of a `bond`: say which mode")).within(key);
+            return Err(format!("`{key}` needs a `bond`: add its mode")).within(key);
         }
     }
     if let Some(share) = path.syn_data_loss {
@@ -103,7 +105,7 @@ pub(super) fn route(path: &PathPart) -> Result<Route, Mistake> {
 }
 
 impl PathPart {
-    /// The way that its queue, discipline and losses are on.
+    /// Returns the direction of the queue, discipline and losses.
     pub(super) fn narrow_way(&self) -> Direction {
         match self.towards.unwrap_or_default() {
             Towards::Client => Direction::Backward,
@@ -111,7 +113,7 @@ impl PathPart {
         }
     }
 
-    /// Is there a link of this number, counted from 1?
+    /// Checks that a link of this number exists, counted from 1.
     pub(super) fn check_link(&self, number: usize) -> Result<(), String> {
         let links = if self.bond.is_some() { self.links.unwrap_or(LINKS) } else { 0 };
         if number <= links { Ok(()) } else { Err(no_link(number, links)) }
@@ -125,16 +127,16 @@ pub(super) fn no_link(number: usize, links: usize) -> String {
     }
 }
 
-/// What no path can be.
+/// Checks for values that contradict each other.
 fn check(path: &PathPart) -> Result<(), Mistake> {
     if let Some(mtu) = path.mtu.filter(|mtu| !MTU.contains(mtu)) {
         return Err(format!("`mtu = {mtu}`: from {} to {}", MTU.start(), MTU.end())).within("mtu");
     }
     if path.links == Some(0) {
-        return Err("`links = 0`: a bond has at least one").within("links");
+        return Err("`links = 0`: write at least 1").within("links");
     }
     if path.queue.is_some() && path.rate.is_none() {
-        return Err("`queue` needs a `rate`: without one no packet waits").within("queue");
+        return Err("`queue` needs a `rate`: without one, no packet waits").within("queue");
     }
     if path.lose.as_ref().is_some_and(|lost| lost.contains(&0)) {
         return Err("`lose`: packets are counted from 1").within("lose");
@@ -156,7 +158,7 @@ fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
     }
 }
 
-/// Its own values, and those of `base` in the place of what it does not say.
+/// Fills missing values from `base`.
 pub(super) fn over(own: &PathPart, base: &PathPart) -> PathPart {
     PathPart {
         rtt: own.rtt.or(base.rtt),
@@ -185,15 +187,15 @@ mod tests {
     #[test]
     fn words_of_a_path_that_are_wrong_are_told() {
         for (words, told) in [
-            ("rtt=20", "write 35ms"),
+            ("rtt=20", "write e.g. 35ms"),
             ("rtt", "write KEY=VALUE"),
             ("rt=20ms", "did you mean `rtt`"),
-            ("rtt=20ms rtt=30ms", "`rtt` is there twice"),
-            ("router=10ms", "joins two ends"),
+            ("rtt=20ms rtt=30ms", "duplicate `rtt`"),
+            ("router=10ms", "between two ends"),
             ("mtu=20", "from 68 to 65535"),
             ("lose=[0]", "counted from 1"),
             ("rate=0mbit", "rate of 0"),
-            ("bond=balance-rr links=0", "at least one"),
+            ("bond=balance-rr links=0", "write at least 1"),
             ("queue=5", "needs a `rate`"),
         ] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();

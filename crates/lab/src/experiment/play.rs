@@ -22,26 +22,26 @@ use qdisc::{LinkStats, Loss, Probability};
 use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
-/// Most hosts that do the client's steps.
+/// Maximum number of client hosts.
 pub(super) const CLIENTS_MAX: u32 = 100_000;
-/// Who sends probes.
+/// Name of the sender of probes.
 pub(super) const PROBE: &str = "probe";
-/// First source of spoofed SYNs (RFC 5737).
+/// First source address of spoofed SYNs (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
-/// All sources of spoofed SYNs.
+/// Source addresses of spoofed SYNs.
 pub(super) const NOBODIES: core::ops::Range<u32> = NOBODY.to_bits()..NOBODY.to_bits() + 100;
-/// Bytes of a probe with its headers.
+/// Bytes of a probe, headers included.
 const PROBE_LEN: usize = 200;
-/// Most ports a server listens at.
+/// Maximum number of listening ports of a server.
 const PORTS_MAX: u64 = 1000;
-/// Most servers behind one address.
+/// Maximum number of servers behind one address.
 const SERVERS_MAX: u64 = 1000;
-/// Their keys.
+/// Keys of the ends.
 const ENDS: [&str; 2] = ["client", "server"];
-/// Virtual time after which a run is over.
+/// Default maximum virtual time of a run.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A variant that was run.
+/// A finished run.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
     pub(super) name: String,
@@ -50,17 +50,17 @@ pub(super) struct Played {
     pub(super) told: [Vec<Told>; 2],
     pub(super) counters: [BTreeMap<String, u64>; 2],
     pub(super) states: [Vec<StateCounts>; 2],
-    /// Of the wires towards the client, and towards the server.
+    /// Statistics of the wires towards the client and towards the server.
     pub(super) links: [Vec<LinkStats>; 2],
-    /// The way that the path's queue and losses are on.
+    /// Direction of the path's queue and losses.
     pub(super) narrow: Direction,
-    /// Lines that the server's `log_martians` wrote.
+    /// Lines logged by the server's `log_martians`.
     pub(super) martians: usize,
     /// Packets on each link of a bond, towards the client.
     pub(super) bonded: Vec<u64>,
-    /// Of every host that has one.
+    /// Statistics of the cards of all hosts.
     pub(super) cards: [Vec<CardStats>; 2],
-    /// Is the stack of an end ours, so that it tells of itself?
+    /// True for each end that runs a Firstbyte stack, which reports its state.
     pub(super) ours: [bool; 2],
 }
 
@@ -78,11 +78,11 @@ impl Hosts {
 
 enum Happening<'a> {
     Start(&'a HostId),
-    /// With its number among the events, from 1.
+    /// An event and its number in the file, from 1.
     Event(usize, &'a EventPart),
 }
 
-/// A variant with what it takes from the file.
+/// A variant and the file values it uses.
 pub(super) struct Variant<'a> {
     pub(super) name: &'a str,
     pub(super) path: PathPart,
@@ -106,19 +106,19 @@ impl<'a> Variant<'a> {
         }
     }
 
-    /// What can be seen without a network.
+    /// Checks everything that needs no network.
     pub(super) fn check(&self) -> Result<(), Mistake> {
         let [client, server] = &self.ends;
         let misplaced = |end, key: Option<&str>, other| match key {
             Some(key) => {
-                let error = format!("`{key}` means nothing in [{end}]: it is one of [{other}]");
+                let error = format!("`{key}` has no meaning in [{end}]; it belongs to [{other}]");
                 Err(error).within(key).within(end)
             }
             None => Ok(()),
         };
         misplaced("client", client.of_a_server(), "server")?;
         misplaced("server", server.of_a_client(), "client")?;
-        let over = || format!("but the run is over after {:?}: change `for`", self.limit);
+        let over = || format!("but the run ends after {:?}; change `for`", self.limit);
         let last_start = self.starts_after(client.clients.unwrap_or(1).saturating_sub(1));
         if last_start > self.limit {
             let error = format!("the last client would start after {last_start:?}, {}", over());
@@ -129,7 +129,7 @@ impl<'a> Variant<'a> {
                 Err(event.mistake("at", format!("an event at {:?}, {}", event.at.0, over())))
             }
             Act::Probe { .. } if event.last_at() > self.limit => {
-                let error = format!("the last probe would come at {:?}, {}", event.last_at(), over());
+                let error = format!("the last probe would be at {:?}, {}", event.last_at(), over());
                 Err(event.mistake("do", error))
             }
             Act::Link { number, .. } => {
@@ -139,17 +139,17 @@ impl<'a> Variant<'a> {
         })
     }
 
-    /// Checks that it may take what it needs, as far as that can be seen without a network.
+    /// Checks the limits as far as possible without a network.
     pub(super) fn check_limits(&self, limits: &Limits) -> Result<(), Mistake> {
         limits.check(&self.path, &self.ends, &self.events)
     }
 
-    /// When the n-th client starts, counted from 0.
+    /// Returns the start of the n-th client, counted from 0.
     fn starts_after(&self, number: u32) -> Duration {
         self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0.saturating_mul(number))
     }
 
-    /// Tries what events will set.
+    /// Tries the settings of all events on the hosts.
     pub(super) fn try_settings(&self, network: &mut Network, hosts: &Hosts) -> Result<(), Mistake> {
         let mut sets =
             self.events.iter().filter(|event| matches!(event.act, Act::Set { .. } | Act::Route { .. }));
@@ -159,9 +159,7 @@ impl<'a> Variant<'a> {
         })
     }
 
-    /// Runs it.
-    ///
-    /// Takes what it needs of the limits.
+    /// Runs the variant and subtracts its needs from the limits.
     pub(super) fn play(&self, left: &mut Limits) -> Result<Played, Mistake> {
         self.check_limits(left)?;
         let (mut network, hosts, locals) = self.build([true; 2])?;
@@ -171,7 +169,8 @@ impl<'a> Variant<'a> {
         Ok(self.told(network, hosts))
     }
 
-    /// The hosts, joined and set up, servers at work. Of an end that is not `ours` somebody outside is the host.
+    /// Builds the hosts, joins them and starts the servers. An end that is not `ours` is a host
+    /// outside.
     pub(super) fn build(&self, ours: [bool; 2]) -> Result<(Network, Hosts, Vec<SocketAddr>), Mistake> {
         for (end, name) in self.ends.iter().zip(ENDS) {
             check_counts(end).within(name)?;
@@ -196,7 +195,7 @@ impl<'a> Variant<'a> {
             let serving = Program::server(locals.clone(), listening.clone(), steps(server), accepts);
             servers.push(network.add_host(self.plan(server, SERVER.ip()).within("server")?, serving));
         }
-        // A client acts as soon as it is there: its way must be there before.
+        // A client acts as soon as it is added, so its path must exist before.
         let mut clients = Vec::new();
         for number in 0..client.clients.unwrap_or(1) {
             let address = address_of_client(number).into();
@@ -218,14 +217,14 @@ impl<'a> Variant<'a> {
         Ok((network, hosts, locals))
     }
 
-    /// What is known at the end; of several servers or clients the sums.
+    /// Collects the results of a run. Several servers or clients are summed.
     fn told(&self, network: Network, hosts: Hosts) -> Played {
         let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
         let told = [&hosts.clients, &hosts.servers].map(|hosts| hosts.iter().flat_map(told).collect());
         self.seen(network, hosts, told)
     }
 
-    /// What is known at the end, where programs have `told` what they saw.
+    /// Collects the results of a run with the programs' own reports.
     pub(super) fn seen(&self, mut network: Network, hosts: Hosts, told: [Vec<Told>; 2]) -> Played {
         let Hosts { clients, servers, paths } = hosts;
         let ends = [&clients[..], &servers[..]];
@@ -246,7 +245,7 @@ impl<'a> Variant<'a> {
         }
     }
 
-    /// Starts the clients one after the other, and lets happen what the file says.
+    /// Starts the clients one after the other and triggers the events.
     pub(super) fn run(
         &self,
         network: &mut Network,
@@ -259,7 +258,7 @@ impl<'a> Variant<'a> {
             .zip(&self.events)
             .flat_map(|(number, event)| event.moments().map(move |at| (at, Happening::Event(number, event))));
         let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();
-        // Stable: of one moment the clients come first.
+        // The sort is stable: at equal times clients start before events.
         plan.sort_by_key(|(at, _)| *at);
         let mut passed = Duration::ZERO;
         for (at, happening) in plan {
@@ -279,7 +278,7 @@ impl<'a> Variant<'a> {
         Ok(())
     }
 
-    /// What happens, as the event of this number: on every path, or at every host of the end that it is about.
+    /// Executes an event, on every path or at every host of its end.
     fn act(&self, network: &mut Network, hosts: &Hosts, number: usize, act: &Act) -> Result<(), String> {
         match act {
             Act::Path { up } => hosts.paths.iter().for_each(|path| {
@@ -295,7 +294,7 @@ impl<'a> Variant<'a> {
                 network.set_loss(path.id, self.path.narrow_way(), loss);
             }),
             Act::SpoofSyns { count } => hosts.servers.iter().for_each(|server| {
-                // By any path that leads there.
+                // Any path to that server will do.
                 let path = hosts.paths.iter().find(|path| path.server == *server);
                 path.into_iter().for_each(|path| spoof(network, path.id, *count));
             }),
@@ -320,7 +319,7 @@ impl<'a> Variant<'a> {
         Ok(())
     }
 
-    /// The cookie key of the n-th server since the event of this number; 0: from the beginning.
+    /// Returns the cookie key of the n-th server since this event; 0 is the start.
     fn key_of(&self, server: usize, event: usize) -> KeyRing {
         let owner = if self.ends[1].own_keys == Some(true) { server } else { 0 };
         let mut bytes = [0; 16];
@@ -330,7 +329,7 @@ impl<'a> Variant<'a> {
         KeyRing::new(Key::from_bytes(bytes))
     }
 
-    /// Names that programs of either end give to moments.
+    /// Returns the names of all marks in the programs of both ends.
     pub(super) fn marks(&self) -> impl Iterator<Item = &str> {
         let steps = self.ends.iter().filter_map(|end| end.steps.as_deref()).flatten();
         steps.filter_map(|step| match step {
@@ -339,7 +338,7 @@ impl<'a> Variant<'a> {
         })
     }
 
-    /// What a client does.
+    /// Returns a client's program.
     pub(super) fn program(&self, peers: &[SocketAddr]) -> Program {
         let client = &self.ends[0];
         let rounds = Rounds {
@@ -374,7 +373,7 @@ impl<'a> Variant<'a> {
 }
 
 fn set_one(network: &mut Network, host: HostId, name: &str, value: &str) -> Result<(), String> {
-    // A host with a table of routes has filters of its own before its stack.
+    // A host with a routing table filters packets before its stack.
     if let Some(ways) = network.ways_mut(host)
         && ways.set(name, value).map_err(|error| format!("`{name}`: {error}"))?
     {
@@ -388,7 +387,7 @@ fn set(stack: &mut Stack, now: Instant, name: &str, value: &str) -> Result<(), S
         SettingError::Unknown => {
             let known: Vec<&str> = stack.config().all().into_iter().map(|(name, _)| name).collect();
             let near = nearest_of_settings(name, &known);
-            format!("there is no setting `{name}`{near}; they have Linux's names, such as net.ipv4.tcp_sack")
+            format!("unknown setting `{name}`{near}; settings have Linux's names, such as net.ipv4.tcp_sack")
         }
         why => format!("`{name}`: {why}"),
     })
@@ -399,7 +398,7 @@ fn set_routes(network: &mut Network, host: HostId, routes: &Routes) -> Result<()
     set.map_err(|mistake| mistake.of("route"))
 }
 
-/// Of each there is at least one, and no more than there is room for.
+/// Checks that counts are at least one and below their maximum.
 fn check_counts(end: &EndPart) -> Result<(), Mistake> {
     let counts = [
         ("clients", end.clients.map(u64::from), CLIENTS_MAX.into()),
@@ -410,7 +409,9 @@ fn check_counts(end: &EndPart) -> Result<(), Mistake> {
     ];
     for (name, count, most) in counts {
         match count {
-            Some(0) if most == u64::MAX => return Err(format!("`{name} = 0`: at least 1")).within(name),
+            Some(0) if most == u64::MAX => {
+                return Err(format!("`{name} = 0`: write at least 1")).within(name);
+            }
             Some(count) if count == 0 || count > most => {
                 return Err(format!("`{name} = {count}`: from 1 to {most}")).within(name);
             }
@@ -424,7 +425,7 @@ fn steps(end: &EndPart) -> Vec<Step> {
     end.steps.clone().unwrap_or_default()
 }
 
-/// Counters of hosts by Linux's names, added up.
+/// Sums counters of hosts, by Linux's names.
 pub(super) fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for host in hosts {
@@ -438,7 +439,7 @@ pub(super) fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, 
     sums
 }
 
-/// Packets towards the client on each link of the paths' bonds, added up.
+/// Sums the packets towards the client on each link of the paths' bonds.
 fn bonded(network: &Network, paths: &[Joined]) -> Vec<u64> {
     let of_path = |path: &Joined| network.bond_packets(path.id, Direction::Backward);
     let sum = |sums: Vec<u64>, more: Vec<u64>| sums.iter().zip(&more).map(|(a, b)| a + b).collect();
@@ -465,7 +466,8 @@ fn spoof(network: &mut Network, path: PathId, count: u32) {
     }
 }
 
-/// A datagram as a call or a game sends it, from beside the path to the first client, or to the server; nobody answers.
+/// Builds a datagram as a call or a game sends it, to the first client or to the server. Nobody
+/// answers.
 fn a_probe(way: Direction) -> bytes::Bytes {
     const PORT: u16 = 9; // discard
     let to = match way {
@@ -483,7 +485,7 @@ fn a_probe(way: Direction) -> bytes::Bytes {
     packet.into()
 }
 
-/// The n-th SYN from an address that nobody answers at.
+/// Builds the n-th SYN from an address that does not answer.
 fn spoofed(number: u32) -> bytes::Bytes {
     let source = IpAddr::V4(Ipv4Addr::from_bits(NOBODIES.start + number % NOBODIES.len() as u32));
     let mut tcp = TcpHeader::new(10_000 + (number % 50_000) as u16, SERVER.port());

@@ -31,10 +31,10 @@ quantity!(Share, f64, units::percent);
 pub(super) fn required<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<T, D::Error> {
     let text = match Value::deserialize(de)? {
         Value::String(text) => text,
-        // A number without its unit is told which units there are.
+        // A number without a unit gets an error that lists the units.
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
-        _ => return Err(serde::de::Error::custom("expected a text, such as \"35ms\"")),
+        _ => return Err(serde::de::Error::custom("expected a string, such as \"35ms\"")),
     };
     text.parse().map_err(serde::de::Error::custom)
 }
@@ -45,7 +45,7 @@ pub(super) fn optional<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     required(de).map(Some)
 }
 
-/// What is read from words: of a list of them, a mistake stands where the one that is wrong does.
+/// A value parsed from words. In a list, an error points at the wrong element.
 pub(super) struct Words<T>(pub(super) T);
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Words<T> {

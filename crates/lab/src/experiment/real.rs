@@ -1,6 +1,8 @@
-//! An experiment at the time of a clock: the same path, with hosts that may be the kernel's, and its figures beside those of virtual time.
+//! Scenarios in real time: the same path, with hosts that may be the kernel's, and the results
+//! beside those of virtual time.
 //!
-//! Whoever has the clock, the namespaces and the sockets drives it: [`RealRun`] says what the ends do, [`Standing`] is the network.
+//! The caller has the clock, the namespaces and the sockets. [`RealRun`] describes the ends,
+//! [`Standing`] is the network.
 
 use super::file::EndPart;
 use super::outcome::{Figures, finding};
@@ -14,84 +16,86 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// Whose stack an end is.
+/// The stack of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Ours, of the engine.
+    /// A Firstbyte stack.
     Firstbyte,
-    /// The kernel's.
+    /// The kernel.
     Kernel,
 }
 
-/// The setting that is an option of each socket here.
+/// The setting that is a socket option here.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
-/// What a kernel's end does.
+/// The part of a kernel's end.
 #[derive(Clone, Debug)]
 pub struct KernelEnd {
-    /// Its own address, and for a server where it listens.
+    /// Its own address; a server listens there.
     pub local: SocketAddr,
-    /// The other end's; a client connects to it.
+    /// The other end's address; a client connects to it.
     pub peer: SocketAddr,
     /// Settings by Linux's names.
     pub settings: Vec<(String, String)>,
-    /// Congestion control of its sockets: a namespace may not choose every default, and has that of the machine.
+    /// Congestion control, set per socket: a namespace cannot choose every algorithm as its
+    /// default.
     pub congestion_control: String,
     /// Steps of each connection.
     pub steps: Vec<Step>,
-    /// Connections that a client makes, one after the other.
+    /// Number of connections of a client, one after the other.
     pub connections: usize,
-    /// From the end of one to the next.
+    /// Time from the end of one connection to the start of the next.
     pub pause: Duration,
-    /// A listener's backlog.
+    /// Backlog of the listener.
     pub backlog: u32,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// `SO_SNDBUF`, if it is set.
+    /// `SO_SNDBUF`, if set.
     pub send_buffer: Option<u32>,
-    /// `SO_RCVBUF`, if it is set.
+    /// `SO_RCVBUF`, if set.
     pub receive_buffer: Option<u32>,
 }
 
-/// What a kernel's end has to tell.
+/// The report of a kernel's end.
 #[derive(Clone, Debug, Default)]
 pub struct KernelTold {
-    /// What its program saw of each connection.
+    /// Progress of each connection, as its program saw it.
     pub told: Vec<Told>,
-    /// Its counters by their full names, e.g. `TcpExtTCPTimeouts`.
+    /// Counters by their full names, e.g. `TcpExtTCPTimeouts`.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// A run of an experiment, with two hosts that are ours or the kernel's.
+/// A run with two hosts that are Firstbyte's or the kernel's.
 pub struct RealRun<'a> {
     variant: Variant<'a>,
     whose: [Whose; 2],
 }
 
-/// The network of a run. Hosts of ours are at work in it as soon as they are started.
+/// The network of a run. Firstbyte hosts work in it as soon as they are started.
 pub struct Standing {
-    /// The hosts and what lies between them.
+    /// The hosts and the path between them.
     pub network: Network,
     /// The client and the server.
     pub ends: [HostId; 2],
     hosts: Hosts,
 }
 
-/// What a run in real time has left behind.
+/// The results of a run in real time.
 #[derive(Debug)]
 pub struct RealPlayed(Played);
 
-/// A figure of an experiment in virtual time, and the same at the time of a clock.
+/// A check in virtual time beside the same check in real time.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// As `lab` shows it.
+    /// The check in virtual time.
     pub virtual_time: Finding,
-    /// As it was measured; or why it was not.
+    /// The check in real time, or the reason why it was not measured.
     pub real_time: Result<Finding, String>,
 }
 
 impl Beside {
-    /// By how much of the figure in virtual time the other one differs; `None` where that is nothing, or one is missing.
+    /// Returns the relative difference to virtual time; `None` if that value is zero or one is
+    /// missing.
     pub fn difference(&self) -> Option<f64> {
         let (there, here) = (self.virtual_time.value?, self.real_time.as_ref().ok()?.value?);
         if here == there { Some(0.0) } else { (there != 0.0).then(|| (here - there) / there) }
@@ -99,10 +103,10 @@ impl Beside {
 }
 
 impl Experiment {
-    /// Its runs with such hosts, the client's and the server's.
+    /// Returns the runs with these hosts, the client's and the server's.
     ///
     /// # Errors
-    /// What of it needs more than two hosts and a path between them.
+    /// The part of the file that needs more than two hosts and a path.
     pub fn real_runs(&self, whose: [Whose; 2]) -> Result<Vec<RealRun<'_>>, String> {
         let of = |run| {
             let variant = Variant::of(&self.file, run);
@@ -110,15 +114,15 @@ impl Experiment {
             Ok(RealRun { variant, whose })
         };
         match self.runs.is_empty() {
-            true => Err("it has no run, only words to tc".into()),
+            true => Err("it has no run, only tc commands".into()),
             false => self.runs.iter().map(of).collect(),
         }
     }
 
-    /// The figures of these runs, each beside that of virtual time.
+    /// Returns the checks of these runs, each beside that of virtual time.
     ///
     /// # Errors
-    /// Where virtual time has nothing to measure.
+    /// A measure finds nothing to measure in virtual time.
     pub fn beside(&self, real: Vec<RealPlayed>) -> Result<Vec<Beside>, String> {
         let (there, here) = (self.play_all()?, real.into_iter().map(|RealPlayed(played)| played));
         let here: Vec<Played> = here.collect();
@@ -134,7 +138,7 @@ impl Experiment {
     }
 }
 
-/// Does it have only what two hosts and a path between them have?
+/// Checks that the variant needs only two hosts and a path.
 fn check(variant: &Variant<'_>, whose: [Whose; 2]) -> Result<(), String> {
     let [client, server] = &variant.ends;
     let path = &variant.path;
@@ -154,41 +158,41 @@ fn check(variant: &Variant<'_>, whose: [Whose; 2]) -> Result<(), String> {
         ("route", has_route),
     ];
     match beyond.iter().find(|(_, is_there)| *is_there) {
-        Some((word, _)) => {
-            Err(format!("{word}: only in virtual time; a real one has two hosts and a path between them"))
-        }
+        Some((word, _)) => Err(format!(
+            "{word}: only in virtual time; in real time there are two hosts and a path between them"
+        )),
         None => Ok(()),
     }
 }
 
 impl RealRun<'_> {
-    /// Its name.
+    /// Returns the name of the run.
     pub fn name(&self) -> &str {
         self.variant.name
     }
 
-    /// Largest packet that the path takes.
+    /// Returns the maximum packet size of the path.
     pub fn mtu(&self) -> usize {
         self.variant.path.mtu.unwrap_or(1500)
     }
 
-    /// How long it takes in virtual time.
+    /// Returns the duration of the run in virtual time.
     ///
     /// # Errors
-    /// As [`Experiment::run`].
+    /// See [`Experiment::run`].
     pub fn takes(&self) -> Result<Duration, String> {
         let played = self.variant.play(&mut super::Limits::default())?;
         let last = played.capture.observations().last().map(|seen| seen.at);
         Ok(last.map_or(Duration::ZERO, |at| at.since(proto::Instant::ZERO)))
     }
 
-    /// What the client (0) or the server (1) does, if it is the kernel's.
+    /// Returns the part of the client (0) or the server (1) if that end is the kernel's.
     pub fn kernel_end(&self, end: usize) -> Option<KernelEnd> {
         let part: &EndPart = &self.variant.ends[end];
         let client = SocketAddr::new(CLIENT.into(), 0);
         let (local, peer) = if end == 0 { (client, SERVER) } else { (SERVER, client) };
         let buffer = |size: Option<super::quantities::Size>| Some(u32::try_from(size?.0).unwrap_or(u32::MAX));
-        // As hosts of virtual time have it; a listener with a queue for Fast Open needs no option then (0x400).
+        // As for hosts in virtual time: a listener with a Fast Open queue needs no option (0x400).
         let fast_open = if part.fast_open.is_some() { "1027" } else { "3" };
         let mut settings = vec![("net.ipv4.tcp_fastopen".to_owned(), fast_open.to_owned())];
         let (chosen, others): (Vec<_>, Vec<_>) = part
@@ -214,23 +218,23 @@ impl RealRun<'_> {
         })
     }
 
-    /// Its network; a server of ours is at work.
+    /// Builds the network; a Firstbyte server is started.
     ///
     /// # Errors
-    /// Where a setting is refused.
+    /// A host refuses a setting.
     pub fn stand(&self) -> Result<Standing, String> {
         let (network, hosts, _) = self.variant.build(self.whose.map(|whose| whose == Whose::Firstbyte))?;
         Ok(Standing { network, ends: [hosts.clients[0], hosts.servers[0]], hosts })
     }
 
-    /// Lets a client of ours begin.
+    /// Starts a Firstbyte client.
     pub fn start_client(&self, standing: &mut Standing) {
         if self.whose[0] == Whose::Firstbyte {
             standing.network.set_app(standing.ends[0], self.variant.program(&[SERVER]));
         }
     }
 
-    /// The end of it, with what the kernel's ends have to tell.
+    /// Finishes the run, with the reports of the kernel's ends.
     pub fn played(&self, standing: Standing, kernels: [Option<KernelTold>; 2]) -> RealPlayed {
         let Standing { network, ends, hosts } = standing;
         let ours = |end: usize| network.app::<Program>(ends[end]).told().cloned().collect::<Vec<Told>>();

@@ -13,11 +13,11 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use wire::Addr;
 
-/// One line or several, each in the place of what there is for its prefix.
+/// One or more routes, each replacing the one for its prefix.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Routes(Vec<Line>);
 
-/// A route: its next hop is a matter of the host's table, its metrics are one of the stack's.
+/// A route. Its next hop goes to the host's table, its metrics to the stack.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     prefix: Prefix,
@@ -43,7 +43,7 @@ impl FromStr for Line {
             parse_route(&rest.join(" ")).map_err(|error| not_one_of(&error.to_string(), &["via", "dev"]))?;
         let has_hop = via.is_some() || device.is_some();
         if has_hop && metrics.reject.is_some() {
-            return Err(format!("`{text}`: what is not reachable has no next hop and no device"));
+            return Err(format!("`{text}`: an unreachable route has no next hop and no device"));
         }
         if has_hop && !prefix.prefix().is_v4() {
             return Err(format!("`{text}`: only IPv4 has next hops and devices here"));
@@ -61,7 +61,7 @@ fn next_hop(word: &str) -> Result<Ipv4Addr, String> {
 
 fn device_number(word: &str) -> Result<usize, String> {
     let number = word.strip_prefix("eth").and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("`dev`: `{word}` is none; a device is eth0 or eth1"))
+    number.ok_or_else(|| format!("`dev`: unknown device `{word}`; write eth0 or eth1"))
 }
 
 impl FromStr for Routes {
@@ -73,7 +73,7 @@ impl FromStr for Routes {
 }
 
 impl Routes {
-    /// The first line that is for none of these addresses: its number, and its prefix.
+    /// Returns the first line that covers none of these addresses: its number and its prefix.
     pub(super) fn beside(&self, peers: &[IpAddr]) -> Option<(usize, String)> {
         let holds = |prefix: &Prefix, address: &IpAddr| {
             let address = Addr::from(*address);
@@ -85,7 +85,7 @@ impl Routes {
         Some((n, format!("{}/{}", prefix.prefix().to_ip(), prefix.prefix_len())))
     }
 
-    /// Gives a host its routes: next hops to its table, if it has one, the rest to its stack.
+    /// Adds the routes to a host: next hops to its table, if it has one, the rest to its stack.
     pub(super) fn apply(
         &self,
         now: Instant,
@@ -101,7 +101,7 @@ impl Routes {
                 }
                 (Some(ways), Some(network)) if metrics.reject.is_some() => ways.reject_route(network),
                 (None, _) if has_hop => {
-                    let error = "`via` and `dev` need a `router` on the path, which is the next hop";
+                    let error = "`via` and `dev` need a `router` on the path; it is the next hop";
                     return Err(error).within(n);
                 }
                 _ => {}
@@ -165,7 +165,7 @@ mod tests {
         for (text, part) in [
             ("default via", "the next hop is an IPv4 address"),
             ("default via fe80::1", "the next hop is an IPv4 address"),
-            ("default dev wlan0", "a device is eth0 or eth1"),
+            ("default dev wlan0", "write eth0 or eth1"),
             ("via 198.18.0.254", "begins with its prefix"),
             ("unreachable default via 198.18.0.254", "no next hop"),
             ("2001:db8::/32 via 198.18.0.254", "only IPv4"),

@@ -1,22 +1,23 @@
-//! What the packets of one connection show of each end: its segments, what it acknowledged, and how often.
+//! Evaluation of one connection's packets: segments and acknowledgments of each end.
 
 use crate::exchange::Exchange;
 use crate::segment::Segment;
 use std::collections::BTreeMap;
 
-/// Segments of an end, in the order of sending; lost ones too, copies of middleboxes not.
+/// Returns the segments that an end sent, lost ones included, without copies of middleboxes.
 fn sent(exchange: &Exchange, by_client: bool) -> impl Iterator<Item = Segment> {
     let own =
         exchange.journeys.iter().filter(|journey| !journey.copy).filter_map(|journey| journey.segment());
     own.filter(move |segment| (segment.dst() == exchange.server) == by_client)
 }
 
-/// Segments with data that an end sent.
+/// Counts the segments with data that an end sent.
 pub(super) fn data_segments(exchange: &Exchange, by_client: bool) -> usize {
     sent(exchange, by_client).filter(|segment| segment.text_len() > 0).count()
 }
 
-/// How often an end acknowledged the same byte, without data of its own: the acknowledgement that was repeated most.
+/// Returns how often an end repeated one acknowledgment without data: the maximum over all
+/// acknowledgments.
 pub(super) fn repeated_acks(exchange: &Exchange, by_client: bool) -> usize {
     let mut times = BTreeMap::new();
     let bare = sent(exchange, by_client).filter(|segment| {
@@ -28,7 +29,7 @@ pub(super) fn repeated_acks(exchange: &Exchange, by_client: bool) -> usize {
     times.into_values().max().unwrap_or(0)
 }
 
-/// Bytes of an end's data that the other end acknowledged.
+/// Returns how many bytes of an end's data the other end acknowledged.
 pub(super) fn acknowledged(exchange: &Exchange, of_client: bool) -> u32 {
     let first = if of_client { Some(exchange.client_isn) } else { exchange.server_isn };
     let Some(first) = first.map(|isn| isn + 1) else { return 0 };
@@ -36,6 +37,6 @@ pub(super) fn acknowledged(exchange: &Exchange, of_client: bool) -> u32 {
         sent(exchange, of_client).map(|segment| (segment.text_seq() + segment.text_len()).since(first));
     let acks = sent(exchange, !of_client).filter(|segment| segment.tcp.flags.contains(wire::Flags::ACK));
     let most = acks.map(|segment| segment.tcp.ack.since(first)).max().unwrap_or(0);
-    // A FIN takes a number, and is no data.
+    // A FIN occupies a sequence number but is not data.
     most.min(data_end.max().unwrap_or(0))
 }

@@ -1,11 +1,11 @@
-//! The experiments that come with the lab: the files of `scenarios`, in the order worth reading.
+//! The built-in scenario files: the files of `scenarios`, in the order worth reading.
 
-/// One of them.
+/// A built-in scenario file.
 #[derive(Clone, Copy, Debug)]
 pub struct Shelved {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The file.
+    /// The text of the file.
     pub text: &'static str,
 }
 
@@ -15,7 +15,7 @@ macro_rules! shelf {
     };
 }
 
-/// All of them.
+/// All built-in scenario files.
 pub const SHELF: &[Shelved] = &shelf![
     "round-trips",
     "local-network",

@@ -1,4 +1,4 @@
-//! An experiment played again and again: with other values of its parameters, and with other seeds.
+//! Sweeps: a scenario file run repeatedly, with other parameter values and other seeds.
 
 use super::file::Expect;
 use super::formula::Formula;
@@ -9,12 +9,12 @@ use super::{Experiment, explained, measure, path, question};
 use core::str::FromStr;
 use toml::{Table, Value};
 
-/// A parameter and the values it takes. Written `path.loss=0%,1%,2%`, or `run.NAME.path.loss=…` for one run.
+/// A parameter and its values. Written `path.loss=0%,1%,2%`, or `run.NAME.path.loss=…` for one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Where it stands in the file.
+    /// The key in the file.
     pub key: String,
-    /// As they would stand there.
+    /// The values, as they would be written there.
     pub values: Vec<String>,
 }
 
@@ -32,45 +32,46 @@ impl FromStr for Axis {
     }
 }
 
-/// What is measured at each point, and in which unit it is shown.
+/// A measure and the unit in which it is shown.
 #[derive(Clone, Debug)]
 struct Wanted {
     name: String,
     formula: Formula,
-    /// A quantity in that unit; none where its unit has no name.
+    /// A quantity in that unit; `None` if the unit has no name.
     like: Option<String>,
-    /// What the file expects of it; none of what was asked for in its place.
+    /// The file's expectation; `None` for measures of the caller.
     expect: Option<Expect>,
 }
 
-/// What is to be played.
+/// A planned sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     question: String,
     axes: Vec<Axis>,
-    /// Every combination of values, as an experiment.
+    /// Every combination of values, as a scenario.
     points: Vec<(Vec<String>, Experiment)>,
     seeds: Vec<u64>,
     wanted: Vec<Wanted>,
 }
 
-/// What came of one play.
+/// The results of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Which point.
+    /// Index of the point.
     pub(super) point: usize,
-    /// With which seed.
+    /// Seed of the run.
     pub(super) seed: u64,
-    /// Of each measure; none where there was nothing to measure.
+    /// Value of each measure; `None` where there was nothing to measure.
     pub(super) values: Vec<Option<f64>>,
 }
 
 impl Sweep {
-    /// Every combination of the values, each with the seeds from `seed` on, or from the file's. Measured is what the file expects something of, or `measures`,
-    /// where there are some. The limits are those of each play.
+    /// Plans every combination of the values, each with `seeds` seeds from `seed` on, or from the
+    /// file's seed. The measures are those of the file's checks, or `measures` if there are any.
+    /// The limits apply to each run.
     ///
     /// # Errors
-    /// What is wrong with the file, a key, a value or a measure.
+    /// A mistake in the file, a key, a value or a measure.
     pub fn new(
         text: &str,
         axes: Vec<Axis>,
@@ -108,15 +109,15 @@ impl Sweep {
         })
     }
 
-    /// How often something is played.
+    /// Returns the number of runs.
     pub fn plays(&self) -> usize {
         self.points.len() * self.seeds.len()
     }
 
-    /// Plays for the n-th time, counted from 0.
+    /// Executes the n-th run, counted from 0.
     ///
     /// # Errors
-    /// Where a setting is refused.
+    /// A host refuses a setting.
     pub fn play(&self, n: usize) -> Result<Sample, String> {
         let (point, seed) = (n / self.seeds.len(), self.seeds[n % self.seeds.len()]);
         let (values, experiment) = &self.points[point];
@@ -127,7 +128,7 @@ impl Sweep {
         Ok(Sample { point, seed, values })
     }
 
-    /// The question of the file.
+    /// Returns the file's question.
     pub fn question(&self) -> &str {
         &self.question
     }
@@ -144,19 +145,19 @@ impl Sweep {
         &self.seeds
     }
 
-    /// Names of what is measured.
+    /// Returns the names of the measures.
     pub(super) fn measures(&self) -> impl ExactSizeIterator<Item = &str> {
         self.wanted.iter().map(|wanted| wanted.name.as_str())
     }
 
-    /// Is this value of the n-th measure what the file expects? None where other parameters are tried than those of the file, for which nothing is
-    /// expected.
+    /// Returns whether a value of the n-th measure passes the file's check. `None` if parameters
+    /// differ from the file's, for which nothing is expected.
     pub(super) fn is_as_expected(&self, measure: usize, value: f64) -> Option<bool> {
         let expect = self.wanted[measure].expect.as_ref().filter(|_| self.axes.is_empty());
         expect.map(|expect| finding(expect, value).holds)
     }
 
-    /// A value of the n-th measure, for people.
+    /// Formats a value of the n-th measure.
     pub(super) fn shown(&self, measure: usize, value: f64) -> String {
         match &self.wanted[measure].like {
             None => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -164,7 +165,7 @@ impl Sweep {
         }
     }
 
-    /// The unit that the n-th measure is drawn in, and how much one of it is.
+    /// Returns the unit in which the n-th measure is drawn, and its size.
     pub(super) fn unit(&self, measure: usize) -> (&str, f64) {
         match self.wanted[measure].like.as_deref().map(unit) {
             None => ("in units of s and B", 1.0),
@@ -173,7 +174,7 @@ impl Sweep {
         }
     }
 
-    /// Values of a point beside their keys.
+    /// Formats the values of a point with their keys.
     pub(super) fn words(&self, values: &[String]) -> String {
         let pairs = self.keys().zip(values).map(|(key, value)| format!("{key} = {value}"));
         pairs.collect::<Vec<_>>().join(", ")
@@ -191,7 +192,7 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
         return Ok(expects.collect());
     }
     if let Some((_, text)) = measures.iter().enumerate().find(|(at, text)| measures[..*at].contains(text)) {
-        return Err(format!("measure \"{text}\" is there twice"));
+        return Err(format!("duplicate measure \"{text}\""));
     }
     let read = |text: &String| {
         let wrong = |error: String| format!("measure \"{text}\": {error}");
@@ -203,7 +204,8 @@ fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String>
     measures.iter().map(read).collect()
 }
 
-/// Is there a point at which all that is wanted can be looked at? Otherwise what the first lacks.
+/// Checks that all measures apply at one point at least. The error names what the first point
+/// lacks.
 fn check_points(points: &[(Vec<String>, Experiment)], wanted: &[Wanted]) -> Result<(), String> {
     let formulas: Vec<&Formula> = wanted.iter().map(|wanted| &wanted.formula).collect();
     let mut checks = points.iter().map(|(_, experiment)| experiment.check_hosts_for(&formulas));
@@ -213,7 +215,7 @@ fn check_points(points: &[(Vec<String>, Experiment)], wanted: &[Wanted]) -> Resu
     }
 }
 
-/// The experiment with these values in the place of its own.
+/// Returns the scenario with these values.
 fn at(text: &str, axes: &[Axis], values: &[String]) -> Result<Experiment, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     for (axis, value) in axes.iter().zip(values) {
@@ -229,18 +231,16 @@ fn at(text: &str, axes: &[Axis], values: &[String]) -> Result<Experiment, String
     })
 }
 
-/// What no axis may be called.
+/// Checks the names of the axes.
 fn check_axes(axes: &[Axis]) -> Result<(), String> {
     for (at, axis) in axes.iter().enumerate() {
         let key = &axis.key;
         if key == "seed" {
-            return Err(
-                "`seed`: every combination is played with every seed: say --seed N and --repeat N".into()
-            );
+            return Err("`seed`: every combination runs with every seed; use --seed N and --repeat N".into());
         }
         if let Some(other) = axes[..at].iter().find(|other| other.key == *key) {
             let values = [&other.values[..], &axis.values].concat().join(",");
-            return Err(format!("`{key}` is varied twice: put its values together, {key}={values}"));
+            return Err(format!("`{key}` is varied twice; write its values together, {key}={values}"));
         }
     }
     Ok(())
@@ -258,7 +258,7 @@ fn put(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
         }
         return Err(format!("`{key}`: write run.NAME.KEY, where NAME is one of: {}", names.join(", ")));
     }
-    // A run that says it itself would not notice.
+    // A run with its own value would ignore the axis.
     if let Some(Value::Array(runs)) = table.get("run")
         && !runs.is_empty()
         && runs.iter().all(|run| get(run, key).is_some())
@@ -266,7 +266,7 @@ fn put(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
         return Err(format!("`{key}`: every run has its own value; vary run.NAME.{key}"));
     }
     let mut names = names(key);
-    let Some(last) = names.pop() else { return Err(format!("`{key}` is no key")) };
+    let Some(last) = names.pop() else { return Err(format!("unknown key `{key}`")) };
     let mut inner = table;
     for name in names {
         let entry = inner.entry(name.to_owned()).or_insert_with(|| Value::Table(Table::new()));
@@ -280,7 +280,7 @@ fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     names(key).into_iter().try_fold(value, |value, name| value.get(name))
 }
 
-/// The parts of a key; the name of a setting has dots of its own.
+/// Splits a key; the name of a setting contains dots itself.
 fn names(key: &str) -> Vec<&str> {
     match key.split_once(".set.") {
         Some((end, setting)) => vec![end, "set", setting],
@@ -336,9 +336,9 @@ is = \"200 ms\"
     fn mistakes_are_told() {
         for (axes, measures, told) in [
             (["path.rt=20ms"], [].as_slice(), "did you mean `rtt`"),
-            (["path.rtt=20 apples"], &[], "write 35ms"),
+            (["path.rtt=20 apples"], &[], "write e.g. 35ms"),
             (["run.a.path.rtt=20ms"], &[], "run.NAME.KEY"),
-            (["path.rtt=20"], &[], "write 35ms"),
+            (["path.rtt=20"], &[], "write e.g. 35ms"),
             (["path.queue=some"], &[], "expected a whole number"),
             (["path.rtt=20ms"], &["tme()"], "did you mean `time`"),
             (["path.rtt=20ms"], &["wait()"], "needs PERCENTILE after the run"),
@@ -346,7 +346,7 @@ is = \"200 ms\"
             (["path.rtt=20ms"], &["count(server, TcpPasiveOpens)"], "did you mean `TcpPassiveOpens`"),
             (["path.rtt=20ms"], &["device(server, tx_packets)"], "has no `device`"),
             (["path.bond=balance-rr"], &["link(3)"], "the bond has 2"),
-            (["path.rtt=20ms"], &["time()", "time()"], "is there twice"),
+            (["path.rtt=20ms"], &["time()", "time()"], "duplicate measure"),
         ] {
             let error = sweep(&axes, measures).unwrap_err();
             assert!(error.contains(told), "{error}");

@@ -1,4 +1,4 @@
-//! What came of a sweep: distributions of each measure at each point, as tables, graphs and rows.
+//! Results of a sweep: the distribution of each measure at each point, as tables, graphs and rows.
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -10,17 +10,17 @@ use ::picture::{Graph, Series, Style, Tone};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// More curves than this are no graph to look at.
+/// Maximum curves in a graph.
 const CURVES_MAX: usize = 7;
 
-/// All samples of a sweep, or of a part of it.
+/// The samples of a sweep or of a part of it.
 #[derive(Debug)]
 pub struct Swept<'a> {
     sweep: &'a Sweep,
     samples: Vec<Sample>,
 }
 
-/// Values of one measure at one point, in order of size.
+/// Sorted values of one measure at one point.
 struct Spread(Vec<f64>);
 
 impl Spread {
@@ -35,7 +35,7 @@ impl Spread {
 }
 
 impl<'a> Swept<'a> {
-    /// The samples in the order in which they were asked for.
+    /// Creates the results. Samples must be in the order of the runs.
     pub fn new(sweep: &'a Sweep, samples: Vec<Sample>) -> Swept<'a> {
         Swept { sweep, samples }
     }
@@ -51,11 +51,11 @@ impl<'a> Swept<'a> {
         self.sweep.seeds().len() > 1
     }
 
-    /// A row for each play: its parameters, its seed, and what was measured in seconds, bytes, bytes per second or plain numbers. Parts of
-    /// a sweep have the same columns.
+    /// Writes a row per run: parameters, seed, and the measures in seconds, bytes, bytes per second
+    /// or plain numbers. All parts of a sweep have the same columns.
     ///
     /// # Errors
-    /// What writing answers.
+    /// Errors of the writer.
     pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
         let mut out = csv::Writer::from_writer(out);
         out.write_record(self.sweep.keys().chain(["seed"]).chain(self.sweep.measures()))?;
@@ -70,11 +70,8 @@ impl<'a> Swept<'a> {
     }
 
     fn table(&self, measure: usize) -> Table {
-        let figures: &[&str] = if self.repeats() {
-            &["plays", "mean", "least", "median", "95 %", "greatest"]
-        } else {
-            &["here"]
-        };
+        let figures: &[&str] =
+            if self.repeats() { &["runs", "mean", "min", "median", "95 %", "max"] } else { &["here"] };
         let keys = self.sweep.keys().map(|key| (key, Align::Left));
         let judged = self.sweep.is_as_expected(measure, 0.0).map(|_| ("as expected", Align::Right));
         let mut table =
@@ -96,13 +93,14 @@ impl<'a> Swept<'a> {
         table
     }
 
-    /// In how many plays the value was what the file expects, of all.
+    /// Formats how many runs passed the file's check, of all.
     fn as_expected(&self, spread: &Spread, measure: usize) -> String {
         let holds = |value: &&f64| self.sweep.is_as_expected(measure, **value) == Some(true);
         format!("{} of {}", spread.0.iter().filter(holds).count(), self.samples.len())
     }
 
-    /// The measure over the first parameter if that is a number with the same unit everywhere, a curve for each combination of the others.
+    /// Draws the measure over the first parameter, if that is a number with the same unit
+    /// everywhere. Each combination of the other parameters is a curve.
     fn over_first(&self, measure: usize, name: &str) -> Option<Graph> {
         let key = self.sweep.keys().next()?;
         let (unit, one) = self.sweep.unit(measure);
@@ -133,10 +131,10 @@ impl<'a> Swept<'a> {
         Some(graph)
     }
 
-    /// Which share of the plays stayed below which value.
+    /// Draws the cumulative distribution over the runs.
     fn distribution(&self, measure: usize, name: &str) -> Graph {
         let (unit, one) = self.sweep.unit(measure);
-        let mut graph = Graph::new(format!("Distribution: {name}"), "plays at or below", "%")
+        let mut graph = Graph::new(format!("Distribution: {name}"), "runs at or below", "%")
             .over(format!("{name}, {unit}"));
         if self.sweep.points().len() > CURVES_MAX {
             graph = graph
@@ -170,7 +168,7 @@ impl Report for Swept<'_> {
             1 => "one combination".to_owned(),
             count => format!("{count} combinations"),
         };
-        page.paragraph(&format!("{played}{part} plays: {combinations} of values, with {seeds}."));
+        page.paragraph(&format!("{played}{part} runs: {combinations} of values, with {seeds}."));
         for (measure, name) in self.sweep.measures().enumerate() {
             page.heading(name);
             page.table(&self.table(measure));
@@ -235,7 +233,7 @@ that = \"time()\"
 at_least = \"1 ms\"
 ";
 
-    /// With what came of four plays.
+    /// Runs a sweep of four runs and passes its results on.
     pub(super) fn swept_over_loss(look: impl FnOnce(&Swept<'_>)) {
         let sweep =
             Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 2, Some(1), &[], Limits::default())
@@ -244,7 +242,7 @@ at_least = \"1 ms\"
         look(&Swept::new(&sweep, samples));
     }
 
-    /// Of the file's own values, for which something is expected.
+    /// The file's own values, for which it has expectations.
     #[test]
     fn repeats_of_a_file_say_how_often_it_is_as_expected() {
         let table = |file: &str, axes: &[&str]| {
@@ -261,7 +259,7 @@ at_least = \"1 ms\"
         assert!(!table(FILE, &["path.rtt=10ms"]).contains("as expected"));
     }
 
-    /// What is divided by nothing has no place on an axis, and beyond seven colours would come again.
+    /// A division by zero has no place on an axis, and beyond seven curves colors would repeat.
     #[test]
     fn what_cannot_be_drawn_is_left_out_of_graphs() {
         let graphs = |axes: &[&str], measure: &str| {
@@ -288,10 +286,7 @@ at_least = \"1 ms\"
         let mut page = Page::new(PageStyle::default());
         whole.render(&mut page);
         let text = page.into_text();
-        assert!(
-            text.contains("10 plays: 2 combinations of values, with each of the seeds 1 to 5."),
-            "{text}"
-        );
+        assert!(text.contains("10 runs: 2 combinations of values, with each of the seeds 1 to 5."), "{text}");
         assert_eq!(whole.graphs().len(), 2);
         let csv = |swept: &Swept<'_>| {
             let mut bytes = Vec::new();

@@ -1,16 +1,17 @@
-//! A conversation with `tc`: commands for one device, one after the other, and what they are to answer.
+//! Conversations with `tc`: commands for one device, one after the other, and their expected
+//! answers.
 
 use super::file::TcPart;
 use crate::report::Finding;
 use qdisc::{Device, Packet};
 
-/// Nothing is sent while one talks about the queue.
+/// A packet type for queues that never carry packets.
 #[derive(Clone)]
 struct NoPacket;
 
 impl Packet for NoPacket {}
 
-/// What each command answers beside what it is to answer.
+/// Compares the answer of each command with the expected one.
 pub(super) fn findings(parts: &[TcPart]) -> Vec<Finding> {
     let mut device: Device<NoPacket> = Device::new("eth0");
     let answer = |part: &TcPart| {

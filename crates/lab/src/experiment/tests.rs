@@ -34,7 +34,7 @@ fn another_discipline_is_put_before_the_bottleneck_of_runs_that_say_none() {
         );
     let narrow = narrow.replace("time()", "drops(a)").replace("200 ms", "0");
     let with = |text: &str, words: &str| Experiment::parse(text).unwrap().with_qdisc(words);
-    // A reply of several packets is more than a queue of one byte holds.
+    // A reply of several packets does not fit a queue of one byte.
     let outcome = with(&narrow, "bfifo limit 1b").unwrap().run().unwrap();
     assert!(outcome.findings()[0].value.unwrap() > 0.0, "{:?}", outcome.findings());
     assert!(outcome.holds() && Report::findings(&outcome).is_empty(), "nothing is expected of it any more");
@@ -42,12 +42,12 @@ fn another_discipline_is_put_before_the_bottleneck_of_runs_that_say_none() {
     let mut page = crate::report::Page::new(Default::default());
     outcome.render(&mut page);
     assert!(
-        page.into_text().contains("in the file's words"),
+        page.into_text().contains("in the units of the file"),
         "names may be of the discipline that is no longer there"
     );
-    assert!(with(FILE, "codel").unwrap_err().contains("its path has no rate"));
+    assert!(with(FILE, "codel").unwrap_err().contains("neither its path nor a card has a rate"));
     let own = narrow.replace("name = \"a\"", "name = \"a\"\npath.qdisc = \"pfifo\"");
-    assert!(with(&own, "codel").unwrap_err().contains("every run says a discipline of its own"));
+    assert!(with(&own, "codel").unwrap_err().contains("every run has its own discipline"));
 }
 
 #[test]
@@ -66,18 +66,18 @@ fn mistakes_are_told_with_line_and_nearest_word() {
     let cases = [
         ("rtt =", "rt =", "line 5"),
         ("rtt =", "rt =", "did you mean `rtt`?"),
-        ("100ms", "100", "write 35ms"),
-        ("write 100", "wriet 100", "no step"),
+        ("100ms", "100", "write e.g. 35ms"),
+        ("write 100", "wriet 100", "unknown step"),
         ("time()", "tme()", "did you mean `time`?"),
         ("# Does", "Does", "line 1"),
-        ("is = ", "at_least = \"5 apples\" #", "no quantity"),
-        ("200 ms", "10 MB", "what is measured is a time, such as 340 ms"),
-        ("time()", "time(foo)", "`foo` is neither a run nor a number"),
-        ("time()", "time(0)", "numbers begin with 1"),
-        ("time()", "drops(run, 5)", "`5` means nothing in `drops`, which takes nothing but a run"),
-        ("time()", "read(run, peer)", "`peer` is no end"),
+        ("is = ", "at_least = \"5 apples\" #", "not a quantity"),
+        ("200 ms", "10 MB", "the formula is a time, such as 340 ms"),
+        ("time()", "time(foo)", "expected a run or a number from 1 on, found `foo`"),
+        ("time()", "time(0)", "a number from 1 on"),
+        ("time()", "drops(run, 5)", "unexpected `5`: `drops` takes only a run"),
+        ("time()", "read(run, peer)", "unknown end `peer`"),
         ("time()", "wait(200)", "from 0 to 100"),
-        ("time()", "mark(begn)", "no step is `mark begn`"),
+        ("time()", "mark(begn)", "no program has the step `mark begn`"),
     ];
     for (from, to, part) in cases {
         let text = told(from, to);
@@ -85,7 +85,7 @@ fn mistakes_are_told_with_line_and_nearest_word() {
     }
 }
 
-/// A file with two runs, and most of what a file may have.
+/// A file with two runs that uses most keys.
 const TWO_RUNS: &str = "# How long?
 chapter = \"x\"
 lesson = \"y\"
@@ -141,7 +141,7 @@ fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
             "time(usual)",
             "tme(usual)",
             "tme(",
-            &["expect \"saved\"", "no measure `tme`", "did you mean `time`"][..],
+            &["expect \"saved\"", "unknown measure `tme`", "did you mean `time`"][..],
         ),
         (
             "time(usual)",
@@ -161,17 +161,22 @@ fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
         ("time(other)", "device(other, server, ring_mx)", "ring_mx", &["did you mean `ring_max`"]),
         ("time(other)", "device(other, client, ring_max)", "ring_max", &["no `device`"]),
         ("TcpPassiveOpens", "TcpPasiveOpens", "TcpPas", &["run `other`", "did you mean `TcpPassiveOpens`"]),
-        ("90 ms", "90 mss", "90 mss", &["`90 mss` is no quantity", "did you mean `ms`", "write 5, 340 ms"]),
-        ("90 ms", "90 MB", "90 MB", &["is a number of bytes; what is measured is a time, such as 340 ms"]),
-        ("at_most = \"90 ms\"", "within = \"5%\"", "within", &["`is`, which is not there"]),
-        ("at_most = \"90 ms\"", "", "[[expect]]", &["needs `is`, `at_least` or `at_most`"]),
-        ("what = \"counted\"", "what = \"saved\"", "", &["line 42,", "same words"]),
-        ("name = \"other\"", "name = \"usual\"", "", &["another run has this name"]),
+        (
+            "90 ms",
+            "90 mss",
+            "90 mss",
+            &["`90 mss` is not a quantity", "did you mean `ms`", "write e.g. 5, 340 ms"],
+        ),
+        ("90 ms", "90 MB", "90 MB", &["is a number of bytes; the formula is a time, such as 340 ms"]),
+        ("at_most = \"90 ms\"", "within = \"5%\"", "within", &["add `is`"]),
+        ("at_most = \"90 ms\"", "", "[[expect]]", &["add `is`, `at_least` or `at_most`"]),
+        ("what = \"counted\"", "what = \"saved\"", "", &["line 42,", "duplicate `what`"]),
+        ("name = \"other\"", "name = \"usual\"", "", &["duplicate name"]),
         (
             "tcp_sack\" = 0",
             "tcp_sak\" = 0",
             "tcp_sak",
-            &["no setting", "Linux's names", "did you mean `net.ipv4.tcp_sack`"],
+            &["unknown setting", "Linux's names", "did you mean `net.ipv4.tcp_sack`"],
         ),
         (
             "somaxconn\" = 10",
@@ -180,16 +185,11 @@ fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
             &["run `other`", "did you mean `net.core.somaxconn`"],
         ),
         ("tcp_sack 1", "tcp_sak 1", "tcp_sak", &["did you mean `net.ipv4.tcp_sack`"]),
-        (
-            "fq_codel target",
-            "fq_codl target",
-            "fq_codl",
-            &["none of the kinds pfifo, ", "did you mean `fq_codel`"],
-        ),
+        ("fq_codel target", "fq_codl target", "fq_codl", &["expected pfifo, ", "did you mean `fq_codel`"]),
         ("fq_codel target", "fq_codel targt", "targt", &["qdisc: What is \"targt\""]),
         ("qdisc = \"codel\"", "qdisc = \"codl\"", "codl", &["device: qdisc: ", "did you mean `codel`"]),
-        ("write 100", "wrte 100", "wrte", &["no step", "did you mean `write`", "steps are: connect"]),
-        ("write 100", "write 100 kbyte", "kbyte", &["no step"]),
+        ("write 100", "wrte 100", "wrte", &["unknown step", "did you mean `write`", "steps are: connect"]),
+        ("write 100", "write 100 kbyte", "kbyte", &["unknown step"]),
         ("write 100", "write 100kb0", "100kb0", &["did you mean `kB`"]),
         ("24 initcwnd", "24 initcwd", "initcwd", &["is not one of: mtu", "did you mean `initcwnd`"]),
         ("24 initcwnd", "24 vai", "vai", &["did you mean `via`"]),
@@ -202,8 +202,8 @@ fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
         ),
         ("\"duplicate\"", "\"duplcate\"", "duplcate", &["did you mean `duplicate`"]),
         ("path.box", "path.bx", "path.bx", &["did you mean `box`"]),
-        ("\"100ms\"", "\"100 mss\"", "100 mss", &["no time", "did you mean `ms`", "write 35ms"]),
-        ("\"10mbit\"", "\"10Mbps\"", "10Mbps", &["no rate", "did you mean `mbit`", "write 100mbit"]),
+        ("\"100ms\"", "\"100 mss\"", "100 mss", &["not a time", "did you mean `ms`", "write e.g. 35ms"]),
+        ("\"10mbit\"", "\"10Mbps\"", "10Mbps", &["not a rate", "did you mean `mbit`", "write e.g. 100mbit"]),
         (
             "[client]",
             "bond = \"balance-r\"\n[client]",
@@ -211,19 +211,19 @@ fn every_mistake_has_its_line_what_was_expected_and_the_nearest_word() {
             &["did you mean `balance-rr`", "modes are"],
         ),
         ("[client]", "mtu = 20\n[client]", "mtu", &["from 68 to 65535"]),
-        ("[client]", "skew = \"1ms\"\n[client]", "skew", &["say which mode"]),
+        ("[client]", "skew = \"1ms\"\n[client]", "skew", &["add its mode"]),
         ("[client]", "queue = \"5\"\n[client]", "queue", &["expected a whole number"]),
         ("[client]", "[client]\nprofile = \"linus\"", "linus", &["did you mean `linux`"]),
         ("[client]", "[client]\nclients = 0", "clients", &["from 1 to 100000"]),
-        ("[client]", "[client]\nbacklog = 1", "backlog", &["one of [server]"]),
+        ("[client]", "[client]\nbacklog = 1", "backlog", &["belongs to [server]"]),
         ("[client]", "[client]\ndevice = 5", "device", &["expected a table"]),
-        ("\"duplicate\"", "5", "= 5", &["expected a text in quotes"]),
-        ("path up", "pat up", "pat up", &["did you mean `path`", "what can: path down"]),
+        ("\"duplicate\"", "5", "= 5", &["expected a string in quotes"]),
+        ("path up", "pat up", "pat up", &["did you mean `path`", "events are: path down"]),
         ("path up", "link 7 up", "link 7", &["run `other`", "no `bond`"]),
         ("do = \"path up\"", "", "[[run.event]]", &["missing field `do`"]),
         ("rtt", "rtt: ", "rtt:", &["expected"]),
-        ("at = \"2s\"", "at = \"2h\"", "2h", &["no time", "write 35ms"]),
-        ("at = \"2s\"", "at = \"2000s\"", "2000s", &["the run is over after 600s: change `for`"]),
+        ("at = \"2s\"", "at = \"2h\"", "2h", &["not a time", "write e.g. 35ms"]),
+        ("at = \"2s\"", "at = \"2000s\"", "2000s", &["the run ends after 600s; change `for`"]),
     ] {
         let text = TWO_RUNS.replacen(from, to, 1);
         assert_ne!(text, TWO_RUNS, "{from}");
@@ -265,7 +265,7 @@ fn a_mistake_of_the_whole_file_is_not_that_of_its_first_run() {
     assert!(some.contains("\n40 | ") && some.contains("run `usual`: there is no link 2"), "{some}");
 }
 
-/// A counter is looked for in what hosts count.
+/// The counter is looked up in the counters of the hosts.
 #[test]
 fn a_counter_that_nobody_has_is_told_before_the_run() {
     let text = FILE.replace("time()", "count(server, TcpExtTCPTimeout)").replace("200 ms", "0");
@@ -286,7 +286,7 @@ fn the_page_about_files_is_true() {
     assert!(Experiment::parse(example).unwrap().run().unwrap().holds());
 }
 
-/// Figures, packets and pictures: all of it comes from the seed.
+/// Results, packets and pictures depend on the seed alone.
 #[test]
 fn an_experiment_comes_out_the_same_each_time() {
     use crate::report::{Report, document, write_pcapng};
@@ -302,8 +302,8 @@ fn an_experiment_comes_out_the_same_each_time() {
     assert!(bytes(3) != bytes(4));
 }
 
-/// Hosts that do not disturb each other: each has the same packets, and tells as much, however many there are; and hosts and paths are
-/// dealt with no more often for each of them.
+/// Hosts that do not disturb each other have the same packets and reports, however many there are.
+/// Hosts and paths are handled no more often per host.
 #[test]
 fn turns_and_records_of_a_crowd_are_in_proportion_to_its_hosts() {
     let of = |clients: usize| {
@@ -324,11 +324,11 @@ fn turns_and_records_of_a_crowd_are_in_proportion_to_its_hosts() {
     let [few, many] = [of(50), of(1000)];
     assert_eq!(few.0, many.0);
     assert_eq!(few.1 * 20, many.1, "what the stacks tell");
-    // Packets of several hosts that come to the router at the same moment take one turn together.
+    // Packets of several hosts that reach the router at the same time take one turn together.
     assert!(many.2 <= few.2 * 20, "turns: {} of 50 clients, {} of 1000", few.2, many.2);
 }
 
-/// More curves than a graph takes are counted on it.
+/// Curves beyond the maximum of a graph are counted on it.
 #[test]
 fn runs_that_are_not_drawn_are_told() {
     let note = |runs: usize| {
@@ -362,10 +362,11 @@ fn parts_of_a_path_that_do_not_fit_are_told() {
     let two =
         FILE.replace("[client]", "router = \"1ms\"\n[client]").replace("[server]", "[server]\nservers = 2");
     let text = Experiment::parse(&two).unwrap().run().unwrap_err();
-    assert!(text.contains("leads to one server"), "{text}");
+    assert!(text.contains("supports one server"), "{text}");
 }
 
-/// Two routers' addresses, one for each of the server's devices: the table of routes says which of them is next.
+/// Two routers' addresses, one for each of the server's devices. The routing table chooses the next
+/// hop.
 const DUAL_HOMED: &str = "# Which way does an answer take?
 chapter = \"Routes\"
 lesson = \"The way that the server's table says.\"
@@ -388,7 +389,8 @@ that = \"connected()\"
 is = \"1\"
 ";
 
-/// Both halves of the round trip that a first byte takes twice: 30 ms there, and back by a path of 20 or 50 ms beyond the router.
+/// The first byte takes half the round trip of each path twice: 30 ms there, and back over 20 or 50
+/// ms beyond the router.
 #[test]
 fn an_answer_goes_to_the_next_hop_of_its_route() {
     let first_byte = |route: &str| {
@@ -404,7 +406,7 @@ fn an_answer_goes_to_the_next_hop_of_its_route() {
         ("default via 198.18.0.254", long),
         ("default via 198.18.0.254 dev eth1 initcwnd 20", long),
         ("192.0.2.0/24 via 198.18.0.254", long),
-        // Nobody answers there, nobody is asked, or nothing leads there.
+        // The next hop does not answer, there is no next hop, or there is no route.
         ("default via 198.18.0.9", None),
         ("default dev eth1", None),
         ("unreachable default", None),
@@ -434,8 +436,8 @@ fn a_next_hop_that_is_not_on_a_link_is_told() {
             "default via 203.0.113.1",
             "the next hop 203.0.113.1 is not on a link; eth0 is on 198.51.100.0/24, eth1 is on 198.18.0.0/24",
         ),
-        ("default via 198.18.0.254 dev eth0", "is on the link of eth1, not on that of eth0"),
-        ("default dev eth2", "there is no eth2; there is eth0, eth1"),
+        ("default via 198.18.0.254 dev eth0", "is on the link of eth1, not of eth0"),
+        ("default dev eth2", "there is no eth2; the host has eth0, eth1"),
         ("default via nowhere", "line 14"),
     ] {
         let text = told(route);
@@ -443,7 +445,7 @@ fn a_next_hop_that_is_not_on_a_link_is_told() {
     }
 }
 
-/// The connection attempt goes on while somebody mends the server: its next SYN is answered.
+/// The connection attempt continues while the server is fixed: its next SYN is answered.
 #[test]
 fn a_route_and_a_filter_can_be_mended_while_it_runs() {
     let strict =
@@ -470,7 +472,7 @@ fn numbers_need_no_quotes_and_a_byte_order_mark_is_no_mistake() {
 #[test]
 fn runs_have_different_names() {
     let text = format!("{FILE}[[run]]\nname = \"a\"\n[[run]]\nname = \"a\"\n").replace("time()", "time(a)");
-    assert!(Experiment::parse(&text).unwrap_err().contains("run `a`: another run has this name"));
+    assert!(Experiment::parse(&text).unwrap_err().contains("run `a`: duplicate name"));
 }
 
 #[test]
@@ -484,7 +486,8 @@ fn a_seed_of_the_file_counts() {
     assert_eq!(took(of(1).with_seed(2)), took(of(2)));
 }
 
-/// At 10 Mbit/s the shortest full-sized packet takes 1.2 ms, and an acknowledgement, the other way, a twentieth of that.
+/// At 10 Mbit/s the shortest full-sized packet takes 1.2 ms, and an acknowledgment in the other
+/// direction a twentieth of that.
 #[test]
 fn what_waited_is_what_went_the_way_of_the_queue() {
     let text = FILE.replace("500", "2MB").replace("[client]", "rate = \"10mbit\"\nqueue = 100\n[client]");
@@ -494,7 +497,7 @@ fn what_waited_is_what_went_the_way_of_the_queue() {
     };
     assert!(measured(&text, "wait(10)") >= 0.0012);
     assert!(measured(&text, "queue()") > 50.0);
-    // Acknowledgements alone go that way, and none of them waits for another.
+    // Only acknowledgments go in that direction, and none of them waits for another.
     let other = text.replace("queue = 100", "towards = \"server\"");
     assert!(measured(&other, "wait(90)") < 0.0012);
     assert!(measured(&other, "queue()") <= 2.0);
@@ -570,7 +573,7 @@ fn losses_of_an_event_are_on_the_way_of_the_path_and_on_every_link() {
     assert!(holds(&bond, "done()", "0"));
 }
 
-/// Behind a router as without one.
+/// The result is the same behind a router as without one.
 #[test]
 fn an_event_at_an_end_is_one_at_every_host_of_it() {
     let crowd = FILE.replace("[client]\n", "[client]\nclients = 3\nstagger = \"1s\"\n");
@@ -597,9 +600,9 @@ fn what_would_happen_after_the_end_is_refused() {
     let short = "[[run]]\nname = \"a\"\nfor = \"1s\"\n";
     let late =
         told(&format!("{short}event = [{{ at = \"500ms\", do = \"probe 1000000 every 9999999s\" }}]\n"));
-    assert!(late.contains("the last probe would come at"), "{late}");
+    assert!(late.contains("the last probe would be at"), "{late}");
     let late = told(&format!("{short}event = [{{ at = \"5s\", do = \"path up\" }}]\n"));
-    assert!(late.ends_with("run `a`: an event at 5s, but the run is over after 1s: change `for`"), "{late}");
+    assert!(late.ends_with("run `a`: an event at 5s, but the run ends after 1s; change `for`"), "{late}");
     for stagger in ["1s", "15000000000000000000s"] {
         let late = told(&format!("{short}client.clients = 3\nclient.stagger = \"{stagger}\"\n"));
         assert!(late.contains("the last client would start after"), "{late}");
@@ -627,10 +630,10 @@ fn what_would_have_no_effect_is_refused() {
         experiment.and_then(|experiment| experiment.check_hosts()).unwrap_err()
     };
     for (from, to, part) in [
-        ("[client]", "[client]\nbacklog = 1", "`backlog` means nothing in [client]"),
-        ("[server]", "[server]\nclients = 2", "`clients` means nothing in [server]"),
-        ("is = \"200 ms\"", "at_least = \"200 ms\"\nwithin = \"5%\"", "`within` says how far"),
-        ("[client]", "bond = \"balance-rr\"\nlinks = 0\n[client]", "at least one"),
+        ("[client]", "[client]\nbacklog = 1", "`backlog` has no meaning in [client]"),
+        ("[server]", "[server]\nclients = 2", "`clients` has no meaning in [server]"),
+        ("is = \"200 ms\"", "at_least = \"200 ms\"\nwithin = \"5%\"", "`within` is the tolerance"),
+        ("[client]", "bond = \"balance-rr\"\nlinks = 0\n[client]", "write at least 1"),
         ("[client]", "queue = 1\n[client]", "needs a `rate`"),
         (
             "[[expect]]",
@@ -646,5 +649,5 @@ fn what_would_have_no_effect_is_refused() {
     }
     let same = FILE.split_once("[[expect]]").unwrap().1;
     let twice = Experiment::parse(&format!("{FILE}[[expect]]{same}")).unwrap_err();
-    assert!(twice.contains("another one has the same words"), "{twice}");
+    assert!(twice.contains("duplicate `what`"), "{twice}");
 }

@@ -1,4 +1,5 @@
-//! Who is joined to whom: every client to every server, or all of them by a router, to which a server may have two links.
+//! The links: from every client to every server, or from all of them to a router. A server may have
+//! two links to the router.
 //!
 //! ```text
 //!   client eth0 192.0.2.1 ──── 192.0.2.254 ┐        ┌ 198.51.100.254 ──(path)──── 198.51.100.1 eth0 ┐
@@ -17,11 +18,12 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(SERVER_ETH0), 80);
 const SERVER_ETH0: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
-/// Of a second path (RFC 2544's networks).
+/// Addresses of a second path (RFC 2544's networks).
 const SERVER_ETH1: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// Of the second client; each further one has the next.
+/// Address of the second client; the following clients count up from it.
 const MORE_CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The router's, on the link of the first client, of every other one, and of the server's devices.
+/// Addresses of the router: on the link of the first client, of every other client, and of the
+/// server's devices.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 const ROUTER_OF_MORE: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
 const ROUTER_OF_ETH0: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 254);
@@ -40,7 +42,7 @@ pub(super) fn address_of_client(number: u32) -> Ipv4Addr {
     }
 }
 
-/// Joins the hosts as the path says.
+/// Joins the hosts as the path describes.
 pub(super) fn join(
     network: &mut Network,
     plan: &PathPart,
@@ -50,12 +52,11 @@ pub(super) fn join(
     match (plan.router, servers) {
         (Some(rtt), [server]) => join_by_router(network, plan, rtt, clients, *server),
         (Some(_), _) => {
-            let error = "`router` leads to one server: leave out `servers`, or `router`";
+            let error = "`router` supports one server: remove `servers` or `router`";
             Err(error).within("router").within("path")
         }
         (None, _) if plan.second.is_some() => {
-            let error =
-                "`second` needs a `router`, from which both paths lead to the server: give its round trip";
+            let error = "`second` needs a `router`, where both paths to the server begin: add its round trip";
             Err(error).within("second").within("path")
         }
         (None, _) => {

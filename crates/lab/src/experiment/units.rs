@@ -1,16 +1,17 @@
-//! Quantities with units, as people write them: `35ms`, `20 MB`, `64 KiB`, `100mbit`, `2 %`, `1.87 MB/s`.
+//! Quantities with units, as people write them: `35ms`, `20 MB`, `64 KiB`, `100mbit`, `2 %`, `1.87
+//! MB/s`.
 
 use super::nearest;
 use core::time::Duration;
 
-/// Number and unit.
+/// Splits a quantity into number and unit.
 pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     Some((text[..at].parse().ok()?, text[at..].trim()))
 }
 
-/// The unit that was probably meant, as a question.
+/// Suggests the nearest unit.
 fn meant(text: &str, units: &[&str]) -> String {
     let unit = split(magnitude(text)).map_or("", |(_, unit)| unit);
     if unit.is_empty() { String::new() } else { nearest(unit, units) }
@@ -21,12 +22,12 @@ const BYTES: [&str; 6] = ["B", "kB", "MB", "GB", "KiB", "MiB"];
 const RATES: [&str; 4] = ["bit", "kbit", "mbit", "gbit"];
 const GOODPUTS: [&str; 4] = ["B/s", "kB/s", "MB/s", "GB/s"];
 
-/// A time.
+/// Parses a time.
 ///
 /// # Errors
-/// What would be one.
+/// The expected form.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time{}; write 35ms, 1.5s or 30us", meant(text, &TIMES));
+    let wrong = || format!("`{text}` is not a time{}; write e.g. 35ms, 1.5s or 30us", meant(text, &TIMES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let seconds = number * time_unit(unit).ok_or_else(wrong)?;
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
@@ -55,22 +56,24 @@ fn byte_unit(unit: &str) -> Option<f64> {
     })
 }
 
-/// A number of bytes.
+/// Parses a number of bytes.
 ///
 /// # Errors
-/// What would be one.
+/// The expected form.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no number of bytes{}; write 500, 20MB or 64KiB", meant(text, &BYTES));
+    let wrong =
+        || format!("`{text}` is not a number of bytes{}; write e.g. 500, 20MB or 64KiB", meant(text, &BYTES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     Ok((number * byte_unit(unit).ok_or_else(wrong)?).round() as u64)
 }
 
-/// Bits per second.
+/// Parses bits per second.
 ///
 /// # Errors
-/// What would be a rate.
+/// The expected form.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no rate{}; write 100mbit, 5kbit or 1gbit", meant(text, &RATES));
+    let wrong =
+        || format!("`{text}` is not a rate{}; write e.g. 100mbit, 5kbit or 1gbit", meant(text, &RATES));
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let factor = match unit {
         "bit" => 1.0,
@@ -80,23 +83,23 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     match (number * factor).round() as u64 {
-        0 => Err(format!("`{text}`: nothing passes at a rate of 0; leave it out where there is no limit")),
+        0 => Err(format!("`{text}`: nothing passes at a rate of 0; remove the rate if there is no limit")),
         rate => Ok(rate),
     }
 }
 
-/// A share, in percent.
+/// Parses a share, in percent.
 ///
 /// # Errors
-/// What would be one.
+/// The expected form.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     match split(text) {
         Some((number, "%")) if number <= 100.0 => Ok(number),
-        _ => Err(format!("`{text}` is no share; write 2% or 0.5%")),
+        _ => Err(format!("`{text}` is not a share; write e.g. 2% or 0.5%")),
     }
 }
 
-/// What a quantity is one of.
+/// The dimension of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     Plain,
@@ -108,7 +111,7 @@ pub(crate) enum Dimension {
 }
 
 impl Dimension {
-    /// Of a unit as figures are shown in.
+    /// Returns the dimension of a unit in which results are shown.
     pub(crate) fn of_unit(unit: &str) -> Option<Dimension> {
         Some(match unit {
             "" => Dimension::Plain,
@@ -121,12 +124,13 @@ impl Dimension {
         })
     }
 
-    /// Whether it is a number of some kind, without a unit of time in it: what a quotient or a product of such numbers is, only its author knows.
+    /// Returns whether it is a number without a unit of time. Only the author knows the meaning of
+    /// a quotient or product of such numbers.
     fn counts(self) -> bool {
         !matches!(self, Dimension::Time | Dimension::BytesPerSecond)
     }
 
-    /// In words, with how one is written.
+    /// Returns the dimension in words, with an example.
     fn told(self) -> &'static str {
         match self {
             Dimension::Plain => "a plain number, such as 5",
@@ -139,11 +143,12 @@ impl Dimension {
     }
 }
 
-/// Whether a figure in `unit` may be compared with the quantity `text`. Times and rates want units of theirs; numbers may be given as shares,
-/// as answers, or as the bytes that they count. Nothing at all needs no unit.
+/// Checks that a result in `unit` can be compared with the quantity `text`. Times and rates need
+/// units of their dimension. Numbers may be shares, answers, or the bytes they count. Zero needs no
+/// unit.
 ///
 /// # Errors
-/// What each of them is.
+/// The dimension of each.
 pub(crate) fn comparable(text: &str, unit: &str) -> Result<(), String> {
     let (value, given) = quantity_and_dimension(text)?;
     let Some(wanted) = Dimension::of_unit(unit) else { return Ok(()) };
@@ -151,19 +156,20 @@ pub(crate) fn comparable(text: &str, unit: &str) -> Result<(), String> {
     if is_nothing || given == wanted || given.counts() && wanted.counts() {
         return Ok(());
     }
-    Err(format!("`{text}` is {}; what is measured is {}", kind(given), wanted.told()))
+    Err(format!("`{text}` is {}; the formula is {}", kind(given), wanted.told()))
 }
 
-/// In words, without an example.
+/// Returns the dimension in words, without an example.
 fn kind(dimension: Dimension) -> &'static str {
     let told = dimension.told();
     told.split_once(", such as").map_or(told, |(kind, _)| kind)
 }
 
-/// A quantity of any kind: seconds, bytes, bytes per second, or a plain number; shares are of one, `yes` is 1 and `no` 0.
+/// Parses a quantity of any dimension: seconds, bytes, bytes per second or a plain number. Shares
+/// are fractions of one; `yes` is 1 and `no` is 0.
 ///
 /// # Errors
-/// What would be one.
+/// The expected form.
 pub(crate) fn quantity(text: &str) -> Result<f64, String> {
     quantity_and_dimension(text).map(|(value, _)| value)
 }
@@ -178,7 +184,7 @@ fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
             Some(_) => meant(text, &units),
             None => nearest(text, &ANSWERS),
         };
-        format!("`{text}` is no quantity{near}; write 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no")
+        format!("`{text}` is not a quantity{near}; write e.g. 5, 340 ms, 1.87 MB/s, 500 B, 45 %, yes or no")
     };
     let (size, unit) = split(magnitude(text)).ok_or_else(wrong)?;
     let number = if magnitude(text) == text { size } else { -size };
@@ -191,21 +197,21 @@ fn quantity_and_dimension(text: &str) -> Result<(f64, Dimension), String> {
     Ok((number * factor.ok_or_else(wrong)?, dimension))
 }
 
-/// Without the sign of a quantity below 0.
+/// Returns a quantity without its minus sign.
 fn magnitude(text: &str) -> &str {
     text.trim().strip_prefix('-').unwrap_or(text)
 }
 
-/// What 0 and 1 are, where a question is answered.
+/// Answers of questions, for 0 and 1.
 const ANSWERS: [&str; 2] = ["no", "yes"];
 
-/// The unit of a quantity, and how much one of it is.
+/// Returns the unit of a quantity, and its size.
 pub(crate) fn unit(like: &str) -> (&str, f64) {
     let unit = split(magnitude(like)).map_or("", |(_, unit)| unit);
     (unit, quantity(&format!("1{unit}")).unwrap_or(1.0))
 }
 
-/// A quantity in the unit of another, for people.
+/// Formats a quantity in the unit of another.
 pub(crate) fn in_unit_of(value: f64, like: &str) -> String {
     if ANSWERS.contains(&like) {
         let answer = (0..ANSWERS.len()).find(|answer| value == *answer as f64);
@@ -261,11 +267,11 @@ mod tests {
             assert_eq!(comparable(text, unit), Ok(()), "{text}");
         }
         for (text, unit, told) in [
-            ("10 MB", "ms", "`10 MB` is a number of bytes; what is measured is a time, such as 340 ms"),
-            ("5", "ms", "is a plain number; what is measured is a time"),
-            ("5 ms", "", "is a time; what is measured is a plain number"),
-            ("5 MB", "MB/s", "is a number of bytes; what is measured is bytes per second"),
-            ("yes", "ms", "is yes or no; what is measured is a time"),
+            ("10 MB", "ms", "`10 MB` is a number of bytes; the formula is a time, such as 340 ms"),
+            ("5", "ms", "is a plain number; the formula is a time"),
+            ("5 ms", "", "is a time; the formula is a plain number"),
+            ("5 MB", "MB/s", "is a number of bytes; the formula is bytes per second"),
+            ("yes", "ms", "is yes or no; the formula is a time"),
         ] {
             assert!(comparable(text, unit).is_err_and(|error| error.contains(told)), "{text} {unit}");
         }

@@ -10,7 +10,7 @@ use super::routes::Routes;
 use super::topology::{SERVER, address_of_client};
 use core::net::IpAddr;
 
-/// A key, whether a variant has it, and whether it changes anything there.
+/// A key: its name, whether a variant has it, and whether it has an effect there.
 struct Key {
     part: &'static str,
     name: &'static str,
@@ -58,7 +58,7 @@ const KEYS: [Key; 6] = [
     Key {
         part: "path",
         name: "towards",
-        needs: "`rate`, `qdisc`, `loss`, `lose` or an event that has a direction",
+        needs: "`rate`, `qdisc`, `loss`, `lose` or an event with a direction",
         is_given: |variant| variant.path.towards.is_some(),
         is_used: has_a_narrow_way,
     },
@@ -78,13 +78,13 @@ fn has_a_narrow_way(variant: &Variant<'_>) -> bool {
         || variant.events.iter().any(|event| is_directed(&event.act))
 }
 
-/// Checks that a variant uses each key that it has, unless another one does.
+/// Checks that each key of a variant has an effect in this or another variant.
 pub(super) fn check_keys(variant: &Variant<'_>, all: &[Variant<'_>]) -> Result<(), Mistake> {
     let idle = |key: &&Key| (key.is_given)(variant) && !all.iter().any(key.is_used);
     match KEYS.iter().find(idle) {
         None => Ok(()),
         Some(Key { part, name, needs, .. }) => {
-            Err(format!("`{name}` changes nothing: it needs {needs}")).within(name).within(part)
+            Err(format!("`{name}` has no effect: it needs {needs}")).within(name).within(part)
         }
     }
 }
@@ -109,10 +109,10 @@ fn check_routes_of(variant: &Variant<'_>, of_client: bool, routes: &Routes) -> R
     let Some((n, prefix)) = routes.beside(&peers) else { return Ok(()) };
     let (end, others) = if of_client { ("client", "server") } else { ("server", "client") };
     let first = peers.first().map_or(String::new(), |address| format!("; the {others}'s is {address}"));
-    Err(format!("no host has an address in {prefix} to which the {end} sends{first}")).within(n)
+    Err(format!("the {end} sends to no host in {prefix}{first}")).within(n)
 }
 
-/// Addresses to which an end sends.
+/// Returns the addresses to which an end sends.
 fn peers(variant: &Variant<'_>, of_client: bool) -> Vec<IpAddr> {
     if of_client {
         return vec![SERVER.ip()];
@@ -120,7 +120,7 @@ fn peers(variant: &Variant<'_>, of_client: bool) -> Vec<IpAddr> {
     let mut peers: Vec<IpAddr> = match variant.path.middlebox {
         Some(BoxName::AlternatingNat) => PUBLIC.to_vec(),
         _ => {
-            // A number that is out of range is refused elsewhere.
+            // Another check refuses numbers out of range.
             let count = variant.ends[0].clients.unwrap_or(1).clamp(1, CLIENTS_MAX);
             (0..count).map(|number| address_of_client(number).into()).collect()
         }
@@ -151,12 +151,11 @@ mod tests {
     #[test]
     fn a_route_to_where_no_host_is_is_refused_with_its_line() {
         let error = told("", "route = \"10.9.0.0/16 initcwnd 20\"", "", RUNS);
-        let [line, reason] =
-            ["line 8, column 1", "no host has an address in 10.9.0.0/16 to which the client sends"];
+        let [line, reason] = ["line 8, column 1", "the client sends to no host in 10.9.0.0/16"];
         assert!(error.contains(line) && error.contains(reason) && error.contains("198.51.100.1"), "{error}");
         let error = told("", "", "route = [\"default initcwnd 9\", \"10.0.0.2 initcwnd 20\"]", RUNS);
         assert!(
-            error.contains("in 10.0.0.2/32 to which the server sends; the client's is 192.0.2.1"),
+            error.contains("the server sends to no host in 10.0.0.2/32; the client's is 192.0.2.1"),
             "{error}"
         );
         let error = told("", "", "route = \"2001:db8::/32 initcwnd 9\"", RUNS);
@@ -187,7 +186,7 @@ mod tests {
             ("towards = \"server\"", "", "", "towards"),
         ] {
             let error = told(path, client, server, RUNS);
-            assert!(error.contains(&format!("`{key}` changes nothing: it needs")), "{key}: {error}");
+            assert!(error.contains(&format!("`{key}` has no effect: it needs")), "{key}: {error}");
             assert!(error.starts_with("line "), "{error}");
         }
     }
@@ -205,6 +204,6 @@ mod tests {
             file("router = \"1ms\"", "", &server, RUNS).unwrap().check_hosts().err().unwrap_or_default()
         };
         assert_eq!(error("eth0"), "");
-        assert!(error("eth1").contains("there is no eth1; there is eth0"), "{}", error("eth1"));
+        assert!(error("eth1").contains("there is no eth1; the host has eth0"), "{}", error("eth1"));
     }
 }

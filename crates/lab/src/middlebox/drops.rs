@@ -1,4 +1,4 @@
-//! Boxes that lose packets.
+//! Middleboxes that lose packets.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::network::flow_hash;
@@ -9,7 +9,8 @@ use proto::Instant;
 use qdisc::Probability;
 use std::collections::BTreeMap;
 
-/// Loses every SYN that carries data, as firewalls do that hold SYN data for an attack. Plain SYNs and cookie requests pass.
+/// Loses every SYN that carries data, as firewalls do that consider SYN data an attack. Plain SYNs
+/// and cookie requests pass.
 #[derive(Clone, Debug, Default)]
 pub struct DropSynData;
 
@@ -26,15 +27,15 @@ impl Middlebox for DropSynData {
     }
 }
 
-/// Loses the SYNs with data of a share of connections, as where one of several equal paths has such a firewall: addresses and ports say
-/// which path a connection takes.
+/// Loses the SYNs with data of a share of connections, as if one of several equal paths had such a
+/// firewall. Addresses and ports determine the path of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct DropSynDataOf {
     share: Probability,
 }
 
 impl DropSynDataOf {
-    /// The share of connections.
+    /// Creates the box with the share of affected connections.
     pub fn new(share: Probability) -> DropSynDataOf {
         DropSynDataOf { share }
     }
@@ -61,7 +62,8 @@ pub struct DropNthSynAck {
 }
 
 impl DropNthSynAck {
-    /// `n` = 1 loses the first. Connections are told apart by addresses, ports and the SYN's sequence number.
+    /// Creates the box. Connections are identified by addresses, ports and the SYN's sequence
+    /// number.
     pub fn new(n: u32) -> DropNthSynAck {
         DropNthSynAck { n, seen: BTreeMap::new() }
     }

@@ -1,4 +1,5 @@
-//! A stateful firewall: only what belongs to a connection that began inside passes, and a connection that is silent is forgotten.
+//! A stateful firewall: it passes only packets of connections opened from inside, and forgets idle
+//! connections.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::segment::Segment;
@@ -9,26 +10,27 @@ use proto::Instant;
 use std::collections::BTreeMap;
 use wire::Flags;
 
-/// A firewall whose inside is the path's first end. Packets of no connection it knows vanish without a word.
+/// A firewall whose inside is the path's first end. It drops packets of unknown connections
+/// silently.
 #[derive(Clone, Debug)]
 pub struct Firewall {
     idle: Duration,
-    /// Inner and outer end, and when a packet last passed.
+    /// Connections by inner and outer end, with the time of their last packet.
     flows: BTreeMap<(SocketAddr, SocketAddr), Instant>,
 }
 
 impl Firewall {
-    /// One that forgets a connection on which nothing passed for so long.
+    /// Creates a firewall that forgets connections after this idle time.
     pub fn new(idle: Duration) -> Firewall {
         Firewall { idle, flows: BTreeMap::new() }
     }
 
-    /// Connections it knows.
+    /// Returns the number of known connections.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Does it know none?
+    /// Returns whether no connection is known.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }

@@ -1,27 +1,27 @@
-//! A box that loses data at chosen moments.
+//! A middlebox that loses data at chosen times.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::segment::Segment;
 use bytes::Bytes;
 use proto::Instant;
 
-/// How much is lost of what passes at one moment.
+/// The share of the segments of one instant that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// All of it.
+    /// All segments.
     All,
     /// The first segment.
     First,
 }
 
-/// Loses segments with data that go backward at these moments, exactly.
+/// Loses segments with data that travel backward at exactly these times.
 #[derive(Clone, Debug, Default)]
 pub struct LoseAt {
     moments: Vec<(Instant, Share)>,
 }
 
 impl LoseAt {
-    /// A moment whose first segment is to be lost counts for that one only.
+    /// Creates the box. A time with [`Share::First`] is used up by its first segment.
     pub fn new(moments: impl IntoIterator<Item = (Instant, Share)>) -> LoseAt {
         LoseAt { moments: moments.into_iter().collect() }
     }

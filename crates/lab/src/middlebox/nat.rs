@@ -1,4 +1,4 @@
-//! Network address translation whose public address changes from connection to connection.
+//! Network address translation with a new public address for each connection.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::segment::Segment;
@@ -7,10 +7,10 @@ use core::net::{IpAddr, SocketAddr};
 use proto::Instant;
 use std::collections::BTreeMap;
 
-/// A carrier's NAT with several public addresses: each new connection through it takes the next one.
+/// A carrier's NAT with several public addresses: each new connection uses the next one.
 ///
-/// The path's first end is the inside. Ports are kept while they are free on the public address; otherwise the next
-/// free one is taken. Packets from outside to no known flow are lost.
+/// The path's first end is the inside. A port is kept if it is free on the public address;
+/// otherwise the next free port is taken. Packets from outside to unknown flows are lost.
 #[derive(Clone, Debug)]
 pub struct AlternatingNat {
     public: Vec<IpAddr>,
@@ -20,17 +20,17 @@ pub struct AlternatingNat {
 }
 
 impl AlternatingNat {
-    /// A NAT with these public addresses, used in turn.
+    /// Creates a NAT with these public addresses, used in turn.
     ///
     /// # Panics
-    /// Without any address.
+    /// If there is no address.
     pub fn new(public: impl IntoIterator<Item = IpAddr>) -> AlternatingNat {
         let public: Vec<IpAddr> = public.into_iter().collect();
         assert!(!public.is_empty(), "a NAT needs a public address");
         AlternatingNat { public, next: 0, outward: BTreeMap::new(), inward: BTreeMap::new() }
     }
 
-    /// The public end of a flow; a SYN begins a new flow when there is none.
+    /// Returns the public end of a flow. A SYN creates the flow if there is none.
     fn translate(&mut self, segment: &Segment) -> Option<SocketAddr> {
         let flow = (segment.src(), segment.dst());
         if let Some(public) = self.outward.get(&flow) {

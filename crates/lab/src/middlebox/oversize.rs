@@ -1,17 +1,17 @@
-//! A box that passes packets up to a size, and says nothing about the others: a path MTU black hole.
+//! A middlebox that silently drops packets over a size: a path MTU black hole.
 
 use super::{Direction, Middlebox, Passed, pass};
 use bytes::Bytes;
 use proto::Instant;
 
-/// Loses longer packets without an ICMP message.
+/// Loses larger packets without an ICMP message.
 #[derive(Clone, Debug)]
 pub struct BlackHole {
     mtu: usize,
 }
 
 impl BlackHole {
-    /// Up to so many bytes pass.
+    /// Creates a box that passes packets up to `mtu` bytes.
     pub fn new(mtu: usize) -> BlackHole {
         BlackHole { mtu }
     }

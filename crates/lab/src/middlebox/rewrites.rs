@@ -1,4 +1,4 @@
-//! Boxes that change packets, or make more of them.
+//! Middleboxes that change or duplicate packets.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::segment::Segment;
@@ -6,7 +6,8 @@ use bytes::Bytes;
 use proto::Instant;
 use wire::Flags;
 
-/// Takes the Fast Open option out of every SYN and SYN-ACK and leaves the rest, data too, as it is.
+/// Removes the Fast Open option from every SYN and SYN-ACK and leaves the rest unchanged, data
+/// included.
 #[derive(Clone, Debug, Default)]
 pub struct StripFastOpen;
 
@@ -28,8 +29,8 @@ impl Middlebox for StripFastOpen {
     }
 }
 
-/// Takes window scale, SACK and timestamps out of every SYN and SYN-ACK, as a SYN proxy does that answers SYNs itself and does not know
-/// what the server behind it can do.
+/// Removes window scale, SACK and timestamps from every SYN and SYN-ACK, as a SYN proxy does: it
+/// answers SYNs itself and does not know the abilities of the server behind it.
 #[derive(Clone, Debug, Default)]
 pub struct SynProxy;
 
@@ -50,7 +51,7 @@ impl Middlebox for SynProxy {
     }
 }
 
-/// Sends every SYN twice, as a network does that repeats a frame.
+/// Duplicates every SYN, as a network does that repeats a frame.
 #[derive(Clone, Debug, Default)]
 pub struct Duplicate;
 

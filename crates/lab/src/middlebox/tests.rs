@@ -26,7 +26,7 @@ fn only_syns_with_data_are_dropped() {
     assert_eq!(handle(&mut firewall, Direction::Backward, &reply), [reply]);
 }
 
-/// A connection is of the share or is not, however often its SYN comes.
+/// A connection belongs to the share or does not, however often its SYN arrives.
 #[test]
 fn syns_with_data_of_a_share_of_connections_are_dropped() {
     let of = |percent: f64| DropSynDataOf::new(qdisc::Probability::percent(percent));
@@ -139,6 +139,6 @@ fn a_thinner_keeps_what_tells_something() {
     }
     let mut passes = |ack| forward(&mut thinner, &from_client(Flags::ACK, 1, ack, 0)).len();
     let passed: Vec<usize> = [101, 201, 301, 401, 401, 501, 801].map(&mut passes).to_vec();
-    // Four segments, the same again, and that everything is there.
+    // Four segments, the same number again, and the acknowledgment of everything.
     assert_eq!(passed, [0, 0, 0, 1, 1, 0, 1]);
 }

@@ -1,4 +1,4 @@
-//! A box that thins out acknowledgements, as modems and radio links do whose way back is narrow.
+//! A middlebox that thins out acknowledgments, as modems and radio links with a slow uplink do.
 
 use super::{Direction, Middlebox, Passed, pass};
 use crate::segment::Segment;
@@ -8,8 +8,9 @@ use proto::Instant;
 use std::collections::BTreeMap;
 use wire::{Flags, SeqNum};
 
-/// Of the pure acknowledgements of a flow only those pass that cover `segments` segments of data more than the last that passed, and
-/// those that tell something else: duplicates, SACK blocks, ECN echo, or that everything is there.
+/// Passes one pure acknowledgment of a flow per `segments` segments of data. Acknowledgments with
+/// other news always pass: duplicates, SACK blocks, ECN echoes, and the acknowledgment of
+/// everything.
 #[derive(Clone, Debug)]
 pub struct AckThinner {
     segments: u32,
@@ -18,15 +19,15 @@ pub struct AckThinner {
 
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// End of the data that went the other way, and its longest segment.
+    /// End of the data in the opposite direction, and its longest segment.
     end: SeqNum,
     longest: u32,
-    /// The last acknowledgement that passed.
+    /// The last acknowledgment that passed.
     acked: SeqNum,
 }
 
 impl AckThinner {
-    /// One acknowledgement for so many segments.
+    /// Creates a box that passes one acknowledgment per this many segments.
     pub fn new(segments: u32) -> AckThinner {
         AckThinner { segments, flows: BTreeMap::new() }
     }
@@ -34,7 +35,7 @@ impl AckThinner {
     fn note_data(&mut self, segment: &Segment) {
         let begin = segment.tcp.seq;
         let end = begin + segment.payload.len() as u32;
-        // The acknowledgements of this flow go the other way.
+        // The acknowledgments of this flow travel in the opposite direction.
         let fresh = Flow { end, longest: 1, acked: begin };
         let flow = self.flows.entry((segment.dst(), segment.src())).or_insert(fresh);
         flow.longest = flow.longest.max(segment.payload.len() as u32);

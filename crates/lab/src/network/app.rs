@@ -1,4 +1,4 @@
-//! What a host runs: a program that the network calls when something happens to its sockets, or when its time has come.
+//! Applications: programs that the network calls on events of their sockets and at requested times.
 
 use super::sys::Sys;
 use core::any::Any;
@@ -6,26 +6,26 @@ use proto::{Events, Instant, SocketId};
 
 /// A program on a host.
 pub trait App: Any {
-    /// The host is up.
+    /// Called when the host is up.
     fn start(&mut self, sys: &mut Sys<'_>) {
         let _ = sys;
     }
 
-    /// Something may have happened to a socket.
+    /// Called when something may have happened to a socket.
     fn handle_event(&mut self, sys: &mut Sys<'_>, socket: SocketId, events: Events);
 
-    /// When the program wants to act on its own.
+    /// Returns the time at which the program wants to be woken.
     fn next_wake(&self) -> Option<Instant> {
         None
     }
 
-    /// That time has come.
+    /// Called at that time.
     fn handle_wake(&mut self, sys: &mut Sys<'_>) {
         let _ = sys;
     }
 }
 
-/// A host without a program, such as one whose address others borrow.
+/// A host without a program, for example one whose address others spoof.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Idle;
 

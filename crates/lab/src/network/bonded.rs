@@ -1,4 +1,4 @@
-//! Several wires side by side, and a bond that says which of them a packet takes.
+//! Parallel wires and a bond that chooses one for each packet.
 
 use super::derived_seed;
 use super::link::{Loss, Wire, WirePlan};
@@ -8,19 +8,19 @@ use crate::middlebox::Direction;
 use proto::Instant;
 use qdisc::{Bond, BondMode, BondStats, LinkStats, Packet, TcError};
 
-/// What a bond is to be.
+/// The plan of a bond.
 #[derive(Clone)]
 pub(super) struct BondPlan {
     pub(super) mode: BondMode,
-    /// Nanoseconds from a link's failure to the moment it is noticed.
+    /// Nanoseconds from a link's failure to its detection.
     pub(super) miimon: u64,
-    /// Both directions of each link.
+    /// Plans of both directions of each link.
     pub(super) links: Vec<[WirePlan; 2]>,
 }
 
-/// The bond of the host at the path's second end, and what is opposite.
+/// The bond of the host at the path's second end, and its counterpart.
 pub(super) struct Bonded {
-    /// Of each direction, who chooses.
+    /// The bond that chooses, per direction.
     choosers: [Bond; 2],
     links: Vec<[Wire; 2]>,
 }
@@ -42,7 +42,7 @@ impl Bonded {
         let mut links = Vec::new();
         for (link, [forward, backward]) in plan.links.into_iter().enumerate() {
             let wire = |direction, plan| {
-                // Links of one hop are told apart by numbers that no hop has.
+                // Links of one hop get numbers that no hop has.
                 let id = WireId { path, hop: (link + 1) << 16 | hop, direction };
                 Wire::new(id, plan, watched, derived_seed(seed, 2 * link as u64 + side(direction) as u64))
             };
@@ -51,7 +51,7 @@ impl Bonded {
         Ok(Bonded { choosers, links })
     }
 
-    /// Sends on the link, or the links, that the bond chooses.
+    /// Sends on the link or links that the bond chooses.
     pub(super) fn send(&mut self, now: Instant, direction: Direction, traveller: Traveller) -> Vec<Loss> {
         let is_return = direction == Direction::Forward;
         let (flow, len) = (traveller.flow_hash(), traveller.bytes.len());
@@ -68,7 +68,7 @@ impl Bonded {
         lost
     }
 
-    /// The next packet that has come to the other end on any link.
+    /// Returns the next packet that reached the other end on any link.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -95,18 +95,18 @@ impl Bonded {
         self.links.iter().map(|link| link[side(direction)].stats()).collect()
     }
 
-    /// What the bond has chosen in a direction.
+    /// Returns the statistics of the bond in a direction.
     pub(super) fn bond_stats(&self, direction: Direction) -> &BondStats {
         self.choosers[side(direction)].stats()
     }
 
-    /// Takes a link down or up in both directions; those who choose notice in their time.
+    /// Takes a link down or up in both directions. The bonds detect it after `miimon`.
     pub(super) fn set_link_up(&mut self, now: Instant, link: usize, up: bool) {
         self.choosers.iter_mut().for_each(|bond| bond.set_up(now.as_nanos(), link, up));
         self.links.get_mut(link).into_iter().flatten().for_each(|wire| wire.set_up(up));
     }
 
-    /// Takes all links down or up in a direction, which is no failure that the bond sees.
+    /// Takes all links down or up in a direction, without a failure that the bond detects.
     pub(super) fn set_up(&mut self, direction: Direction, up: bool) {
         self.links.iter_mut().for_each(|link| link[side(direction)].set_up(up));
     }

@@ -1,7 +1,7 @@
-//! A host's network card: what its packets pass on the way out, and those of others on the way in.
+//! The network card of a host: the path of packets from the stack to the line and back.
 //!
-//! [`CardPlan`] says what it is like; the parts are `qdisc`'s ([`Nic`], [`Input`]). What belongs to neither is here: how much of each
-//! connection waits below its stack (TCP small queues), what a refusal tells the stack, and merging (GRO).
+//! [`CardPlan`] describes it; its parts are `qdisc`'s [`Nic`] and [`Input`]. This module adds what
+//! belongs to neither: TCP small queues, refusals reported to the stack, and merging (GRO).
 
 use super::frames::Frames;
 use super::merge::{Merged, Merger};
@@ -18,24 +18,25 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use wire::TxPacket;
 
-/// What a card is like.
+/// The plan of a card.
 #[derive(Clone, Debug)]
 pub struct CardPlan {
     /// The sending side: the line's rate, rings, interrupts.
     pub nic: NicConfig,
-    /// Has each ring a byte limit that follows it?
+    /// True for byte queue limits on each ring.
     pub byte_limits: bool,
-    /// Packets that pfifo_fast, and disciplines that ask for it, let wait (`ip link set … txqueuelen`).
+    /// Packets that pfifo_fast, and disciplines that use this value, can queue (`ip link set …
+    /// txqueuelen`).
     pub txqueuelen: usize,
     /// The discipline before each ring in `tc`'s words; pfifo_fast if `None`.
     pub qdisc: Option<String>,
     /// Bytes of one connection that may wait in the card (`tcp_limit_output_bytes`).
     pub small_queues: Option<u64>,
-    /// Does the card cut large segments into frames (TSO)?
+    /// True if the card cuts large segments into frames (TSO).
     pub cuts: bool,
     /// The receiving side.
     pub input: InputConfig,
-    /// Are frames merged that follow each other (GRO)?
+    /// True if consecutive frames are merged (GRO).
     pub merges: bool,
 }
 
@@ -55,10 +56,10 @@ impl Default for CardPlan {
 }
 
 impl CardPlan {
-    /// Can it be built?
+    /// Checks the plan.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The invalid value.
     pub fn check(&self) -> Result<(), String> {
         let NicConfig { queues, descriptors, .. } = self.nic;
         if queues == 0 || descriptors == 0 || self.input.descriptors == 0 {
@@ -67,7 +68,7 @@ impl CardPlan {
         Ok(())
     }
 
-    /// Is its discipline one?
+    /// Checks the queueing discipline.
     pub(crate) fn check_qdisc(&self) -> Result<(), TcError> {
         self.disciplines(0).map(drop)
     }
@@ -85,7 +86,7 @@ struct Outgoing {
     owner: Option<ConnId>,
     frames: SmallVec<[Traveller; 1]>,
     len: usize,
-    /// Bytes for which it counts among those of its connection that are below the stack.
+    /// Bytes charged to its connection while it is below the stack.
     counted: usize,
 }
 
@@ -131,7 +132,7 @@ impl Packet for Outgoing {
     fn into_segments(self) -> Result<Vec<(Outgoing, usize)>, Outgoing> {
         let Outgoing { owner, frames, counted, .. } = self;
         let lens: usize = frames.iter().map(|frame| frame.bytes.len()).sum();
-        // The headers that all but the first repeat were counted once.
+        // The headers repeated in all but the first frame were counted once.
         let repeated = lens.saturating_sub(counted) / frames.len().saturating_sub(1).max(1);
         let single = |(n, frame): (usize, Traveller)| {
             let len = frame.bytes.len();
@@ -163,34 +164,34 @@ impl Parcel for Outgoing {
     }
 }
 
-/// What a card has done.
+/// Statistics of a card.
 #[derive(Clone, Debug, Default)]
 pub struct CardStats {
     /// Each ring of the sending side.
     pub rings: Vec<RingStats>,
     /// The receiving side.
     pub input: InputStats,
-    /// Frames that went on in another.
+    /// Frames merged into an earlier one.
     pub merged: u64,
-    /// How often a connection had to wait because enough of it was in the card.
+    /// Number of times a connection had to wait because too much of it was in the card.
     pub held_back: u64,
-    /// Most bytes of one connection that were in the card.
+    /// Maximum bytes of one connection in the card.
     pub below_peak: u64,
 }
 
-/// What happened in a card, or where there is none, for the network.
+/// An event of a card, or of a host without one, for the network.
 pub(super) enum CardEvent {
-    /// The stack gave it, and no card is in its way.
+    /// The stack sent it and there is no card.
     Sent(Traveller),
-    /// The stack gave it.
+    /// The stack sent it to the card.
     Left(Traveller),
     /// It is on the line.
     OnLine(Traveller),
-    /// It came to the stack.
+    /// It reached the stack.
     Arrived(Traveller),
-    /// It got no further.
+    /// It was lost, for this reason.
     Lost(Traveller, &'static str),
-    /// So much waits there from now on.
+    /// The contents of the card changed.
     Holds(CardHeld),
 }
 
@@ -200,16 +201,16 @@ pub(super) struct Card {
     small_queues: Option<u64>,
     below: BTreeMap<ConnId, (u64, bool)>,
     merger: Option<Merger>,
-    /// Is anybody interested in frames that are not lost and not on the line?
+    /// True if events of frames that are neither lost nor on the line are recorded.
     records: bool,
-    /// What it held when that was told last.
+    /// The contents at the last report.
     held: CardHeld,
     stats: CardStats,
 }
 
 impl Card {
     /// # Panics
-    /// On a plan that [`CardPlan::check`] refuses.
+    /// If [`CardPlan::check`] refuses the plan.
     pub(super) fn new(plan: &CardPlan, frames: &Frames, records: bool, seed: u64) -> Card {
         let disciplines = plan.disciplines(seed).expect("the plan was checked");
         let bql: Option<DqlConfig> = plan.byte_limits.then(|| plan.nic.bql.unwrap_or_default());
@@ -229,7 +230,7 @@ impl Card {
         CardStats { rings: self.nic.stats().collect(), input: self.input.stats(), ..self.stats.clone() }
     }
 
-    /// Does it tell its stack when it is done with a packet?
+    /// Returns whether completed packets are reported to the stack.
     pub(super) fn holds_back(&self) -> bool {
         self.small_queues.is_some()
     }
@@ -238,7 +239,8 @@ impl Card {
         earlier(self.nic.next_event(), self.input.next_event()).map(Instant::from_nanos)
     }
 
-    /// A packet that the stack gives. If it finds no room the stack is told at once, as Linux's is.
+    /// Accepts a packet from the stack. If there is no room, the stack learns at once, as Linux's
+    /// does.
     pub(super) fn send(
         &mut self,
         stack: &mut Stack,
@@ -264,8 +266,8 @@ impl Card {
         }
     }
 
-    /// A frame that comes off the line. Is there anything to be done for it now, or to be told? Mostly it waits for an interrupt that others
-    /// wait for, too.
+    /// Accepts a frame from the line. Returns whether it needs handling now; usually it waits for
+    /// an interrupt shared with others.
     pub(super) fn receive(&mut self, now: Instant, frame: Traveller) -> bool {
         let before = self.input.next_event();
         self.input.arrive(now.as_nanos(), frame);
@@ -273,7 +275,8 @@ impl Card {
         self.records || next != before || next.is_some_and(|at| at <= now.as_nanos())
     }
 
-    /// What has come through the receiving side by now, as batches that the stack is given one after the other.
+    /// Returns the packets that passed the receiving side so far, as consecutive batches for the
+    /// stack.
     pub(super) fn take_arrived(&mut self, now: Instant, events: &mut Vec<CardEvent>) -> Merged {
         let mut packets = Merged::new();
         while let Some(event) = self.input.poll(now.as_nanos()) {
@@ -303,7 +306,7 @@ impl Card {
         packets
     }
 
-    /// Lets the sending side do what it does until now.
+    /// Advances the sending side to `now`.
     pub(super) fn run(&mut self, stack: &mut Stack, now: Instant, events: &mut Vec<CardEvent>) {
         while let Some(event) = self.nic.poll(now.as_nanos()) {
             match event {
@@ -343,7 +346,7 @@ impl Card {
         }
     }
 
-    /// `len` bytes more of a connection are in the card; more than may be hold it back.
+    /// Charges `len` more bytes to a connection, and holds it back above the limit.
     fn count_below(&mut self, stack: &mut Stack, now: Instant, owner: Option<ConnId>, len: usize) {
         let (Some(owner), Some(most)) = (owner, self.small_queues) else { return };
         let (below, held) = self.below.entry(owner).or_default();
@@ -370,7 +373,7 @@ impl Card {
     }
 }
 
-/// A duration in `qdisc`'s nanoseconds.
+/// Converts a duration to `qdisc`'s nanoseconds.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -383,7 +386,7 @@ mod tests {
     #[test]
     fn what_is_taken_apart_counts_as_much_below_the_stack_as_before() {
         let frame = |len| Traveller::new(PacketId(1), vec![0x45; len].into());
-        // 2500 bytes of text and one header of 40 were given; each frame has a header.
+        // The stack sent 2500 bytes of data and one header of 40; each frame has a header.
         let frames = SmallVec::from_iter([frame(1040), frame(1040), frame(540)]);
         let large = Outgoing { owner: None, frames, len: 2540, counted: 2540 };
         assert_eq!(large.segments(), Some(Segments { count: 3, len: 1040, last_len: 540 }));

@@ -1,7 +1,8 @@
-//! Where packets of a network come from: each gets a number, and a place in a block of memory that those before and behind it share.
+//! Allocation of packets: each gets a number, and memory in a block shared with its neighbors.
 //!
-//! Packets go mostly in the order in which they came, and so do blocks: the one that was left last is used again first, while the
-//! processor's cache may still have it, and the system need not give and take memory.
+//! Packets and blocks are mostly freed in the order of allocation. The most recently freed block is
+//! reused first, while it may still be in the processor's cache, and the system allocator is rarely
+//! called.
 
 use super::queue::Traveller;
 use crate::capture::PacketId;
@@ -11,27 +12,27 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use wire::{TxChecksum, TxPacket};
 
-/// Bytes of a block: some forty packets of full size for one allocation.
+/// Bytes of a block: about forty full-sized packets per allocation.
 const BLOCK: usize = 64 * 1024;
-/// Most full blocks that are kept in mind to be used again.
+/// Maximum number of full blocks kept for reuse.
 const BLOCKS_MAX: usize = 1024;
 
-/// One for all hosts of a network; a clone is the same.
+/// The allocator shared by all hosts of a network; clones share its state.
 #[derive(Clone)]
 pub(super) struct Frames {
     made: Rc<Cell<u64>>,
     memory: Rc<RefCell<Memory>>,
-    /// Of what hosts join, which is gone long before frames are that left at the same time.
+    /// Memory of merged packets, which live much shorter than frames allocated at the same time.
     joined: Rc<RefCell<Memory>>,
-    /// Do the TCP checksums of packets that hosts leave to their cards matter to anybody?
+    /// True if TCP checksums that hosts leave to their cards must be correct.
     sums: Rc<Cell<bool>>,
 }
 
 struct Memory {
     block: BytesMut,
-    /// Blocks without room, the oldest first.
+    /// Blocks without room, oldest first.
     full: VecDeque<BytesMut>,
-    /// Blocks that all packets have left, in that order.
+    /// Blocks freed by all packets, in that order.
     free: Vec<BytesMut>,
 }
 
@@ -42,7 +43,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// The block, with room for so many bytes.
+    /// Returns the current block with room for `len` bytes.
     fn room(&mut self, len: usize) -> &mut BytesMut {
         if self.block.capacity() < len {
             self.next_block(len);
@@ -66,7 +67,7 @@ impl Memory {
         let next = next.unwrap_or_else(|| BytesMut::with_capacity(BLOCK.max(len)));
         let full = core::mem::replace(&mut self.block, next);
         if self.full.len() == BLOCKS_MAX {
-            // Somebody keeps a packet of it.
+            // A packet of this block is still in use.
             self.full.pop_front();
         }
         self.full.push_back(full);
@@ -74,7 +75,8 @@ impl Memory {
 }
 
 impl Frames {
-    /// `sums`: are packets complete with their checksums? Where nobody looks at them nor alters them, none is verified.
+    /// Creates the allocator. `sums` is true if packets need correct checksums; nothing verifies
+    /// them if nothing reads or alters packets.
     pub(super) fn new(sums: bool) -> Frames {
         Frames {
             made: Rc::default(),
@@ -84,23 +86,23 @@ impl Frames {
         }
     }
 
-    /// Are packets complete with their checksums?
+    /// Returns whether packets have correct checksums.
     pub(super) fn has_sums(&self) -> bool {
         self.sums.get()
     }
 
-    /// From now on packets are complete with their checksums.
+    /// Requires correct checksums from now on.
     pub(super) fn need_sums(&self) {
         self.sums.set(true);
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub(super) fn number(&self) -> PacketId {
         self.made.set(self.made.get() + 1);
         PacketId(self.made.get())
     }
 
-    /// How many frames a stack's packet becomes on a wire.
+    /// Returns the number of frames of a stack's packet.
     pub(super) fn count(packet: &TxPacket) -> usize {
         match usize::from(packet.gso_size) {
             0 => 1,
@@ -108,7 +110,7 @@ impl Frames {
         }
     }
 
-    /// Cuts a stack's packet into the frames that it becomes on a wire.
+    /// Cuts a stack's packet into frames.
     pub(super) fn cut(&self, packet: &TxPacket, mut take: impl FnMut(Traveller)) {
         let Some(segments) = packet.cut() else {
             let is_complete = packet.checksum == TxChecksum::Complete || !self.sums.get();
@@ -121,7 +123,7 @@ impl Frames {
         }
     }
 
-    /// A packet as it is.
+    /// Copies a packet as it is.
     fn copied(&self, packet: &TxPacket) -> Bytes {
         self.made_in(packet.len(), |block| {
             block.extend_from_slice(packet.header());
@@ -129,7 +131,7 @@ impl Frames {
         })
     }
 
-    /// A packet with its checksum.
+    /// Copies a packet with its checksum.
     fn summed(&self, packet: &TxPacket) -> Bytes {
         self.made_in(packet.len(), |block| {
             block.resize(packet.len(), 0);
@@ -137,13 +139,13 @@ impl Frames {
         })
     }
 
-    /// What `fill` puts into a block with room for `len` bytes.
+    /// Returns the bytes that `fill` writes into a block with room for `len` bytes.
     #[inline]
     fn made_in(&self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
         self.memory.borrow_mut().filled(len, fill)
     }
 
-    /// `len` bytes of several frames, which `fill` puts behind each other.
+    /// Returns `len` bytes of several frames that `fill` concatenates.
     pub(super) fn joined(&self, len: usize, fill: impl FnOnce(&mut BytesMut)) -> Bytes {
         self.joined.borrow_mut().filled(len, fill)
     }

@@ -1,15 +1,15 @@
-//! What queueing disciplines read in a packet's headers, and change there.
+//! Header fields that queueing disciplines read and change.
 
 use super::queue::Traveller;
 use qdisc::{Ecn, Packet, TcpFields};
 use wire::{Flags, IpHeader, TcpHeader, TcpOptions, protocol};
 
-/// Of an IPv4 or IPv6 header: version, and where the ECN field lies.
+/// Returns the version of an IPv4 or IPv6 header, if its ECN field is present.
 fn version(bytes: &[u8]) -> Option<u8> {
     (bytes.len() >= 40).then(|| bytes[0] >> 4)
 }
 
-/// The type of service of IPv4, or the traffic class of IPv6: codepoint and ECN field.
+/// Returns the type of service of IPv4 or the traffic class of IPv6: codepoint and ECN field.
 fn traffic_class(bytes: &[u8]) -> u8 {
     match version(bytes) {
         Some(4) => bytes[1],
@@ -18,18 +18,18 @@ fn traffic_class(bytes: &[u8]) -> u8 {
     }
 }
 
-/// A hash of some bytes of a header.
+/// Hashes bytes of a header.
 fn hash(bytes: &[u8]) -> u32 {
     let mut hash: u32 = 0x811c_9dc5;
     for byte in bytes {
         hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     }
-    // Spread over the high bits too, which disciplines scale down to their buckets.
+    // Also spread over the high bits, which disciplines scale down to their buckets.
     hash ^= hash >> 15;
     hash.wrapping_mul(0x2c1b_3c6d)
 }
 
-/// A hash of addresses, and of the ports that follow them in a packet without extension headers.
+/// Hashes the addresses, and the ports that follow them in a packet without extension headers.
 pub(crate) fn flow_hash(packet: &[u8]) -> u32 {
     let place = match version(packet) {
         Some(4) => 12..24,
@@ -126,7 +126,7 @@ fn tcp_fields(segment: &[u8], tcp: &TcpHeader, payload_len: usize) -> TcpFields 
     for (place, (left, right)) in sack.iter_mut().zip(tcp.options.sack.iter()) {
         *place = Some((left.0, right.0));
     }
-    // Reserved bits, too, which a parsed header has not.
+    // Includes reserved bits, which a parsed header does not have.
     let bits = segment.get(12..14).map_or(tcp.flags.bits(), |bits| u16::from_be_bytes([bits[0], bits[1]]));
     TcpFields {
         flags: bits & CONTROL_BITS,
@@ -138,7 +138,7 @@ fn tcp_fields(segment: &[u8], tcp: &TcpHeader, payload_len: usize) -> TcpFields 
     }
 }
 
-/// Makes the checksum of an IPv4 packet's header right.
+/// Corrects the header checksum of an IPv4 packet.
 fn put_header_checksum(packet: &mut [u8]) {
     let header = usize::from(packet[0] & 15) * 4;
     if let Some(header) = packet.get_mut(..header) {
@@ -146,7 +146,7 @@ fn put_header_checksum(packet: &mut [u8]) {
     }
 }
 
-/// Makes the checksum of an IPv4 header right.
+/// Corrects the checksum of an IPv4 header.
 pub(super) fn put_checksum(header: &mut [u8]) {
     header[10..12].fill(0);
     let mut sum = wire::Checksum::new();

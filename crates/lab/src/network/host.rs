@@ -13,18 +13,20 @@ use proto::{Config, Events, Instant, SocketId, Stack};
 use std::collections::VecDeque;
 use wire::{Capabilities, RxBatch, RxPacket};
 
-/// Whose habits a host has.
+/// The behavior of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Ours: `Config::default()`, and programs whose calls are one batch (`serve` writes and shuts down in the same poll).
+    /// Firstbyte: `Config::default()`, and programs whose calls form one batch (`serve` writes and
+    /// shuts down in the same poll).
     Firstbyte,
-    /// Linux 6.18: `Config::linux()` with both Fast Open bits on, and programs whose every system call sends at once.
+    /// Linux 6.18: `Config::linux()` with both Fast Open bits set, and programs whose every system
+    /// call sends at once.
     Linux,
 }
 
 impl Profile {
-    /// The settings, with Fast Open enabled for clients and servers.
+    /// Returns the settings, with Fast Open enabled for clients and servers.
     pub fn config(self) -> Config {
         match self {
             Profile::Firstbyte => Config::default().tcp_fastopen(0x3),
@@ -32,7 +34,7 @@ impl Profile {
         }
     }
 
-    /// When packets leave.
+    /// Returns the times at which packets leave.
     pub fn calls(self) -> Calls {
         match self {
             Profile::Firstbyte => Calls::Batched,
@@ -40,7 +42,7 @@ impl Profile {
         }
     }
 
-    /// As headings show it.
+    /// Returns the name for headings.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Firstbyte => "Firstbyte",
@@ -49,23 +51,23 @@ impl Profile {
     }
 }
 
-/// What a host is made of.
+/// The plan of a host.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// Settings of its stack.
     pub config: Config,
-    /// When its programs' packets leave.
+    /// Times at which its programs' packets leave.
     pub calls: Calls,
     /// Its addresses; each network is a /24 (IPv4) or a /64 (IPv6).
     pub addresses: Vec<IpAddr>,
     /// Largest IP packet it sends, bytes.
     pub mtu: usize,
-    /// Its network card; without one its packets are on the path at once.
+    /// Its network card. Without one, packets are on the path at once.
     pub card: Option<CardPlan>,
 }
 
 impl HostPlan {
-    /// A host with a profile's habits, one address and an MTU of 1500.
+    /// Creates a host of a profile with one address and an MTU of 1500.
     pub fn new(profile: Profile, address: impl Into<IpAddr>) -> HostPlan {
         HostPlan {
             config: profile.config(),
@@ -82,25 +84,25 @@ pub(super) struct Host {
     pub(super) app: Box<dyn App>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) ways: Option<Ways>,
-    /// It passes on what is for others.
+    /// True for a router.
     pub(super) forwards: bool,
-    /// Somebody outside answers for it: what has arrived for them.
+    /// Packets that arrived for a host outside; `None` for a host with a stack.
     pub(super) outside: Option<Vec<Bytes>>,
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
-    /// What stack, application and card want, as of the last look at them.
+    /// Needs of stack, application and card at the last look.
     seen: Seen,
 }
 
-/// What a host's stack, application and card want.
+/// Needs of a host's stack, application and card.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// When the stack is to be told the time.
+    /// Time at which the stack's timers are due.
     stack_due: Option<Instant>,
-    /// When the application is to be woken.
+    /// Time at which the application wants to be woken.
     app_due: Option<Instant>,
-    /// When something happens in the card.
+    /// Time of the card's next event.
     card_due: Option<Instant>,
     has_connections: bool,
 }
@@ -109,7 +111,8 @@ impl Host {
     pub(super) fn new(plan: HostPlan, app: Box<dyn App>, frames: Frames, records: bool, seed: u64) -> Host {
         let cuts = plan.card.as_ref().is_some_and(|card| card.cuts);
         let gso_max_size = if cuts { GSO_MAX_SIZE } else { 0 };
-        // Who cuts has to compute the checksums of the pieces; that of the whole would be of no use. Nor is any where nobody looks at it.
+        // A card that cuts computes the checksums of the pieces, so the stack's is not needed.
+        // Without a reader no checksum is.
         let tx_checksum = cuts || !frames.has_sums();
         let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum };
         let card = plan.card.as_ref().map(|card| Card::new(card, &frames, records, seed));
@@ -133,7 +136,7 @@ impl Host {
         }
     }
 
-    /// One more address, unless it is there.
+    /// Adds an address, unless the host has it.
     pub(super) fn add_address(&mut self, address: IpAddr) {
         if !self.addresses.contains(&address) {
             self.addresses.push(address);
@@ -145,8 +148,8 @@ impl Host {
         self.calls
     }
 
-    /// Packets that arrived together. What the stack does not claim is dropped: hosts of the lab speak TCP and ICMP only.
-    /// `room` is an empty batch.
+    /// Delivers packets that arrived together. Packets that the stack does not claim are dropped:
+    /// hosts of the lab use only TCP and ICMP. `room` is an empty batch.
     pub(super) fn handle_packets(
         &mut self,
         now: Instant,
@@ -158,7 +161,8 @@ impl Host {
         room.clear();
     }
 
-    /// Tells the stack and the application the time if either asked for it. Did they?
+    /// Calls the stack and the application if their time has come. Returns whether either was
+    /// called.
     pub(super) fn handle_time(&mut self, now: Instant) -> bool {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let (of_stack, of_app) = (is_due(self.seen.stack_due), is_due(self.seen.app_due));
@@ -172,7 +176,7 @@ impl Host {
         of_stack || of_app
     }
 
-    /// Gives the application one event; `false` when there is none.
+    /// Passes one event to the application. Returns `false` if there is none.
     pub(super) fn handle_next_event(&mut self, now: Instant) -> bool {
         let Some((socket, events)) = self.events.pop_front() else { return false };
         self.act(now, |app, sys| app.handle_event(sys, socket, events));
@@ -184,13 +188,13 @@ impl Host {
         act(&mut **app, &mut Sys::new(now, stack, *calls, sink, events))
     }
 
-    /// Its card, if it has one.
+    /// Returns its card, if it has one.
     pub(super) fn card_mut(&mut self) -> Option<&mut Card> {
         self.sink.card.as_deref_mut()
     }
 
-    /// Takes what the stack has to say if it `is_changed`, and lets the card do what it does by now, which may change the stack. Puts what
-    /// happened into `events`, which is empty, and says whether that may not have been all.
+    /// Takes the stack's output if it `is_changed`, and advances the card, which may change the
+    /// stack. Puts events into `events`, which must be empty. Returns whether there may be more.
     pub(super) fn work(
         &mut self,
         now: Instant,
@@ -209,7 +213,7 @@ impl Host {
         self.seen.card_due.is_some_and(|at| at <= now)
     }
 
-    /// Does that change the stack?
+    /// Advances the card. Returns whether the stack changed.
     fn run_card(&mut self, now: Instant, room: &mut RxBatch) -> bool {
         let Sink { card: Some(card), card_events, .. } = &mut self.sink else { return false };
         card.run(&mut self.stack, now, card_events);
@@ -229,12 +233,12 @@ impl Host {
         true
     }
 
-    /// What the card has done.
+    /// Returns the statistics of the card.
     pub(super) fn card_stats(&self) -> Option<CardStats> {
         self.sink.card.as_ref().map(|card| card.stats())
     }
 
-    /// After a change: what the stack and the application want now.
+    /// Updates the needs of the stack and the application after a change.
     pub(super) fn look(&mut self) {
         let sizes = self.stack.table_sizes();
         self.seen = Seen {
@@ -245,7 +249,7 @@ impl Host {
         };
     }
 
-    /// When something happens next, and whether anything is under way.
+    /// Returns the time of the next event, and whether anything is in flight.
     pub(super) fn next_event(&self) -> (Option<Instant>, bool) {
         let Seen { stack_due, app_due, card_due, has_connections } = self.seen;
         let is_busy = has_connections || app_due.is_some() || card_due.is_some();
@@ -257,14 +261,14 @@ impl Host {
     }
 }
 
-/// Largest segment that a card cuts (Linux's `GSO_LEGACY_MAX_SIZE`, less the headers).
+/// Maximum segment that a card cuts (Linux's `GSO_LEGACY_MAX_SIZE` without headers).
 const GSO_MAX_SIZE: usize = 65_536 - 320;
 
 fn prefix_len(address: IpAddr) -> u8 {
     if address.is_ipv4() { 24 } else { 64 }
 }
 
-/// The 32 bytes a stack wants, from one number.
+/// Derives the 32 bytes of a stack's seed from one number.
 fn stack_seed(seed: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (part, chunk) in bytes.chunks_exact_mut(8).enumerate() {

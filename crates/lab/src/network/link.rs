@@ -1,34 +1,34 @@
-//! One direction of a wire: the link, its queue, and what was seen of the queue.
+//! One direction of a wire: the link, its queue, and the samples of the queue.
 
 use super::queue::{Queue, Traveller};
 use crate::capture::{QueueSample, WireId};
 use proto::Instant;
 use qdisc::{DropReason, Entry, Fifo, Link, LinkConfig, LinkStats, Packet, TcError};
 
-/// What a direction of a wire is to be.
+/// The plan of one direction of a wire.
 #[derive(Clone, Default)]
 pub(super) struct WirePlan {
     pub(super) link: LinkConfig,
-    /// The queue in `tc`'s words, where it is not the link's own drop-tail.
+    /// The queueing discipline in `tc`'s words; `None` for the link's own drop-tail queue.
     pub(super) qdisc: Option<String>,
 }
 
-/// A packet that got no further, and why.
+/// A lost packet and the reason.
 pub(super) type Loss = (Traveller, DropReason);
 
 pub(super) struct Wire {
     id: WireId,
     link: Link<Traveller, Queue<Entry<Traveller>>>,
-    /// The link's next event, as of the last call.
+    /// Time of the link's next event, as of the last call.
     next: Option<u64>,
-    /// Nobody looks at a queue that cannot grow.
+    /// False for a queue that cannot grow; it needs no samples.
     watched: bool,
     last: (usize, u64),
     samples: Vec<QueueSample>,
 }
 
 impl Wire {
-    /// `watched`: is anybody interested in its queue?
+    /// Creates the wire. `watched` is true if its queue is sampled.
     pub(super) fn new(id: WireId, plan: WirePlan, watched: bool, seed: u64) -> Result<Wire, TcError> {
         let queue = match &plan.qdisc {
             Some(words) => Queue::of_tc(words, seed)?,
@@ -55,7 +55,7 @@ impl Wire {
         self.next
     }
 
-    /// Does anything happen on it by now?
+    /// Returns whether an event is due.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.next_event().is_some_and(|at| at <= now.as_nanos())
@@ -69,17 +69,17 @@ impl Wire {
         self.look(now);
     }
 
-    /// Is there anything that [`take_lost`](Wire::take_lost) would give?
+    /// Returns whether [`take_lost`](Wire::take_lost) would return anything.
     pub(super) fn has_lost(&self) -> bool {
         self.link.has_dropped()
     }
 
-    /// What was lost by the last call.
+    /// Takes the losses of the last call.
     pub(super) fn take_lost(&mut self) -> impl Iterator<Item = Loss> {
         self.link.drain_dropped()
     }
 
-    /// The next packet that has come to the other end.
+    /// Returns the next packet that reached the other end.
     pub(super) fn receive(&mut self, now: Instant) -> Option<Traveller> {
         let delivery = self.link.poll(now.as_nanos());
         self.next = self.link.next_event();
@@ -107,7 +107,7 @@ impl Wire {
         Some(traveller)
     }
 
-    /// What was seen of the queue since the last time.
+    /// Takes the queue's samples since the last call.
     pub(super) fn take_samples(&mut self) -> impl Iterator<Item = QueueSample> {
         self.samples.drain(..)
     }
@@ -125,19 +125,19 @@ impl Wire {
     }
 }
 
-/// Why, in words.
+/// Returns the reason in words.
 pub(super) fn words(reason: DropReason) -> &'static str {
     match reason {
         DropReason::QueueFull => "full queue",
         DropReason::Loss | DropReason::Nth => "loss on the line",
         DropReason::Down => "line down",
         DropReason::Congested => "early drop",
-        DropReason::FlowLimit => "too many of its flow waiting",
-        DropReason::Horizon => "departs too late",
-        DropReason::TooBig => "longer than the bucket",
+        DropReason::FlowLimit => "flow queue full",
+        DropReason::Horizon => "departure time too far ahead",
+        DropReason::TooBig => "larger than the bucket",
         DropReason::NoClass => "no class",
-        DropReason::NeedlessAck => "a later acknowledgment waits",
-        DropReason::Purged => "queue taken away",
+        DropReason::NeedlessAck => "a later acknowledgment is queued",
+        DropReason::Purged => "queue removed",
         _ => "another reason",
     }
 }

@@ -1,4 +1,4 @@
-//! Frames that follow each other become one packet (GRO, Linux's `tcp_gro_receive`).
+//! Merging of consecutive frames into one packet (GRO, Linux's `tcp_gro_receive`).
 
 use super::frames::Frames;
 use super::headers::put_checksum;
@@ -7,32 +7,32 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use wire::{IpHeader, RxChecksum, RxPacket, TcpHeader};
 
-/// What is being merged: of each flow of a poll, the frames so far.
+/// Frames in the process of merging, by flow, within one poll.
 pub(super) struct Merger {
-    /// A flow is looked for in one of these only.
+    /// Rows of frames; a flow is always in the same bucket.
     buckets: [Vec<Row>; BUCKETS],
     merged: u64,
-    /// Memory for packets that were merged.
+    /// Memory of merged packets.
     frames: Frames,
 }
 
-/// What goes on to the stack, in order.
+/// Packets for the stack, in order.
 pub(super) type Merged = SmallVec<[RxPacket; 1]>;
 
 struct Row {
     first: Traveller,
     layout: Layout,
-    /// Texts of the frames behind it.
+    /// Payloads of the frames merged so far.
     others: SmallVec<[Bytes; 4]>,
-    /// FIN and PSH of the last of them.
+    /// FIN and PSH of the last frame.
     ending: u8,
-    /// Length of all as one packet.
+    /// Length of the merged packet.
     len: usize,
-    /// Where the next frame begins.
+    /// Sequence number of the next expected frame.
     next_seq: u32,
 }
 
-/// Where the parts of a frame are.
+/// Offsets of the parts of a frame.
 #[derive(Clone, Copy)]
 struct Layout {
     ip_len: usize,
@@ -42,10 +42,10 @@ struct Layout {
     ports: [u8; 4],
 }
 
-/// Linux's `GRO_HASH_BUCKETS`, and the flows of one that are merged at the same time (`MAX_GRO_SKBS`).
+/// Linux's `GRO_HASH_BUCKETS`, and the maximum flows merged at once in one bucket (`MAX_GRO_SKBS`).
 const BUCKETS: usize = 8;
 const ROWS_MAX: usize = 8;
-/// A packet's length has sixteen bits.
+/// Maximum length of a packet: the field has sixteen bits.
 const LENGTH_MAX: usize = 65_535;
 const FIN_OR_PSH: u8 = 0x09;
 const ACK: u8 = 0x10;
@@ -55,12 +55,13 @@ impl Merger {
         Merger { buckets: Default::default(), merged: 0, frames }
     }
 
-    /// Frames that went on in another.
+    /// Returns the number of frames merged into an earlier one.
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }
 
-    /// Takes a frame; `out` gets what can wait no longer. A frame whose checksum is wrong is left to TCP.
+    /// Takes a frame. `out` receives the packets that cannot wait. A frame with a wrong checksum is
+    /// left to TCP.
     pub(super) fn take(&mut self, frame: Traveller, out: &mut Merged) {
         let Some(layout) = Layout::of(&frame.bytes).filter(|layout| layout.is_sound(&frame)) else {
             self.flush(out);
@@ -84,13 +85,13 @@ impl Merger {
             return out.push(frame.into_received());
         }
         if rows.len() == ROWS_MAX {
-            // The oldest makes room (`gro_flush_oldest`).
+            // The oldest row makes room (`gro_flush_oldest`).
             out.push(rows.remove(0).into_packet(&self.frames));
         }
         rows.push(Row::begin(frame, layout));
     }
 
-    /// A poll is over: everything goes on.
+    /// Ends a poll: all packets continue.
     pub(super) fn flush(&mut self, out: &mut Merged) {
         let rows = self.buckets.iter_mut().flat_map(|rows| rows.drain(..));
         out.extend(rows.map(|row| row.into_packet(&self.frames)));
@@ -124,12 +125,12 @@ impl Layout {
         })
     }
 
-    /// Where its flow is looked for: by the ports, where Linux takes the card's hash of the flow.
+    /// Returns the bucket, by ports. Linux uses the card's hash of the flow.
     fn bucket(self) -> usize {
         usize::from(self.ports[1] ^ self.ports[3]) % BUCKETS
     }
 
-    /// Did nobody alter the frame, or are its checksums right?
+    /// Returns whether the frame is unaltered or its checksums are correct.
     fn is_sound(self, frame: &Traveller) -> bool {
         let is_right = || {
             let (ip, _) = IpHeader::parse(&frame.bytes).ok()?;
@@ -151,7 +152,8 @@ impl Row {
             && self.first.bytes[addresses.clone()] == frame[addresses]
     }
 
-    /// Has `frame` this packet's acknowledgement, window, flags and options, and the very next text, no longer than the first?
+    /// Returns whether `frame` continues this row: same acknowledgment, window, flags and options,
+    /// the next sequence number, and no longer than the first.
     fn takes(&self, frame: &[u8], layout: Layout) -> bool {
         let (at, first) = (layout.ip_len, &self.first.bytes);
         let flags = |packet: &[u8]| packet[at + 13] & !FIN_OR_PSH;
@@ -173,7 +175,7 @@ impl Row {
         self.next_seq = self.next_seq.wrapping_add(layout.text_len as u32);
     }
 
-    /// A short frame, a push or a FIN ends a row.
+    /// Returns whether the last frame ends a row: a short frame, a push or a FIN.
     fn is_full(&self, last: Layout) -> bool {
         last.text_len < self.layout.text_len || self.ending != 0
     }
@@ -257,8 +259,8 @@ mod tests {
         assert_eq!(lengths(&taken(&mut merger, frame(0, 0, Flags::SYN))), [(0, 0)]);
     }
 
-    /// 64 flows whose ports differ, then as many again: each bucket holds eight, so that all are merged. A ninth flow of a bucket sends the
-    /// oldest of it on.
+    /// 64 flows with different ports, twice: each bucket holds eight, so all are merged. A ninth
+    /// flow in a bucket flushes the oldest.
     #[test]
     fn sixty_four_flows_are_merged_at_once_and_a_full_bucket_sends_its_oldest_on() {
         let mut merger = Merger::new(Frames::new(true));

@@ -1,4 +1,4 @@
-//! A path without hosts: who has packets of his own puts them on either end, at times of his own clock.
+//! A path without hosts: the caller puts packets on either end, at times of its own clock.
 
 use super::path::{Outcome, Outcomes, Path, Route};
 use super::queue::Traveller;
@@ -9,10 +9,11 @@ use proto::Instant;
 use qdisc::LinkStats;
 use std::collections::BTreeMap;
 
-/// The two ends have no host.
+/// Placeholders for the hosts of the two ends.
 const ENDS: [HostId; 2] = [HostId(0), HostId(1)];
 
-/// A path between two ends that somebody else watches. What goes forward enters at the first end and comes out of the second.
+/// A path between two ends that the caller drives. A packet sent forward enters at the first end
+/// and leaves at the second.
 ///
 /// ```
 /// use firstbyte_lab::middlebox::Direction;
@@ -34,12 +35,12 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// A path of this make; everything random in it comes from `seed`.
+    /// Creates a path. All randomness comes from `seed`.
     pub fn new(route: Route, seed: u64) -> Passage {
         Passage { path: Path::new(0, ENDS, [0, 0], route, false, seed), packets: 0, lost: BTreeMap::new() }
     }
 
-    /// Puts a packet on the path, and gives what comes out of it at once.
+    /// Puts a packet on the path and returns the packets that leave at once.
     pub fn send(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Vec<(Direction, Bytes)> {
         let from = if direction == Direction::Forward { ENDS[0] } else { ENDS[1] };
         self.packets += 1;
@@ -48,23 +49,23 @@ impl Passage {
         self.sorted(outcomes)
     }
 
-    /// What has come out by now, and which way it went.
+    /// Returns the packets that have left by now, with their directions.
     pub fn poll(&mut self, now: Instant) -> Vec<(Direction, Bytes)> {
         let outcomes = self.path.poll(now);
         self.sorted(outcomes)
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub fn next_event(&self) -> Option<Instant> {
         self.path.next_event()
     }
 
-    /// Counters of its wires in one direction, from its first end.
+    /// Returns the counters of its wires in one direction, from its first end.
     pub fn stats(&self, direction: Direction) -> Vec<LinkStats> {
         self.path.stats(direction)
     }
 
-    /// Packets that were lost, by what lost them.
+    /// Returns the number of lost packets, by cause.
     pub fn lost(&self) -> &BTreeMap<String, u64> {
         &self.lost
     }

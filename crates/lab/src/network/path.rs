@@ -13,7 +13,7 @@ use proto::Instant;
 use qdisc::{BondMode, BondStats, Entry, LinkConfig, LinkStats, TcError};
 use smallvec::SmallVec;
 
-/// What a path is made of, from its first end to its second.
+/// The parts of a path, from its first end to its second.
 #[derive(Default)]
 pub struct Route {
     hops: Vec<HopPlan>,
@@ -26,18 +26,18 @@ enum HopPlan {
 }
 
 impl Route {
-    /// An empty route: add at least one wire.
+    /// Creates an empty route; add at least one wire.
     pub fn new() -> Route {
         Route::default()
     }
 
-    /// One wire with this round-trip time and no other limits.
+    /// Creates a route of one wire with this round-trip time and no other limits.
     pub fn with_rtt(rtt: Duration) -> Route {
         let [there, back] = halves(nanos(rtt));
         Route::new().wire(LinkConfig::new().delay(there), LinkConfig::new().delay(back))
     }
 
-    /// A path of this round-trip time with a middlebox halfway.
+    /// Creates a path of this round-trip time with a middlebox halfway.
     pub fn through(rtt: Duration, middlebox: impl Middlebox) -> Route {
         let [there, back] = halves(nanos(rtt)).map(halves);
         Route::new()
@@ -53,14 +53,15 @@ impl Route {
         self
     }
 
-    /// Gives one direction of the last wire a queueing discipline in `tc`'s words, e.g. `fq_codel target 5ms`. More commands may follow,
-    /// each behind a `;`: `handle 1: htb default 10; class add dev link parent 1: classid 1:10 htb rate 5mbit`. The device's name is `link`.
+    /// Gives one direction of the last wire a queueing discipline in `tc`'s words, e.g. `fq_codel
+    /// target 5ms`. Further commands may follow, separated by `;`: `handle 1: htb default 10; class
+    /// add dev link parent 1: classid 1:10 htb rate 5mbit`. The device's name is `link`.
     ///
     /// # Errors
-    /// What `tc` or the kernel would answer.
+    /// The error of `tc` or the kernel.
     ///
     /// # Panics
-    /// On a route without a wire.
+    /// If the route has no wire.
     pub fn qdisc(mut self, direction: Direction, words: &str) -> Result<Route, TcError> {
         Queue::<Entry<Traveller>>::of_tc(words, 0)?;
         let wire = self.hops.iter_mut().rev().find_map(|hop| match hop {
@@ -73,11 +74,12 @@ impl Route {
         Ok(self)
     }
 
-    /// Makes several links of the last wire, for which a bond at the path's second end chooses. Each link is `skew` longer than the one
-    /// before; a failure is noticed after `miimon`.
+    /// Replaces the last wire by several links; a bond at the path's second end chooses between
+    /// them. Each link is longer than the one before by `skew`. Failures are detected after
+    /// `miimon`.
     ///
     /// # Panics
-    /// On a route that does not end in a wire.
+    /// If the route does not end in a wire.
     pub fn bond(mut self, mode: BondMode, links: usize, skew: Duration, miimon: Duration) -> Route {
         let Some(HopPlan::Wire(wire)) = self.hops.pop() else { panic!("the route ends in a wire") };
         let longer = |plan: &WirePlan, link: usize| {
@@ -95,7 +97,7 @@ impl Route {
         self.boxed(Box::new(middlebox))
     }
 
-    /// Can a packet come out otherwise than it went in?
+    /// Returns whether the path may change packets.
     pub(super) fn may_alter(&self) -> bool {
         let may = |plan: &WirePlan| !plan.link.corrupt.is_zero() || plan.qdisc.is_some();
         self.hops.iter().any(|hop| match hop {
@@ -105,7 +107,7 @@ impl Route {
         })
     }
 
-    /// Adds a middlebox of which only at run time it is known which one.
+    /// Adds a middlebox chosen at run time.
     pub fn boxed(mut self, middlebox: Box<dyn Middlebox>) -> Route {
         self.hops.push(HopPlan::Box(middlebox));
         self
@@ -116,15 +118,15 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Two parts that make the whole again.
+/// Splits a number into two parts with this sum.
 fn halves(whole: u64) -> [u64; 2] {
     [whole / 2, whole - whole / 2]
 }
 
-/// What became of packets on a path: mostly of one.
+/// Outcomes of packets on a path, usually of one.
 pub(super) type Outcomes = SmallVec<[Outcome; 1]>;
 
-/// What became of a packet on its path.
+/// The outcome of a packet on its path.
 pub(super) struct Outcome {
     pub(super) traveller: Traveller,
     pub(super) place: Place,
@@ -136,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// Mostly nothing is lost.
+/// Usually nothing is lost.
 #[inline]
 fn add_lost(outcomes: &mut Outcomes, wire: &mut Wire) {
     if wire.has_lost() {
@@ -151,7 +153,7 @@ enum Hop {
 }
 
 impl Hop {
-    /// Does anything happen in it by now, in this direction?
+    /// Returns whether an event is due in this direction.
     fn is_due(&self, now: Instant, direction: Direction) -> bool {
         match self {
             Hop::Wire { forward, .. } if direction == Direction::Forward => forward.is_due(now),
@@ -164,15 +166,15 @@ impl Hop {
 
 pub(super) struct Path {
     ends: [HostId; 2],
-    /// At which device of each end it is.
+    /// Number of the device at each end.
     devices: [usize; 2],
-    /// What each end is called on it, where that is a network of its own.
+    /// Addresses of the ends, on a link with its own network.
     addresses: Option<[Ipv4Addr; 2]>,
     hops: Vec<Hop>,
 }
 
 impl Path {
-    /// `watched`: is anybody interested in its queues?
+    /// Creates the path. `watched` is true if its queues are sampled.
     pub(super) fn new(
         number: usize,
         ends: [HostId; 2],
@@ -185,7 +187,7 @@ impl Path {
         let link = |hop, direction, plan, part| {
             let wire =
                 Wire::new(WireId { path: number, hop, direction }, plan, watched, derived_seed(seed, part));
-            Box::new(wire.expect("its discipline was tried when the route was made"))
+            Box::new(wire.expect("the discipline was checked when the route was built"))
         };
         let build = |(index, hop)| {
             let part = 2 * index as u64;
@@ -193,7 +195,7 @@ impl Path {
                 HopPlan::Box(middlebox) => Hop::Box(middlebox),
                 HopPlan::Bond(plan) => {
                     let bonded = Bonded::new((number, index), plan, watched, derived_seed(seed, part));
-                    Hop::Bond(Box::new(bonded.expect("its discipline was tried when the route was made")))
+                    Hop::Bond(Box::new(bonded.expect("the discipline was checked when the route was built")))
                 }
                 HopPlan::Wire(directions) => {
                     let [forward, backward] = *directions;
@@ -215,7 +217,7 @@ impl Path {
         }
     }
 
-    /// At which device of that end it is.
+    /// Returns the number of the host's device.
     pub(super) fn device_of(&self, host: HostId) -> usize {
         self.devices[usize::from(self.ends[0] != host)]
     }
@@ -224,7 +226,7 @@ impl Path {
         self.addresses = Some(addresses);
     }
 
-    /// Is nobody there for this host who has the address?
+    /// Returns whether no host on this link has the address.
     pub(super) fn lacks(&self, host: HostId, neighbour: Ipv4Addr) -> bool {
         self.addresses.is_some_and(|addresses| addresses[usize::from(self.ends[0] == host)] != neighbour)
     }
@@ -236,7 +238,7 @@ impl Path {
         })
     }
 
-    /// Counters of its wires in one direction, from its first end.
+    /// Returns the counters of its wires in one direction, from its first end.
     pub(super) fn stats(&self, direction: Direction) -> Vec<LinkStats> {
         let of_hop = |hop: &Hop| match (hop, direction) {
             (Hop::Wire { forward, .. }, Direction::Forward) => vec![forward.stats()],
@@ -247,7 +249,7 @@ impl Path {
         self.hops.iter().flat_map(of_hop).collect()
     }
 
-    /// What its bonds have chosen in one direction.
+    /// Returns the statistics of its bonds in one direction.
     pub(super) fn bonds(&self, direction: Direction) -> impl Iterator<Item = &BondStats> {
         self.hops.iter().filter_map(move |hop| match hop {
             Hop::Bond(bonded) => Some(bonded.bond_stats(direction)),
@@ -276,7 +278,8 @@ impl Path {
         }
     }
 
-    /// Changes the loss of its first wire, or of every link of a bond in that place, in one direction.
+    /// Changes the loss of its first wire, or of every link of a bond in that place, in one
+    /// direction.
     pub(super) fn set_loss(&mut self, direction: Direction, loss: qdisc::Loss) {
         match self.hops.iter_mut().find(|hop| !matches!(hop, Hop::Box(_))) {
             Some(Hop::Wire { forward, .. }) if direction == Direction::Forward => forward.set_loss(loss),
@@ -286,7 +289,7 @@ impl Path {
         }
     }
 
-    /// What was seen of its queues since the last time.
+    /// Takes the samples of its queues since the last call.
     pub(super) fn take_samples(&mut self) -> Vec<QueueSample> {
         let mut samples = Vec::new();
         for hop in &mut self.hops {
@@ -310,7 +313,7 @@ impl Path {
         self.hops.iter().map(of_hop).fold(None, earlier).map(Instant::from_nanos)
     }
 
-    /// A packet leaves a host at one of the ends.
+    /// Sends a packet from a host at one of the ends.
     pub(super) fn send(&mut self, now: Instant, from: HostId, traveller: Traveller) -> Outcomes {
         let mut outcomes = Outcomes::new();
         match self.ends[0] == from {
@@ -320,7 +323,7 @@ impl Path {
         outcomes
     }
 
-    /// A packet appears at the last wire in its direction.
+    /// Injects a packet at the last wire in its direction.
     pub(super) fn inject(
         &mut self,
         now: Instant,
@@ -340,7 +343,7 @@ impl Path {
         outcomes
     }
 
-    /// Moves on what has come to the end of a wire by now.
+    /// Advances the packets that reached the end of a wire.
     pub(super) fn poll(&mut self, now: Instant) -> Outcomes {
         let mut outcomes = Outcomes::new();
         for index in 0..self.hops.len() {
@@ -383,7 +386,7 @@ impl Path {
         }
     }
 
-    /// From hop `index` to the next one in this direction, or out of the path.
+    /// Passes a packet from hop `index` to the next one in this direction, or out of the path.
     fn pass_on(
         &mut self,
         now: Instant,
@@ -405,7 +408,7 @@ impl Path {
         }
     }
 
-    /// Into hop `index`.
+    /// Puts a packet into hop `index`.
     fn travel(
         &mut self,
         now: Instant,

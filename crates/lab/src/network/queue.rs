@@ -1,44 +1,45 @@
-//! What waits for a wire's transmitter: a drop-tail queue, or any discipline of Linux in `tc`'s words.
+//! The queue of a wire's transmitter: drop-tail, or any Linux discipline in `tc`'s words.
 
 use crate::capture::PacketId;
 use bytes::Bytes;
 use qdisc::{Dequeue, Device, Dropped, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
 use wire::{RxChecksum, RxPacket};
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone)]
 pub(super) struct Traveller {
     pub(super) packet: PacketId,
     pub(super) bytes: Bytes,
-    /// Trusted until something happens on the way after which the sum may be wrong.
+    /// Trusted until something alters the packet.
     pub(super) checksum: RxChecksum,
 }
 
 impl Traveller {
-    /// As a host sends it.
+    /// Creates a packet as a host sends it.
     pub(super) fn new(packet: PacketId, bytes: Bytes) -> Traveller {
         Traveller { packet, bytes, checksum: RxChecksum::Trusted }
     }
 
-    /// As somebody may have changed it.
+    /// Creates a packet that may have been altered.
     pub(super) fn altered(packet: PacketId, bytes: Bytes) -> Traveller {
         Traveller { packet, bytes, checksum: RxChecksum::Verify }
     }
 
-    /// As it comes to the other end's stack.
+    /// Converts the packet for the receiving stack.
     pub(super) fn into_received(self) -> RxPacket {
         RxPacket { checksum: self.checksum, ..RxPacket::new(self.bytes) }
     }
 }
 
-/// Where packets of a wire or a card wait.
+/// The queue of a wire or a card.
 pub(super) enum Queue<P> {
     Fifo(Fifo<P>),
     Device(Box<Device<P>>),
 }
 
 impl<P: Packet + 'static> Queue<P> {
-    /// What `tc qdisc add dev link root …` makes. Commands after a `;` are run behind it, as they are: classes, filters, leaves.
+    /// Builds the result of `tc qdisc add dev link root …`. Commands after a `;` run as they are:
+    /// classes, filters, leaves.
     pub(super) fn of_tc(words: &str, seed: u64) -> Result<Queue<P>, TcError> {
         let mut device = Device::new("link");
         device.set_seed(seed);
@@ -46,7 +47,7 @@ impl<P: Packet + 'static> Queue<P> {
         Ok(Queue::Device(Box::new(device)))
     }
 
-    /// The root of a card of the name `eth0`: pfifo_fast, or what the words make in its place.
+    /// Builds the root of a card named `eth0`: pfifo_fast, or the given discipline.
     pub(super) fn of_card(words: Option<&str>, txqueuelen: usize, seed: u64) -> Result<Queue<P>, TcError> {
         let mut device = Device::with_queue_len("eth0", txqueuelen, ETHERNET_FRAME);
         device.set_seed(seed);
@@ -57,7 +58,7 @@ impl<P: Packet + 'static> Queue<P> {
     }
 }
 
-/// Calls the same method of whichever it is.
+/// Calls a method on either variant.
 macro_rules! each {
     ($queue:expr, $q:ident => $call:expr) => {
         match $queue {
@@ -67,7 +68,7 @@ macro_rules! each {
     };
 }
 
-/// An MTU of 1500 and the link's header.
+/// Bytes of a frame with an MTU of 1500 and the link header.
 const ETHERNET_FRAME: u32 = 1514;
 
 fn command<P: Packet>(device: &mut Device<P>, words: &str) -> Result<(), TcError> {

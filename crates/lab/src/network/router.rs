@@ -1,16 +1,16 @@
-//! What a router does with a packet that is for others (RFC 1812 §5.2.1.2, §5.3.1); of IPv4.
+//! Forwarding at an IPv4 router (RFC 1812 §5.2.1.2, §5.3.1).
 
 use super::headers::put_checksum;
 use bytes::Bytes;
 use core::net::IpAddr;
 use wire::{Addr, Icmp, IcmpError, IpHeader, protocol};
 
-/// Is it for somebody else than who has these addresses?
+/// Returns whether the packet is for none of these addresses.
 pub(super) fn is_for_others(packet: &[u8], own: &[IpAddr]) -> bool {
     IpHeader::parse(packet).is_ok_and(|(ip, _)| ip.src.is_v4() && !own.contains(&ip.dst.to_ip()))
 }
 
-/// The packet as it goes on, with a time to live that is one less. `None`: that has run out.
+/// Returns the forwarded packet with its time to live decremented; `None` if that has run out.
 pub(super) fn passed_on(packet: &[u8]) -> Option<Bytes> {
     let mut bytes = packet.to_vec();
     let header_len = usize::from(bytes.first()? & 15) * 4;
@@ -20,8 +20,9 @@ pub(super) fn passed_on(packet: &[u8]) -> Option<Bytes> {
     Some(bytes.into())
 }
 
-/// What the sender of a packet is told whose time to live has run out at a router: as much of the packet as 576 bytes hold (RFC 1812
-/// §4.3.2.3). `None`: it is no packet, or an ICMP error itself (§4.3.2.7).
+/// Builds the ICMP error for a packet whose time to live exceeded, with as much of the packet as
+/// fits 576 bytes (RFC 1812 §4.3.2.3). Returns `None` for invalid packets and ICMP errors
+/// (§4.3.2.7).
 pub(super) fn time_exceeded(packet: &[u8], router: IpAddr) -> Option<Bytes> {
     let (ip, text) = IpHeader::parse(packet).ok()?;
     let is_error = ip.protocol == protocol::ICMP
@@ -42,11 +43,11 @@ pub(super) fn time_exceeded(packet: &[u8], router: IpAddr) -> Option<Bytes> {
     Some(bytes.into())
 }
 
-/// Longest ICMP error.
+/// Maximum length of an ICMP error.
 const ANSWER_MAX: usize = 576;
-/// Of an ICMP message, before what it quotes.
+/// Bytes of the ICMP header before the quoted packet.
 const ICMP_HEADER: usize = 8;
-/// Where it stands in the header.
+/// Offset of the field in the header.
 const TIME_TO_LIVE: usize = 8;
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! The network's schedule: when each path and each host next has something to do, in order of time.
+//! The schedule of the network: the next due time of each path and host, in order of time.
 //!
-//! Finding the earliest of a thousand costs hardly more than of two, and whether anything is under way is a counter. Most moments
-//! are put off before they come, a time-out by every acknowledgement: what is noted for one stays, and moves when its turn has come.
+//! The earliest entry of a thousand is found nearly as fast as that of two, and activity is a
+//! counter. Most times are postponed before they come: every acknowledgment postpones a timeout. A
+//! postponed entry stays in place and moves when its turn comes.
 
 use core::cmp::Reverse;
 use proto::Instant;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// Something with an entry in the schedule. At one moment paths come before hosts, each in the order in which they were added.
+/// A path or a host in the schedule. At equal times paths come before hosts, each in the order of
+/// creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Party {
     Path(usize),
@@ -16,7 +18,7 @@ pub(super) enum Party {
 }
 
 impl Party {
-    /// From where on to look for those after it.
+    /// Returns the first party after this one.
     pub(super) fn next(self) -> Party {
         match self {
             Party::Path(index) => Party::Path(index + 1),
@@ -28,18 +30,18 @@ impl Party {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     at: Option<Instant>,
-    /// When the schedule comes to it, at the latest at that moment.
+    /// Time of its entry in the queue, at or before the due time.
     noted: Option<Instant>,
     is_busy: bool,
 }
 
 type Note = Reverse<(Instant, Party)>;
 
-/// The next moment of each path and host, and which of them are busy.
+/// The next due time of each path and host, and the busy ones.
 #[derive(Default)]
 pub(super) struct Schedule {
     notes: BinaryHeap<Note>,
-    /// Who was passed over in this step: due again before their turn comes in the next.
+    /// Parties already handled in this step; they are due again in the next.
     passed: Vec<Note>,
     paths: Vec<Entry>,
     hosts: Vec<Entry>,
@@ -47,7 +49,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Sets when `party` is due next (not before `now`), and whether it is in the middle of something.
+    /// Sets the next due time of `party` (not before `now`), and whether it is busy.
     pub(super) fn put(&mut self, now: Instant, party: Party, at: Option<Instant>, is_busy: bool) {
         let (entries, index) = match party {
             Party::Path(index) => (&mut self.paths, index),
@@ -68,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// The earliest moment at which anybody must be looked at; a new step begins.
+    /// Returns the earliest due time and starts a new step.
     pub(super) fn next(&mut self) -> Option<Instant> {
         if !self.passed.is_empty() {
             self.notes.extend(self.passed.drain(..));
@@ -76,12 +78,12 @@ impl Schedule {
         self.first().map(|(at, _)| at)
     }
 
-    /// Is nobody in the middle of anything?
+    /// Returns whether no party is busy.
     pub(super) fn is_quiet(&self) -> bool {
         self.busy == 0
     }
 
-    /// The first from this one on that is due at `now`.
+    /// Returns the first party from this one on that is due at `now`.
     pub(super) fn due(&mut self, now: Instant, from: Party) -> Option<Party> {
         loop {
             let (_, party) = self.first().filter(|(at, _)| *at == now)?;
@@ -92,7 +94,7 @@ impl Schedule {
         }
     }
 
-    /// The first note that is true: others are taken away, or moved to when their party is due.
+    /// Returns the first valid entry. Outdated entries are removed or moved to their due time.
     fn first(&mut self) -> Option<(Instant, Party)> {
         loop {
             let Reverse((noted, party)) = *self.notes.peek()?;

@@ -1,4 +1,4 @@
-//! Where a host's packets go when its stack gives them: at once on the wire, or to a card.
+//! The way of packets out of a stack: directly to the wire or to a card.
 
 use super::card::{Card, CardEvent};
 use super::frames::Frames;
@@ -6,14 +6,14 @@ use proto::{Events, Instant, SocketId, Stack};
 use std::collections::VecDeque;
 use wire::TxPacket;
 
-/// The way out of a host.
+/// The exit of a host.
 pub(super) struct Sink {
-    /// Disciplines, rings and a line of its own; none: nothing lies between the stack and the path.
+    /// The card; `None` if the stack sends directly to the path.
     pub(super) card: Option<Box<Card>>,
-    /// What has happened, for the network.
+    /// Events for the network.
     pub(super) card_events: Vec<CardEvent>,
     frames: Frames,
-    /// Memory for what the stack gives.
+    /// Reusable memory for packets of the stack.
     packet: TxPacket,
 }
 
@@ -22,7 +22,7 @@ impl Sink {
         Sink { card: card.map(Box::new), card_events: Vec::new(), frames, packet: TxPacket::default() }
     }
 
-    /// The engine's rule after every mutation: take everything it has to say.
+    /// Drains the stack's output, as the engine requires after every mutation.
     #[inline]
     pub(super) fn drain(
         &mut self,

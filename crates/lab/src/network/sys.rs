@@ -1,4 +1,4 @@
-//! What an application may call: the verbs of its host's stack at the present moment.
+//! The calls of an application: the verbs of its host's stack at the current time.
 
 use super::sink::Sink;
 use bytes::Bytes;
@@ -9,16 +9,18 @@ use proto::{
 };
 use std::collections::VecDeque;
 
-/// How a host takes and sends packets.
+/// The way a host receives and sends packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// As a kernel does: packets come one by one, and each system call sends at once: `write`, then `close`, are two packets.
+    /// One by one, as a kernel does. Each system call sends at once: `write`, then `close`, are two
+    /// packets.
     OneByOne,
-    /// As a user-space stack does: packets that come together are one batch, and so is everything an application does until it waits again.
+    /// In batches, as a user-space stack does. Packets that arrive together are one batch, and so
+    /// are all calls of an application until it waits.
     Batched,
 }
 
-/// The calls of one application at one moment.
+/// The calls of one application at one instant.
 pub struct Sys<'a> {
     now: Instant,
     stack: &'a mut Stack,
@@ -38,7 +40,7 @@ impl<'a> Sys<'a> {
         Sys { now, stack, calls, sink, events }
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -46,15 +48,15 @@ impl<'a> Sys<'a> {
     /// Opens a listener.
     ///
     /// # Errors
-    /// As [`Stack::listen`].
+    /// See [`Stack::listen`].
     pub fn listen(&mut self, local: SocketAddr, options: ListenOptions) -> Result<ListenerId, ListenError> {
         self.call(|stack, now| stack.listen(now, local, options))
     }
 
-    /// Takes the next connection of a listener.
+    /// Accepts the next connection of a listener.
     ///
     /// # Errors
-    /// As [`Stack::accept`].
+    /// See [`Stack::accept`].
     pub fn accept(&mut self, listener: ListenerId) -> Result<(ConnId, SocketAddr), AcceptError> {
         self.call(|stack, now| stack.accept(now, listener))
     }
@@ -62,44 +64,44 @@ impl<'a> Sys<'a> {
     /// Opens a connection.
     ///
     /// # Errors
-    /// As [`Stack::connect`].
+    /// See [`Stack::connect`].
     pub fn connect(&mut self, peer: SocketAddr, options: ConnectOptions) -> Result<ConnId, ConnectError> {
         self.call(|stack, now| stack.connect(now, peer, options))
     }
 
-    /// Writes without copying; what does not fit stays in `data`.
+    /// Writes without copying. Data that does not fit stays in `data`.
     ///
     /// # Errors
-    /// As [`Stack::write_bytes`].
+    /// See [`Stack::write_bytes`].
     pub fn write(&mut self, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.call(|stack, now| stack.write_bytes(now, id, data))
     }
 
-    /// Reads what is there; `Ok(None)` is the end of the stream.
+    /// Reads available data. `Ok(None)` is the end of the stream.
     ///
     /// # Errors
-    /// As [`Stack::read_chunk`].
+    /// See [`Stack::read_chunk`].
     pub fn read(&mut self, id: ConnId) -> Result<Option<Bytes>, ReadError> {
         self.read_up_to(id, usize::MAX)
     }
 
-    /// Reads at most `max` bytes of what is there.
+    /// Reads at most `max` bytes of the available data.
     ///
     /// # Errors
-    /// As [`Stack::read_chunk`].
+    /// See [`Stack::read_chunk`].
     pub fn read_up_to(&mut self, id: ConnId, max: usize) -> Result<Option<Bytes>, ReadError> {
         self.call(|stack, now| stack.read_chunk(now, id, max))
     }
 
-    /// Ends the sending direction.
+    /// Closes the sending direction.
     ///
     /// # Errors
-    /// As [`Stack::shutdown`].
+    /// See [`Stack::shutdown`].
     pub fn shutdown(&mut self, id: ConnId) -> Result<(), WriteError> {
         self.call(|stack, now| stack.shutdown(now, id))
     }
 
-    /// Lets go of a connection.
+    /// Closes a connection.
     pub fn close(&mut self, id: ConnId) {
         self.call(|stack, now| stack.close(now, id));
     }
@@ -109,12 +111,12 @@ impl<'a> Sys<'a> {
         self.call(|stack, now| stack.abort(now, id));
     }
 
-    /// What the stack says about Fast Open on a connection.
+    /// Returns the outcome of Fast Open on a connection.
     pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
         self.stack.outcome(id)
     }
 
-    /// Which bytes of a connection came in its SYN.
+    /// Returns the range of a connection's data that arrived in its SYN.
     pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
         self.stack.early_data(id)
     }

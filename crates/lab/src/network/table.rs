@@ -1,14 +1,15 @@
-//! A host's links and its table of routes: by which device a packet leaves, and to which next hop.
+//! Links and routing table of a host: the device and the next hop of a packet.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
 
-/// The longest prefix that fits a destination says where it goes. A route goes by a link on which the next hop has an address, or leads nowhere.
+/// A routing table with longest-prefix match. A route leads to a link with the next hop, or is
+/// unreachable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     links: BTreeMap<usize, Link>,
-    /// Of each prefix length the networks, and where each leads; `None`: it is unreachable.
+    /// Networks and their routes, by prefix length; `None` is unreachable.
     routes: BTreeMap<u8, BTreeMap<u32, Option<Hop>>>,
 }
 
@@ -19,14 +20,14 @@ pub(super) struct Link {
     prefix_len: u8,
 }
 
-/// Where a route leads. Without `via` the destination itself is on the link.
+/// The target of a route. Without `via` the destination itself is on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hop {
     device: usize,
     via: Option<Ipv4Addr>,
 }
 
-/// Why a route cannot be had.
+/// The reason why a route is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextHopError {
@@ -34,26 +35,26 @@ pub enum NextHopError {
     NotOnLink {
         /// The next hop.
         via: Ipv4Addr,
-        /// Each device, with the network of its link.
+        /// Each device with the network of its link.
         links: Vec<(usize, Ipv4Addr, u8)>,
     },
-    /// The next hop is in the network of another device than the one that was named.
+    /// The next hop is in the network of another device than the named one.
     OtherDevice {
         /// The next hop.
         via: Ipv4Addr,
-        /// Where it is.
+        /// The device of that network.
         on: usize,
-        /// Which device was named.
+        /// The named device.
         named: usize,
     },
     /// There is no such device.
     NoDevice {
         /// Its number.
         device: usize,
-        /// Those that there are.
+        /// The existing devices.
         devices: Vec<usize>,
     },
-    /// Neither a next hop nor a device.
+    /// The route has neither a next hop nor a device.
     Nowhere,
 }
 
@@ -67,11 +68,11 @@ impl fmt::Display for NextHopError {
                 f.write_str(&listed(links))
             }
             NextHopError::OtherDevice { via, on, named } => {
-                write!(f, "the next hop {via} is on the link of eth{on}, not on that of eth{named}")
+                write!(f, "the next hop {via} is on the link of eth{on}, not of eth{named}")
             }
             NextHopError::NoDevice { device, devices } => {
                 let devices = listed(devices.iter().map(|device| format!("eth{device}")));
-                write!(f, "there is no eth{device}; there is {devices}")
+                write!(f, "there is no eth{device}; the host has {devices}")
             }
             NextHopError::Nowhere => f.write_str("a route needs `via ADDRESS` or `dev DEVICE`"),
         }
@@ -85,7 +86,7 @@ fn listed(words: impl Iterator<Item = String>) -> String {
 }
 
 impl Table {
-    /// A device is on a link, whose network is that of the neighbour's address.
+    /// Adds the device of a link. Its network is that of the neighbor's address.
     pub(super) fn add_link(&mut self, device: usize, neighbour: Ipv4Addr, prefix_len: u8) {
         let prefix_len = prefix_len.min(32);
         let network = network_of(neighbour, prefix_len);
@@ -93,7 +94,7 @@ impl Table {
         self.routes.entry(prefix_len).or_default().insert(network, Some(Hop { device, via: None }));
     }
 
-    /// Adds a route, in the place of another one to the same network.
+    /// Adds a route. It replaces another one to the same network.
     pub(super) fn replace(
         &mut self,
         (network, prefix_len): (Ipv4Addr, u8),
@@ -105,7 +106,7 @@ impl Table {
         Ok(())
     }
 
-    /// What is for this network goes nowhere.
+    /// Makes a network unreachable.
     pub(super) fn reject(&mut self, (network, prefix_len): (Ipv4Addr, u8)) {
         self.put(network, prefix_len, None);
     }
@@ -115,7 +116,7 @@ impl Table {
         self.routes.entry(len).or_default().insert(network_of(network, len), hop);
     }
 
-    /// Checks that there is a device of this number.
+    /// Checks that a device of this number exists.
     pub(super) fn check_device(&self, device: usize) -> Result<(), NextHopError> {
         match self.links.contains_key(&device) {
             true => Ok(()),
@@ -138,7 +139,7 @@ impl Table {
         }
     }
 
-    /// The device by which this destination is reached, and who is next on its link.
+    /// Returns the device to a destination, and the next hop on its link.
     pub(super) fn next_hop(&self, destination: IpAddr) -> Option<(usize, Ipv4Addr)> {
         let IpAddr::V4(destination) = destination else { return None };
         let mut from_the_longest = self.routes.iter().rev();
@@ -207,8 +208,8 @@ mod tests {
                 None,
                 "203.0.113.1 is not on a link; eth0 is on 198.51.100.0/24, eth1 is on 198.18.0.0/24",
             ),
-            (Some("198.18.0.254"), Some(0), "on the link of eth1, not on that of eth0"),
-            (None, Some(2), "there is no eth2; there is eth0, eth1"),
+            (Some("198.18.0.254"), Some(0), "on the link of eth1, not of eth0"),
+            (None, Some(2), "there is no eth2; the host has eth0, eth1"),
             (None, None, "needs `via ADDRESS`"),
         ] {
             let error = told(via, device).unwrap_err();

@@ -220,7 +220,7 @@ fn a_router_tells_whose_time_to_live_has_run_out() {
     assert_eq!((count(client), count(server)), (Some(1), Some(0)));
 }
 
-/// What a middlebox passes on is verified, so that hosts have to send it with a checksum.
+/// A middlebox's packets are verified, so hosts must send checksums.
 #[test]
 fn a_path_that_may_alter_packets_has_checksums_without_a_capture_too() {
     for route in [Route::with_rtt(RTT), Route::through(RTT, Duplicate)] {
@@ -231,7 +231,8 @@ fn a_path_that_may_alter_packets_has_checksums_without_a_capture_too() {
     }
 }
 
-/// The bottleneck's queue, in `tc`'s words: what a bulk download leaves waiting in front of everybody else.
+/// Returns the longest wait in the bottleneck's queue, given in `tc`'s words, beside a bulk
+/// download.
 fn longest_wait(qdisc: Option<&str>) -> u64 {
     let back = LinkConfig::new().rate(5_000_000).delay(5_000_000).limit(qdisc::Limit::packets(128));
     let mut route = Route::new().wire(LinkConfig::new().delay(5_000_000), back);

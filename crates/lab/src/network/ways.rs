@@ -1,18 +1,19 @@
-//! A host's several devices: which one a packet leaves by, and which may bring one from where (`rp_filter`).
+//! Hosts with several devices: routing of outgoing packets, and source filters for incoming ones
+//! (`rp_filter`).
 //!
-//! The n-th path that joins a host is at its n-th device, `eth0` the first. A host without this has no table: its packets go towards whoever
-//! holds the address.
+//! The n-th path of a host is at its n-th device, starting with `eth0`. Other hosts have no table:
+//! their packets go towards the holder of the address.
 
 use super::table::{NextHopError, Table};
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
 use wire::{Flags, IpHeader, protocol};
 
-/// A host's table of routes, and its filters.
+/// The routing table and the filters of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
     table: Table,
-    /// `net.ipv4.conf.NAME.rp_filter` and `….log_martians`, `all` among them.
+    /// `net.ipv4.conf.NAME.rp_filter` and `….log_martians`, including `all`.
     settings: BTreeMap<String, (u8, bool)>,
     filtered: u64,
     martians: Vec<String>,
@@ -23,8 +24,8 @@ impl Ways {
         self.table.add_link(device, neighbour, prefix_len);
     }
 
-    /// Adds a route, in the place of another one to the same network: by a next hop on one of the host's links, or by a device at which the
-    /// destination itself is.
+    /// Adds a route by a next hop on one of the host's links, or by a device that has the
+    /// destination on its link. It replaces another one to the same network.
     ///
     /// # Errors
     /// The next hop is not on a link, or there is no such device.
@@ -37,12 +38,13 @@ impl Ways {
         self.table.replace(network, via, device)
     }
 
-    /// Adds a route that leads nowhere, in the place of another one to the same network.
+    /// Makes a network unreachable. It replaces another route to the same network.
     pub fn reject_route(&mut self, network: (Ipv4Addr, u8)) {
         self.table.reject(network);
     }
 
-    /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. Returns false for another setting, and for a value that it cannot have.
+    /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. Returns false for another
+    /// setting or an invalid value.
     ///
     /// # Errors
     /// The host has no device of this name.
@@ -66,23 +68,23 @@ impl Ways {
         Ok(true)
     }
 
-    /// Packets that the filter has dropped (`IPReversePathFilter`).
+    /// Returns the number of packets that the filter dropped (`IPReversePathFilter`).
     pub fn filtered(&self) -> u64 {
         self.filtered
     }
 
-    /// What `log_martians` has written.
+    /// Returns the lines written by `log_martians`.
     pub fn martians(&self) -> &[String] {
         &self.martians
     }
 
-    /// The device by which this destination is reached, and who is next on its link.
+    /// Returns the device to a destination, and the next hop on its link.
     pub(super) fn next_hop(&self, destination: IpAddr) -> Option<(usize, Ipv4Addr)> {
         self.table.next_hop(destination)
     }
 
-    /// May this packet come in by that device? Linux asks of what belongs to no connection yet (early demultiplexing comes before), so
-    /// it is asked of SYNs.
+    /// Returns whether the packet may arrive at that device. Linux filters packets that belong to
+    /// no connection yet, because early demultiplexing comes first. So only SYNs are filtered here.
     pub(super) fn admits(&mut self, packet: &[u8], device: usize) -> bool {
         if self.settings.is_empty() {
             return true;
@@ -91,7 +93,7 @@ impl Ways {
         let all = self.settings.get("all").copied().unwrap_or_default();
         let own = self.settings.get(&format!("eth{device}")).copied().unwrap_or_default();
         let back = self.next_hop(source).map(|(device, _)| device);
-        // `IN_DEV_RPFILTER` is the larger of both, `IN_DEV_LOG_MARTIANS` either.
+        // `IN_DEV_RPFILTER` is the maximum of both, `IN_DEV_LOG_MARTIANS` is either.
         let admits = match all.0.max(own.0) {
             0 => true,
             1 => back == Some(device),
@@ -120,7 +122,8 @@ mod tests {
     use super::*;
     use crate::testing::from_client;
 
-    /// The client's SYN, at a host that has these values for all and for `eth0`, and reaches the client by `eth1`, or not at all.
+    /// Sends the client's SYN to a host with these values for all and for `eth0`. The host reaches
+    /// the client by `eth1`, or not at all.
     fn admits(all: &str, own: &str, way_back: bool) -> bool {
         let mut ways = Ways::default();
         for (device, network) in [[198, 51, 100], [198, 18, 0]].into_iter().enumerate() {

@@ -9,34 +9,34 @@
 //!      0               2
 //! ```
 
-/// What to draw.
+/// A chart of one quantity over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Above it.
+    /// The title above it.
     pub title: String,
-    /// (time, value from then on), in the order of time.
+    /// Points (time, value from then on), in order of time.
     pub points: Vec<(f64, f64)>,
-    /// Where the time axis ends.
+    /// End of the time axis.
     pub end: f64,
-    /// A value worth a line of its own, and its name.
+    /// A value marked with a line, and its name.
     pub mark: Option<(f64, &'static str)>,
 }
 
-/// Lines of the picture.
+/// Lines of the drawing.
 const ROWS: usize = 12;
-/// Columns left of it.
+/// Columns of the margin on the left.
 const MARGIN: usize = 8;
-/// Eighths of a line.
+/// Block characters for eighths of a line.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl Chart {
-    /// The title, and what the mark means.
+    /// Returns the title and the meaning of the mark.
     pub(super) fn heading(&self) -> String {
         let mark = self.mark.map(|(value, name)| format!(" (┄ {}: {name})", number(value)));
         format!("{}{}", self.title, mark.unwrap_or_default())
     }
 
-    /// The lines, `width` columns wide at most.
+    /// Returns the lines, at most `width` columns wide.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let columns = width.saturating_sub(MARGIN).max(1);
         let values = self.sampled(columns);
@@ -62,7 +62,7 @@ impl Chart {
         lines
     }
 
-    /// The greatest value of each column's time, or the one that still held.
+    /// Returns the maximum in each column's time, or the last earlier value.
     fn sampled(&self, columns: usize) -> Vec<f64> {
         let span = if self.end > 0.0 { self.end } else { 1.0 };
         let mut values = Vec::with_capacity(columns);
@@ -94,7 +94,7 @@ fn cell(value: f64, top: f64, row: usize, marked: bool) -> char {
     }
 }
 
-/// The next number whose quarters are easily read.
+/// Rounds up to a number whose quarters are easy to read.
 fn round_up(value: f64) -> f64 {
     let mut power = 1.0;
     while power < value / 10.0 {

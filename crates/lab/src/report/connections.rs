@@ -3,14 +3,14 @@
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-/// The connections of one run, in the order in which they were first spoken of.
+/// The connections of one run, in order of their first mention.
 #[derive(Default)]
 pub(super) struct Connections {
     numbers: BTreeMap<[SocketAddr; 2], usize>,
 }
 
 impl Connections {
-    /// From 1; both ends see the same connection.
+    /// Returns the number of a connection, from 1; both ends share it.
     pub(super) fn number(&mut self, (local, peer): (SocketAddr, SocketAddr)) -> usize {
         let mut pair = [local, peer];
         pair.sort_unstable();

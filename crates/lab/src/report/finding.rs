@@ -1,34 +1,35 @@
-//! A figure beside what was expected of it.
+//! A check: a measured value beside its expectation.
 
 use super::{Align, Page, Table};
 use crate::experiment::units::{in_unit_of, quantity};
 use core::fmt::Display;
 use serde_json::json;
 
-/// One figure.
+/// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What it is.
+    /// The name of the measured value.
     pub what: String,
-    /// What it is here.
+    /// The measured value, formatted.
     pub ours: String,
-    /// What it is here as a number, if it is one: seconds, bytes, bytes per second, or plain.
+    /// The measured value as a number, if it is one: seconds, bytes, bytes per second, or plain.
     pub value: Option<f64>,
-    /// What the literature says.
+    /// The value in the literature.
     pub source: String,
-    /// What Linux was measured to do.
+    /// The value measured on Linux.
     pub linux: String,
-    /// When it is as expected.
+    /// The expected value or range.
     pub criterion: String,
-    /// It is.
+    /// Whether the check passed.
     pub holds: bool,
 }
 
 impl Finding {
-    /// A quantity that is to be `expected`, e.g. `340 ms`, give or take so many percent of it.
+    /// Expects a quantity near `expected`, e.g. `340 ms`, with a tolerance of `percent` of it.
     pub fn near(what: &str, value: Option<f64>, expected: &str, percent: f64) -> Finding {
         let is = quantity(expected).unwrap_or(f64::NAN);
-        // Times of a simulation are exact to the nanosecond; sums of them to what a float holds.
+        // Times of a simulation are exact to the nanosecond; sums are exact to the precision of a
+        // float.
         let room = (percent / 100.0).max(1e-9) * is.abs() + 1e-12;
         let criterion =
             if percent > 0.0 { format!("{expected} ± {percent} %") } else { expected.to_owned() };
@@ -43,7 +44,7 @@ impl Finding {
         }
     }
 
-    /// A quantity that is to be no less than `least`.
+    /// Expects a quantity of at least `least`.
     pub fn at_least(what: &str, value: Option<f64>, least: &str) -> Finding {
         let bound = quantity(least).unwrap_or(f64::NAN);
         Finding {
@@ -53,7 +54,7 @@ impl Finding {
         }
     }
 
-    /// Words or whole numbers that are to be the same.
+    /// Expects equal words or whole numbers.
     pub fn same(what: &str, ours: impl Display, expected: impl Display) -> Finding {
         let (ours, criterion) = (ours.to_string(), expected.to_string());
         Finding {
@@ -67,19 +68,19 @@ impl Finding {
         }
     }
 
-    /// Says what the literature has.
+    /// Adds the value in the literature.
     pub fn source(mut self, words: &str) -> Finding {
         words.clone_into(&mut self.source);
         self
     }
 
-    /// Says what Linux was measured to do.
+    /// Adds the value measured on Linux.
     pub fn linux(mut self, words: &str) -> Finding {
         words.clone_into(&mut self.linux);
         self
     }
 
-    /// As values.
+    /// Returns the check as JSON.
     pub fn json(&self) -> serde_json::Value {
         json!({
             "what": self.what, "value": self.value, "here": self.ours, "expected": self.criterion,
@@ -88,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Writes figures and what was expected of them, with a verdict on each.
+/// Writes the checks with their results.
 pub(super) fn render(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
@@ -98,7 +99,7 @@ pub(super) fn render(page: &mut Page, findings: &[Finding]) {
 }
 
 fn table(findings: &[Finding]) -> Table {
-    // What nobody else has said or measured needs no column.
+    // A column without any values is omitted.
     let columns = [
         ("", Align::Left, true),
         ("here", Align::Right, true),

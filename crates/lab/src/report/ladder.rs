@@ -3,7 +3,7 @@
 use super::paint::{Paint, Piece};
 use crate::ladder::{Ladder, Rung, Way};
 
-/// Columns of a time, unit and the space around it included.
+/// Columns of a time with its unit and the space around it.
 const TIME: usize = 12;
 
 pub(super) struct LadderLines<'a> {
@@ -43,7 +43,7 @@ impl<'a> LadderLines<'a> {
         line
     }
 
-    /// The lane between the two columns, `self.lane` wide: `├─ label ───▶`.
+    /// Draws the lane between the two columns, `self.lane` wide: `├─ label ───▶`.
     fn arrow(&self, rung: &Rung, label: String) -> Vec<Piece> {
         let tail = rung.lost_by.as_ref().map_or(String::new(), |by| match rung.way {
             Way::ToServer => format!("× {by}"),
@@ -98,7 +98,7 @@ fn is_fast_open(rung: &Rung) -> bool {
         && (rung.len > 0 || rung.options.iter().any(|option| option.starts_with("cookie")))
 }
 
-/// Cookies by their first eight digits.
+/// Shortens a cookie to its first eight digits.
 fn shortened(option: &str) -> String {
     match option.strip_prefix("cookie ") {
         Some(rest) if rest.chars().take(9).all(|digit| digit.is_ascii_hexdigit()) && rest.len() > 8 => {

@@ -1,4 +1,5 @@
-//! A page: headings, paragraphs, tables and ladders; as text at a given width, with or without colour.
+//! Pages: headings, paragraphs, tables and ladders, as text of a given width, with or without
+//! color.
 
 use super::chart::Chart;
 use super::ladder::LadderLines;
@@ -7,48 +8,48 @@ use super::table::Table;
 use super::wrap::wrapped;
 use crate::ladder::Ladder;
 
-/// How a page is to look.
+/// The style of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageStyle {
-    /// Columns available; ladders and paragraphs fill them.
+    /// Available columns; ladders and paragraphs use all of them.
     pub width: usize,
-    /// ANSI colours.
+    /// True for ANSI colors.
     pub color: bool,
 }
 
 impl Default for PageStyle {
-    /// 100 columns, no colour: what a pipe gets.
+    /// Returns 100 columns without color, for pipes.
     fn default() -> PageStyle {
         PageStyle { width: 100, color: false }
     }
 }
 
-/// Narrower pages than this are laid out as this wide.
+/// Minimum width of the layout.
 const WIDTH_MIN: usize = 72;
-/// Lines longer than this are hard to follow; wider terminals leave the rest empty.
+/// Maximum width of the layout: longer lines are hard to read.
 const WIDTH_MAX: usize = 140;
 
-/// What stands on a page, from top to bottom.
+/// A part of a page.
 #[derive(Clone, Debug)]
 pub enum Block {
     /// A heading.
     Heading(String),
-    /// A paragraph, to be wrapped.
+    /// A paragraph that is wrapped.
     Paragraph(String),
-    /// A line as it is.
+    /// A line that is not wrapped.
     Line(String),
-    /// Something expected, and whether it came.
+    /// A check and its result.
     Verdict {
-        /// It did.
+        /// Whether the check passed.
         holds: bool,
-        /// What.
+        /// Its description.
         text: String,
     },
     /// An empty line.
     Gap,
     /// A table.
     Table(Table),
-    /// Figures beside what was expected of them, and whether each came.
+    /// Checks as a table, and which of them passed.
     Judged(Table, Vec<bool>),
     /// A ladder under its title.
     Ladder(Ladder),
@@ -64,63 +65,63 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty page.
     pub fn new(style: PageStyle) -> Page {
         let style = PageStyle { width: style.width.clamp(WIDTH_MIN, WIDTH_MAX), ..style };
         Page { style, blocks: Vec::new() }
     }
 
-    /// A heading, with an empty line before it unless it is the first thing on the page.
+    /// Adds a heading, with an empty line before it unless it is first.
     pub fn heading(&mut self, text: &str) {
         self.blocks.push(Block::Heading(text.into()));
     }
 
-    /// A paragraph, wrapped.
+    /// Adds a paragraph that is wrapped.
     pub fn paragraph(&mut self, text: &str) {
         self.blocks.push(Block::Paragraph(text.into()));
     }
 
-    /// A line as it is.
+    /// Adds a line that is not wrapped.
     pub fn line(&mut self, text: &str) {
         self.blocks.push(Block::Line(text.into()));
     }
 
-    /// Whether something expected came.
+    /// Adds a check and its result.
     pub fn verdict(&mut self, holds: bool, text: &str) {
         self.blocks.push(Block::Verdict { holds, text: text.into() });
     }
 
-    /// An empty line, unless there is one or the page is empty.
+    /// Adds an empty line, unless the page is empty or ends with one.
     pub fn gap(&mut self) {
         self.blocks.push(Block::Gap);
     }
 
-    /// Rows of figures with a verdict on each: the first cell says of what, the second has the figure, the third when it is as expected.
+    /// Adds checks. The columns are the name, the value, the expectation, and more.
     pub fn judged(&mut self, table: Table, held: Vec<bool>) {
         self.blocks.push(Block::Judged(table, held));
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table(&mut self, table: &Table) {
         self.blocks.push(Block::Table(table.clone()));
     }
 
-    /// A ladder under its title.
+    /// Adds a ladder under its title.
     pub fn ladder(&mut self, ladder: &Ladder) {
         self.blocks.push(Block::Ladder(ladder.clone()));
     }
 
-    /// A chart under its title.
+    /// Adds a chart under its title.
     pub fn chart(&mut self, chart: &Chart) {
         self.blocks.push(Block::Chart(chart.clone()));
     }
 
-    /// What stands on it.
+    /// Returns its parts, from top to bottom.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The page as text.
+    /// Returns the page as text.
     pub fn into_text(self) -> String {
         let mut writer = Writer { style: self.style, text: String::new() };
         self.blocks.iter().for_each(|block| writer.block(block));
@@ -152,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// Further lines of a long one stand below its text.
+    /// Writes a result; continuation lines align with its text.
     fn verdict(&mut self, holds: bool, text: &str) {
         let (paint, word) = verdict(holds);
         let margin = word.len() + 2;
@@ -164,7 +165,8 @@ impl Writer {
         }
     }
 
-    /// A table with a verdict before each row; where the page is too narrow for it, a verdict with the figure, and the other columns below that.
+    /// Writes a table with a result before each row. If the page is too narrow, writes a result
+    /// with the value, and the other columns below it.
     fn judged(&mut self, table: &Table, held: &[bool]) {
         if table.width() + VERDICT <= self.style.width {
             let mut lines = table.lines().into_iter();
@@ -201,7 +203,7 @@ impl Writer {
         self.paragraph_in(text, "");
     }
 
-    /// Wrapped, each line behind a margin.
+    /// Writes wrapped text, each line behind a margin.
     fn paragraph_in(&mut self, text: &str, margin: &str) {
         for line in wrapped(text, self.style.width - margin.len()) {
             self.line(&format!("{margin}{line}"));
@@ -256,7 +258,7 @@ impl Writer {
     }
 }
 
-/// Columns of the longest verdict.
+/// Columns of the longest result.
 const VERDICT: usize = 5;
 
 fn verdict(holds: bool) -> (Paint, &'static str) {

@@ -1,6 +1,6 @@
-//! What a piece of a line means, from which a terminal's colour follows.
+//! Meanings of pieces of a line, which determine their color on a terminal.
 
-/// Meaning of a piece of text, and so its colour.
+/// The meaning of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
     Heading,

@@ -1,4 +1,4 @@
-//! Recordings as a pcapng file that Wireshark and tshark read, with comments on the packets that matter.
+//! Recordings as pcapng files for Wireshark and tshark, with comments on notable packets.
 
 mod apart;
 
@@ -9,26 +9,26 @@ use device::tap::{Captured, Direction, PcapngWriter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// What one host saw during one run.
+/// The packets that one host saw during one run.
 #[derive(Clone, Debug)]
 pub struct Recording<'a> {
-    /// Name of the run; with the end that saw its packets it becomes the name of an interface in the file.
+    /// Name of the run. With the end that saw its packets, it names an interface in the file.
     pub name: String,
-    /// Everything that was seen.
+    /// All packets of the run.
     pub capture: &'a Capture,
-    /// At whose interface the packets are shown.
+    /// The host at whose interface the packets are shown.
     pub host: HostId,
     /// The hosts that opened the connections, in ascending order.
     pub clients: &'a [HostId],
 }
 
 impl Recording<'_> {
-    /// Is it one of the clients?
+    /// Returns whether the host is one of the clients.
     pub fn is_client(&self, host: HostId) -> bool {
         self.clients.binary_search(&host).is_ok()
     }
 
-    /// Everybody else whose packets were seen, in ascending order.
+    /// Returns all other hosts whose packets were seen, in ascending order.
     fn servers(&self) -> Vec<HostId> {
         let hosts = self.capture.observations().iter().filter_map(|seen| match seen.place {
             Place::Left(host) | Place::Arrived(host) => Some(host),
@@ -38,12 +38,12 @@ impl Recording<'_> {
         servers.into_iter().collect()
     }
 
-    /// Hosts whose packets are shown: where that is a client, all of them.
+    /// Returns the hosts whose packets are shown; for a client, all clients.
     fn shown(&self) -> Vec<HostId> {
         if self.is_client(self.host) { self.clients.to_vec() } else { vec![self.host] }
     }
 
-    /// Name and description of the interface at a host.
+    /// Returns the name and description of the interface at a host.
     fn names(&self, host: HostId) -> (String, String) {
         let (all, end) = match self.is_client(host) {
             true => (self.clients.to_vec(), "client"),
@@ -58,24 +58,25 @@ impl Recording<'_> {
 }
 
 /// Gap before each recording in a file, so that recordings do not overlap. The first recording also
-/// begins after 1970-01-01. Wireshark takes a SYN at time zero for one without a time, and then
-/// cannot tell reordering from retransmission by the round trip.
+/// begins after 1970-01-01: Wireshark treats a SYN at time zero as one without a time, and then
+/// cannot use the round trip to distinguish reordering from retransmission.
 const PAUSE_NANOS: u64 = 1_000_000_000;
 
-/// Writes recordings one after the other, each client as an interface of its own. The first begins one second after 1970-01-01. The
-/// servers of each recording have addresses of their own in the file.
+/// Writes recordings one after the other, each client as an interface of its own. The first begins
+/// one second after 1970-01-01. The servers of each recording have their own addresses in the file.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write_pcapng(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
     write(writer, recordings, |recording| recording.shown())
 }
 
-/// Writes recordings as their servers saw them, each server as an interface of its own; a packet has the same time zero as in the file that
-/// [`write_pcapng`] writes. The two stand in two files, as analyzers take a packet that is in one file twice for a retransmission.
+/// Writes recordings as their servers saw them, each server as an interface of its own. Time zero
+/// is the same as in the file of [`write_pcapng`]. Two files are needed, because analyzers treat a
+/// packet that occurs twice in one file as a retransmission.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write_pcapng_of_servers(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
     write(writer, recordings, |recording| recording.servers())
 }
@@ -96,7 +97,7 @@ fn write(
             interfaces.insert(*host, file.add_interface(&name, &place)?);
         }
         let remarks = remarks(recording.capture, recording.clients);
-        // Also of what is not shown: both files have the same beginnings.
+        // Includes hosts that are not shown: both files need the same start times.
         let mut end = 0;
         for seen in recording.capture.observations() {
             end = end.max(seen.at.as_nanos());

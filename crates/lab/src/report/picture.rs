@@ -1,9 +1,10 @@
-//! A report as a picture: its words and tables, and of each run what packets, senders and queues did over time.
+//! Reports as pictures: the text and tables, and for each run the packets, senders and queues over
+//! time.
 //!
 //! - `sequence`: the time-sequence graph of tcptrace;
-//! - `sender`: windows, round trips, and what a sender waited for, from what its stack told;
-//! - `held`: what a receiver has beyond its acknowledgement;
-//! - `queue`: how long queues were, and what waiting in them took;
+//! - `sender`: windows, round trips, and the reasons for waiting, as reported by the stack;
+//! - `held`: data that a receiver holds beyond its acknowledgment;
+//! - `queue`: lengths of queues and waiting times;
 //! - `ladder`: the packets between both ends.
 
 mod held;
@@ -26,19 +27,19 @@ use proto::Instant;
 use std::collections::BTreeMap;
 use wire::SeqNum;
 
-/// Most runs on a page; the page says how many are left out.
+/// Maximum runs on a page; the page says how many are omitted.
 const RUNS_MAX: usize = 8;
-/// Most clients of one run on a page.
+/// Maximum clients of one run on a page.
 const CLIENTS_MAX: usize = 8;
-/// Most clients of all runs together.
+/// Maximum clients of all runs together.
 const SECTIONS_MAX: usize = 24;
 
-/// A report as a document: `name` of the scenario, and what it asks.
+/// Builds the document of a report: `name` of the scenario, and its question.
 pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     let mut document = Document::new(format!("firstbyte lab {name}"), question);
     let mut page = Page::new(PageStyle::default());
     report.render_with_findings(&mut page);
-    // The question stands over the page already.
+    // The question is already the page's title.
     let is_question = |block: &&Block| matches!(block, Block::Heading(text) if text == question);
     document.answer =
         page.blocks().iter().filter(|block| !is_question(block)).filter_map(block_words).collect();
@@ -59,12 +60,12 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     document
 }
 
-/// The words and tables of a page, for a picture's answer.
+/// Converts the text and tables of a page for a picture.
 pub fn picture_words(page: &Page) -> Vec<::picture::Block> {
     page.blocks().iter().filter_map(block_words).collect()
 }
 
-/// Words and tables; ladders and charts are drawn from the runs.
+/// Converts text and tables; ladders and charts are drawn from the runs.
 fn block_words(block: &Block) -> Option<::picture::Block> {
     match block {
         Block::Heading(text) => Some(::picture::Block::Heading(text.clone())),
@@ -80,19 +81,19 @@ fn block_words(block: &Block) -> Option<::picture::Block> {
     }
 }
 
-/// Says how many runs or clients are not drawn.
+/// Explains how many runs or clients are not drawn.
 fn left_out(count: usize, what: &str) -> Option<::picture::Block> {
     let are = if count == 1 { format!("{what} is") } else { format!("{what}s are") };
-    let text = format!("{count} more {are} not drawn; `--pcap` has the packets of all.");
+    let text = format!("{count} more {are} not drawn; `--pcap` writes the packets of all.");
     (count > 0).then_some(::picture::Block::Text(text))
 }
 
-/// A section for each of the first clients of a run, and how many clients are left out. Queues stand in the first section, as clients share
-/// them.
+/// Builds a section for each of the first clients of a run, and counts the omitted clients. Queues
+/// are in the first section, because clients share them.
 fn sections(recording: &Recording<'_>, name: &str, clients_max: usize) -> (Vec<Run>, usize) {
     let mut by_client: BTreeMap<HostId, Vec<Exchange>> = BTreeMap::new();
     for exchange in exchanges_of(recording.capture, recording.clients) {
-        // A connection begins with the SYN that its client sent.
+        // A connection starts with the SYN that its client sent.
         if let Some(client) = exchange.journeys.first().and_then(|syn| syn.sent.host) {
             by_client.entry(client).or_default().push(exchange);
         }
@@ -123,13 +124,14 @@ fn sections(recording: &Recording<'_>, name: &str, clients_max: usize) -> (Vec<R
     (sections, count.saturating_sub(clients_max))
 }
 
-/// Milliseconds since the run began.
+/// Returns milliseconds since the start of the run.
 fn ms(at: Instant) -> f64 {
     milliseconds(at.since(Instant::ZERO))
 }
 
-/// How far into the stream of one end a number lies. A server that answers a copy of a SYN after its connection is over begins another stream, from
-/// another first number: the closest one before it counts.
+/// Offsets in the stream of one end. A server that answers a copy of a SYN after its connection is
+/// over starts another stream with another initial sequence number: the closest one before a number
+/// counts.
 struct Offsets(Vec<SeqNum>);
 
 impl Offsets {
@@ -144,13 +146,14 @@ impl Offsets {
         Offsets(firsts)
     }
 
-    /// None of what lies before all of them.
+    /// Returns `None` for numbers before all of them.
     fn of(&self, number: SeqNum) -> Option<u32> {
         self.0.iter().map(|first| number.since(*first + 1)).min().filter(|offset| *offset <= u32::MAX / 2)
     }
 }
 
-/// The connection that moved most: windows of several on one graph are a tangle.
+/// Returns the connection that transferred most; the windows of several on one graph are hard to
+/// read.
 fn busiest(connections: &[Exchange]) -> Option<usize> {
     (0..connections.len()).max_by_key(|n| (connections[*n].bytes_on_wire, core::cmp::Reverse(*n)))
 }

@@ -1,4 +1,4 @@
-//! What is worth saying about single packets, from the packets alone.
+//! Remarks on single packets, from the packets alone.
 
 use crate::capture::{Capture, HostId, Journey, PacketId};
 use crate::exchange::{Exchange, exchanges_of};
@@ -8,7 +8,8 @@ use proto::Instant;
 use std::collections::BTreeMap;
 use wire::Flags;
 
-/// Remarks by packet, on every connection that `clients` opened and on packets that no host sent.
+/// Returns remarks by packet, on every connection that `clients` opened and on packets of third
+/// parties.
 pub(super) fn remarks(capture: &Capture, clients: &[HostId]) -> BTreeMap<PacketId, Vec<String>> {
     let mut remarks: BTreeMap<PacketId, Vec<String>> = BTreeMap::new();
     for journey in capture.journeys().iter().filter(|journey| journey.injected_by.is_some()) {
@@ -16,7 +17,7 @@ pub(super) fn remarks(capture: &Capture, clients: &[HostId]) -> BTreeMap<PacketI
         remarks
             .entry(journey.packet)
             .or_default()
-            .push(format!("sent by {by}, not by the host of this address"));
+            .push(format!("injected by {by}, not sent by the host of this address"));
     }
     for exchange in exchanges_of(capture, clients) {
         let mut syns = 0;
@@ -77,8 +78,8 @@ fn about_syn(exchange: &Exchange, journey: &Journey, segment: &Segment, syns: u3
     match (segment.tcp.options.fast_open, segment.payload.len()) {
         (None, 0) => None,
         (None, len) => Some(format!("SYN carries {len} bytes without a cookie{arrives}")),
-        (Some(option), 0) if option.cookie.is_none() => Some("SYN asks for a Fast Open cookie".into()),
-        (Some(_), 0) => Some("SYN shows a cookie without data".into()),
+        (Some(option), 0) if option.cookie.is_none() => Some("SYN requests a Fast Open cookie".into()),
+        (Some(_), 0) => Some("SYN carries a cookie without data".into()),
         (Some(_), len) => Some(format!("SYN carries {len} bytes and a cookie{arrives}")),
     }
 }
@@ -89,7 +90,7 @@ fn about_syn_ack(exchange: &Exchange, segment: &Segment) -> Vec<String> {
     match (exchange.syn_data_len, acked) {
         (0, _) => {}
         (len, 0) => {
-            about.push(format!("SYN-ACK acknowledges the SYN alone: {len} bytes have to be retransmitted"))
+            about.push(format!("SYN-ACK acknowledges only the SYN: {len} bytes must be retransmitted"))
         }
         (len, acked) if acked == len => {
             about.push(format!("SYN-ACK acknowledges all {len} bytes of the SYN"))
@@ -97,11 +98,11 @@ fn about_syn_ack(exchange: &Exchange, segment: &Segment) -> Vec<String> {
         (len, acked) => about.push(format!("SYN-ACK acknowledges {acked} of the SYN's {len} bytes")),
     }
     if let Some(cookie) = segment.tcp.options.fast_open.and_then(|option| option.cookie) {
-        about.push(format!("SYN-ACK brings the cookie {cookie}"));
+        about.push(format!("SYN-ACK grants the cookie {cookie}"));
     }
     if !segment.payload.is_empty() {
         let fin = if segment.tcp.flags.contains(Flags::FIN) { " and the FIN" } else { "" };
-        about.push(format!("{} bytes of the reply{fin} ride on the SYN-ACK", segment.payload.len()));
+        about.push(format!("SYN-ACK carries {} bytes of the reply{fin}", segment.payload.len()));
     }
     about
 }

@@ -1,4 +1,4 @@
-//! Windows and round trips over time, as comma-separated values for a spreadsheet or a plotting program.
+//! Windows and round trips over time, as comma-separated values.
 //!
 //! ```text
 //! run,end,connection,ms,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,ca_state,limited_by
@@ -15,11 +15,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes what the senders of all runs knew of their paths: a row for each moment at which some of it changed. Empty fields are not known
-/// yet; an empty `ssthresh` is none, an empty `cwnd` one that never changed.
+/// Writes the senders' state in all runs: a row for each time at which some of it changed. Empty
+/// fields are unknown; an empty `ssthresh` is unset, an empty `cwnd` never changed.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write_series(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
     let mut file = csv::Writer::from_writer(writer);
     for recording in each_once(recordings) {
@@ -30,14 +30,14 @@ pub fn write_series(writer: impl Write, recordings: &[Recording<'_>]) -> io::Res
     file.flush()
 }
 
-/// What one end knows of one connection at one moment.
+/// The state of one end of one connection at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
     run: String,
     end: &'static str,
-    /// By which both ends' rows of one connection are known.
+    /// Number of the connection, shared by the rows of both ends.
     connection: usize,
-    /// Since the run began.
+    /// Milliseconds since the start of the run.
     ms: f64,
     /// Bytes.
     cwnd: Option<u32>,
@@ -46,14 +46,14 @@ struct Row {
     srtt_ms: Option<f64>,
     rttvar_ms: Option<f64>,
     rto_ms: Option<f64>,
-    /// Of loss recovery, as `ss -i` has it.
+    /// State of loss recovery, in the words of `ss -i`.
     ca_state: &'static str,
-    /// What keeps the sender from sending more.
+    /// The reason why the sender sends no more.
     limited_by: &'static str,
 }
 
 impl Row {
-    /// Takes in an event; whether it told anything that stands in a row.
+    /// Applies an event. Returns whether it changed a value of the row.
     fn learn(&mut self, event: &TraceEvent) -> bool {
         match &event.what {
             Traced::Cwnd { to, .. } => self.cwnd = Some(*to),
@@ -80,7 +80,7 @@ fn ca_state(state: CaState) -> &'static str {
     }
 }
 
-/// As `ss -i` has them, and in its manner.
+/// Returns the reason in the words of `ss -i`.
 fn limit(by: LimitedBy) -> &'static str {
     match by {
         LimitedBy::Idle => "idle",
@@ -96,7 +96,7 @@ fn limit(by: LimitedBy) -> &'static str {
 fn rows(recording: &Recording<'_>) -> Vec<Row> {
     let mut connections = Connections::default();
     let mut known: BTreeMap<(&str, usize), Row> = BTreeMap::new();
-    // A trace tells changes: the window that a connection began with stands in the first of them.
+    // A trace reports changes: its first change contains the initial window.
     let mut first_windows: BTreeMap<(&str, usize), u32> = BTreeMap::new();
     let mut rows: Vec<Row> = Vec::new();
     for (host, event) in recording.capture.traced() {

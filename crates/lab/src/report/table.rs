@@ -2,12 +2,12 @@
 
 use super::wrap::wrapped;
 
-/// Which side of its column a cell keeps to.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Creates a table with these columns.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Table {
         Table {
             columns: columns.into_iter().map(|(name, align)| (name.into(), align)).collect(),
@@ -32,37 +32,38 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The names of its columns.
+    /// Returns the names of its columns.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Its rows.
+    /// Returns its rows.
     pub fn rows(&self) -> impl Iterator<Item = &[String]> {
         self.rows.iter().map(Vec::as_slice)
     }
 
-    /// Columns of text that its longest line takes.
+    /// Returns the width of its longest line.
     pub fn width(&self) -> usize {
         self.lines().iter().map(|line| line.chars().count()).max().unwrap_or(0)
     }
 
-    /// The lines: the headings first.
+    /// Returns the lines, headings first.
     pub fn lines(&self) -> Vec<String> {
         let (mut names, rows) = self.lines_within(usize::MAX);
         names.extend(rows);
         names
     }
 
-    /// The lines of the headings, and those of the rows, so many columns wide if that can be: headings and columns of words are cut into
-    /// several lines then.
+    /// Returns the lines of the headings and those of the rows, at most `room` columns wide if
+    /// possible: headings and columns of words are wrapped then.
     pub fn lines_within(&self, room: usize) -> (Vec<String>, Vec<String>) {
         let widths = self.widths(room);
         let names: Vec<String> = self.names().map(str::to_owned).collect();
         (self.row_lines(&names, &widths), self.rows().flat_map(|row| self.row_lines(row, &widths)).collect())
     }
 
-    /// What each column takes; where that is more than there is room for, the widest are made narrower, no further than their words allow.
+    /// Returns the widths of the columns. If they exceed the room, the widest are narrowed, but not
+    /// below their longest word.
     fn widths(&self, room: usize) -> Vec<usize> {
         let len = |text: &str| text.chars().count();
         let longest_word = |text: &str| text.split_whitespace().map(len).max().unwrap_or(0);

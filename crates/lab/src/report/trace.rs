@@ -1,4 +1,4 @@
-//! What happened at both ends of a run, line by line: packets, and what the stacks made of them.
+//! Events at both ends of a run, line by line: packets, and the reactions of the stacks.
 //!
 //! ```text
 //!      0.000 client #1 out [S] seq 0 len 200 win 65535 wscale 7
@@ -15,12 +15,12 @@ use proto::{Instant, SegmentSummary, SeqNum, TraceEvent, Traced};
 use std::collections::BTreeMap;
 use wire::Flags;
 
-/// The lines of the runs behind a report.
+/// Returns the lines of all runs of a report.
 pub fn traces(recordings: &[Recording<'_>]) -> Vec<(String, Vec<String>)> {
     each_once(recordings).map(|recording| (recording.name.clone(), lines(recording))).collect()
 }
 
-/// Every run; one that is shown from both ends only the first time.
+/// Returns every run once; one that is shown from both ends occurs only the first time.
 pub(super) fn each_once<'a>(recordings: &'a [Recording<'a>]) -> impl Iterator<Item = &'a Recording<'a>> {
     let mut told: Vec<&Capture> = Vec::new();
     recordings.iter().filter(move |recording| {
@@ -42,21 +42,23 @@ fn lines(recording: &Recording<'_>) -> Vec<String> {
     for seen in capture.observations() {
         let what = match &seen.place {
             Place::Lost { by } => format!("lost by {by}"),
-            Place::Injected { by } => format!("put on the path by {by}"),
+            Place::Injected { by } => format!("injected by {by}"),
             Place::Left(_) | Place::Arrived(_) => continue,
         };
         lines.push((seen.at, format!("{:>12.3}        {what}", milliseconds(seen.at.since(Instant::ZERO)))));
     }
-    // Stable: what a stack told of one moment stays in order, and what became of its packets follows.
+    // The sort is stable: events of a stack at one time stay in order, followed by the fate of its
+    // packets.
     lines.sort_by_key(|(at, _)| *at);
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// What makes connections short to name, and numbers relative to the first of their direction.
+/// The state that shortens names of connections and makes numbers relative to the first of their
+/// direction.
 #[derive(Default)]
 struct View {
     connections: Connections,
-    /// First numbers, by (from, to).
+    /// Initial sequence numbers, by (from, to).
     isns: BTreeMap<(SocketAddr, SocketAddr), SeqNum>,
 }
 

@@ -1,6 +1,6 @@
-//! Texts cut into lines.
+//! Wrapping of text.
 
-/// Lines of whole words, each so many columns wide at most unless a word is longer.
+/// Wraps a text into lines of at most `room` columns; a longer word has its own line.
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut taken = 0;

@@ -1,4 +1,5 @@
-//! `big-request`: a request longer than a SYN can carry, to a server that needs all of it and to one that does not.
+//! `big-request`: a request larger than a SYN can carry, to a server that needs all of it and to one
+//! that echoes.
 
 use super::pair::{Pair, PairPlan, Run, SERVER, answering, visit};
 use super::record::{VisitRecord, first_byte, ms};
@@ -12,16 +13,16 @@ use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
     /// Length of the request, bytes.
     pub request_len: usize,
-    /// Largest IP packet of both hosts, bytes.
+    /// Maximum IP packet of both hosts, bytes.
     pub mtu: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -33,37 +34,37 @@ impl Default for Params {
 
 const REPLY_LEN: usize = 500;
 
-/// What the server does with the request.
+/// The server's handling of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Habit {
-    /// Answers when it has the whole request.
+    /// Answers once it has the whole request.
     NeedsAll,
-    /// Sends back each byte as it comes.
+    /// Echoes each byte as it arrives.
     Echoes,
 }
 
-/// One server habit with one profile.
+/// One server behavior with one profile.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
-    /// What the server does.
+    /// The server's behavior.
     pub habit: Habit,
     /// A visit without Fast Open.
     pub plain: Exchange,
-    /// A repeat visit with it.
+    /// A repeat visit with Fast Open.
     pub fast_open: Exchange,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
 /// All cases.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// Ours and Linux's, for both habits.
+    /// Firstbyte's and Linux's, for both behaviors.
     pub cases: Vec<Case>,
 }
 
@@ -103,10 +104,9 @@ fn case(params: &Params, run: usize, profile: Profile, habit: Habit) -> Case {
 impl Report for Results {
     fn render(&self, page: &mut Page) {
         let Params { rtt, request_len, mtu, seed } = self.params;
-        page.heading("A request longer than a SYN can carry");
+        page.heading("A request larger than a SYN can carry");
         page.paragraph(&format!(
-            "{request_len} bytes at an MTU of {mtu}, round trip {}, seed {seed}. The SYN takes what fits beside the options; the rest \
-             follows with the SYN-ACK's acknowledgement.",
+            "{request_len} bytes at an MTU of {mtu}, round trip {}, seed {seed}. The SYN carries what fits beside its options; the rest follows the SYN-ACK.",
             ms(Some(milliseconds(rtt)))
         ));
         page.gap();
@@ -130,7 +130,7 @@ impl Report for Results {
         }
         page.table(&table);
         page.gap();
-        page.paragraph("A request that must be whole gains nothing beyond the first SYN's worth; a server that works as bytes come does.");
+        page.paragraph("A server that needs the whole request gains nothing. A server that handles bytes as they arrive does.");
         if let Some(case) = self.cases.first() {
             page.ladder(&Ladder::of(
                 "Firstbyte, repeat visit, server that needs all of the request",
@@ -151,12 +151,21 @@ impl Report for Results {
             Some(took.as_secs_f64())
         };
         vec![
-            Finding::same("bytes of the request on Linux's SYN", on_syn(Profile::Linux), 1420)
+            Finding::same("request bytes on Linux's SYN", on_syn(Profile::Linux), 1420)
                 .source("1420")
                 .linux("1420"),
-            Finding::same("on ours, whose options take less", on_syn(Profile::Firstbyte), 1428),
-            Finding::near("a server that needs all of it", time(Habit::NeedsAll), "200 ms", 1.0),
-            Finding::near("a server that echoes", time(Habit::Echoes), "100 ms", 1.0),
+            Finding::same(
+                "request bytes on Firstbyte's SYN, with shorter options",
+                on_syn(Profile::Firstbyte),
+                1428,
+            ),
+            Finding::near(
+                "first byte from a server that needs the whole request",
+                time(Habit::NeedsAll),
+                "200 ms",
+                1.0,
+            ),
+            Finding::near("first byte from a server that echoes", time(Habit::Echoes), "100 ms", 1.0),
         ]
     }
 
@@ -185,7 +194,7 @@ impl Habit {
     fn title(self) -> &'static str {
         match self {
             Habit::NeedsAll => "needs the whole request",
-            Habit::Echoes => "echoes as bytes come",
+            Habit::Echoes => "echoes bytes as they arrive",
         }
     }
 }

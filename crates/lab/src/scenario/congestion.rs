@@ -1,4 +1,5 @@
-//! `congestion`: one download through one bottleneck under each congestion control, and its window over time.
+//! `congestion`: one download through one bottleneck under each congestion control, and its window
+//! over time.
 
 use super::pair::{Pair, PairPlan, Run, answering, visit};
 use super::record::ms;
@@ -12,24 +13,24 @@ use proto::{CongestionControl, Instant, Traced};
 use qdisc::{Limit, LinkConfig, Loss, Probability};
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// The algorithms, each in a run of its own.
+    /// The algorithms, one run each.
     pub algorithms: Vec<CongestionControl>,
     /// Round-trip time of the path with empty queues.
     pub rtt: Duration,
     /// Rate of the bottleneck, bits per second.
     pub rate: u64,
-    /// Its queue, percent of what fills the pipe (rate × round trip).
+    /// Length of the queue, in percent of the bandwidth-delay product.
     pub queue_percent: u32,
-    /// Discipline of that queue in `tc`'s words, in place of drop-tail.
+    /// Queueing discipline in `tc`'s words; `None` for drop-tail.
     pub qdisc: Option<String>,
-    /// Packets lost at random before it, percent.
+    /// Random loss before the queue, percent.
     pub loss_percent: f64,
     /// Length of the download, bytes.
     pub len: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -48,13 +49,13 @@ impl Default for Params {
     }
 }
 
-/// Least queue, bytes: two packets.
+/// Minimum queue in bytes: two packets.
 const QUEUE_MIN: u64 = 3000;
 /// Length of the request, bytes.
 const REQUEST: usize = 100;
 
 impl Params {
-    /// Bytes that fill the pipe.
+    /// Returns the bandwidth-delay product in bytes.
     pub fn bdp(&self) -> u64 {
         let bits = u128::from(self.rate) * self.rtt.as_micros() / 1_000_000;
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
@@ -73,18 +74,16 @@ impl Params {
             .loss(Loss::Random(Probability::percent(self.loss_percent)));
         let route = Route::new().wire(LinkConfig::new().delay(half), back);
         match &self.qdisc {
-            Some(words) => {
-                route.qdisc(Direction::Backward, words).expect("whoever asks for it has checked it")
-            }
+            Some(words) => route.qdisc(Direction::Backward, words).expect("the caller checked it"),
             None => route,
         }
     }
 }
 
-/// A window, and since when.
+/// A congestion window and its start.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct WindowAt {
-    /// Since the first SYN, ms.
+    /// Milliseconds since the first SYN.
     pub ms: f64,
     /// Bytes.
     pub cwnd: u32,
@@ -93,39 +92,39 @@ pub struct WindowAt {
 /// One download.
 #[derive(Clone, Debug)]
 pub struct Download {
-    /// Under which algorithm.
+    /// The algorithm.
     pub algorithm: CongestionControl,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
-    /// From the first SYN to the last byte at the client; `None`: it did not come.
+    /// From the first SYN to the last byte at the client; `None` if it did not arrive.
     pub took: Option<Duration>,
-    /// The window of the sender, whenever it changed.
+    /// The sender's window after each change.
     pub windows: Vec<WindowAt>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub again: usize,
-    /// Time-outs and tail loss probes.
+    /// Timeouts and tail loss probes.
     pub timeouts: u64,
-    /// Round trip as the sender measured it, on average.
+    /// Mean of the sender's smoothed round-trip time.
     pub srtt_mean: Option<Duration>,
 }
 
 impl Download {
-    /// Bytes per second.
+    /// Returns bytes per second.
     pub fn goodput(&self, len: usize) -> Option<f64> {
         self.took.map(|took| len as f64 / took.as_secs_f64())
     }
 }
 
-/// All of them.
+/// All downloads.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// In the order of the parameters.
+    /// The downloads, in the order of the algorithms.
     pub downloads: Vec<Download>,
 }
 
-/// Makes the downloads.
+/// Runs the downloads.
 pub fn run(params: &Params) -> Results {
     let downloads = params
         .algorithms
@@ -136,7 +135,8 @@ pub fn run(params: &Params) -> Results {
     Results { params: params.clone(), downloads }
 }
 
-/// The mean of what was so from each moment to the next, and the last until `end`.
+/// Returns the mean over time of values that hold from their time to the next; the last holds until
+/// `end`.
 fn mean_over_time(values: &[(Instant, Duration)], end: Instant) -> Option<Duration> {
     let ends = values.iter().skip(1).map(|(at, _)| *at).chain([end]);
     let spans = values
@@ -188,8 +188,7 @@ impl Report for Results {
         let Params { rtt, rate, loss_percent, len, seed, .. } = self.params;
         page.heading("A download under each congestion control");
         page.paragraph(&format!(
-            "{} kB through a bottleneck of {} Mbit/s with a queue of {} kB, round trip {}, {loss_percent} % lost at random, seed {seed}. \
-             {} kB fill the pipe.",
+            "{} kB through a bottleneck of {} Mbit/s with a queue of {} kB, round trip {}, {loss_percent} % random loss, seed {seed}. The bandwidth-delay product is {} kB.",
             len / 1000,
             rate as f64 / 1e6,
             self.params.queue() / 1000,
@@ -208,7 +207,7 @@ impl Report for Results {
                 title: format!("{}: congestion window, kB, over seconds", name(download.algorithm)),
                 points: points.collect(),
                 end,
-                mark: Some((self.params.bdp() as f64 / 1000.0, "the pipe is full")),
+                mark: Some((self.params.bdp() as f64 / 1000.0, "the bandwidth-delay product")),
             });
         }
     }
@@ -229,11 +228,7 @@ impl Report for Results {
         let mut findings: Vec<Finding> = self.downloads.iter().map(share).collect();
         let less =
             rtt(CongestionControl::Cubic).zip(rtt(CongestionControl::Bbr)).map(|(cubic, bbr)| cubic - bbr);
-        findings.push(Finding::at_least(
-            "time by which BBR's round trip is shorter than CUBIC's",
-            less,
-            "5 ms",
-        ));
+        findings.push(Finding::at_least("round trip of BBR below CUBIC's by", less, "5 ms"));
         findings
     }
 
@@ -292,7 +287,7 @@ impl Results {
     }
 }
 
-/// As its papers write it.
+/// Returns the spelling of the algorithm's papers.
 fn proper(algorithm: CongestionControl) -> String {
     match algorithm {
         CongestionControl::Cubic => "CUBIC".into(),
@@ -301,7 +296,7 @@ fn proper(algorithm: CongestionControl) -> String {
     }
 }
 
-/// As `tcp_congestion_control` has it.
+/// Returns the name in `tcp_congestion_control`.
 fn name(algorithm: CongestionControl) -> String {
     format!("{algorithm:?}").to_lowercase()
 }

@@ -1,4 +1,5 @@
-//! `fallback`: what happens when a cookie is of no use: the server lost Fast Open or changed its key, or the client's address is another.
+//! `fallback`: visits with a useless cookie: the server lost Fast Open or changed its key, or the
+//! client's address changed.
 
 use super::pair::{KEY, OTHER_CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, first_bytes, short};
@@ -14,7 +15,7 @@ use proto::FastOpen;
 use proto::fast_open::{Key, KeyRing};
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
@@ -23,7 +24,7 @@ pub struct Params {
     pub request_len: usize,
     /// Length of a reply, bytes.
     pub reply_len: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -33,24 +34,24 @@ impl Default for Params {
     }
 }
 
-/// What goes wrong after the first visit.
+/// The fault after the first visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
     /// The server's `tcp_fastopen` loses bit 0x2.
     ServerOff,
-    /// The server has another key.
+    /// The server has a new key.
     KeyChanged,
-    /// The server has another key, and the old one as backup.
+    /// The server has a new key, and the old one as backup.
     KeyWithBackup,
     /// The client uses its other address.
     OtherAddress,
-    /// A NAT gives each connection another of two public addresses.
+    /// A NAT alternates between two public addresses.
     AlternatingNat,
 }
 
 impl Trouble {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Trouble; 5] = [
         Trouble::ServerOff,
         Trouble::KeyChanged,
@@ -61,9 +62,9 @@ impl Trouble {
 
     fn title(self) -> &'static str {
         match self {
-            Trouble::ServerOff => "server turns Fast Open off after visit 1",
+            Trouble::ServerOff => "server disables Fast Open after visit 1",
             Trouble::KeyChanged => "server changes its key after visit 1",
-            Trouble::KeyWithBackup => "server changes its key after visit 1, the old one stays as backup",
+            Trouble::KeyWithBackup => "server changes its key after visit 1, with the old one as backup",
             Trouble::OtherAddress => "client uses another address from visit 3 on",
             Trouble::AlternatingNat => "a NAT alternates between two public addresses",
         }
@@ -74,30 +75,30 @@ impl Trouble {
     }
 }
 
-/// One trouble with one profile.
+/// One fault with one profile.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What goes wrong.
+    /// The fault.
     pub trouble: Trouble,
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
     /// The visits.
     pub exchanges: Vec<Exchange>,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
-/// Every trouble with both profiles.
+/// Every fault with both profiles.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// Troubles in order; ours before Linux's.
+    /// Faults in order; Firstbyte before Linux.
     pub cases: Vec<Case>,
 }
 
 impl Results {
-    /// One case.
+    /// Returns one case.
     pub fn case(&self, trouble: Trouble, profile: Profile) -> Option<&Case> {
         self.cases.iter().find(|case| case.trouble == trouble && case.profile == profile)
     }
@@ -163,10 +164,9 @@ fn strike(pair: &mut Pair, trouble: Trouble) {
 impl Report for Results {
     fn render(&self, page: &mut Page) {
         let Params { rtt, request_len, seed, .. } = self.params;
-        page.heading("When a cookie is of no use");
+        page.heading("When a cookie is useless");
         page.paragraph(&format!(
-            "Visit 1 fetches a cookie; requests of {request_len} bytes, round trip {:.0} ms, seed {seed}. Time to the first byte, and \
-             request bytes that had to go twice.",
+            "Visit 1 fetches a cookie; requests of {request_len} bytes, round trip {:.0} ms, seed {seed}. Time to first byte, and retransmitted request bytes.",
             milliseconds(rtt)
         ));
         for trouble in Trouble::ALL {
@@ -197,7 +197,7 @@ impl Report for Results {
             .map_or(0, |case| case.exchanges.iter().map(|one| one.bytes_resent).sum());
         vec![
             Finding::same(
-                "Linux, server off after visit 1",
+                "Linux, server without Fast Open after visit 1",
                 of(Trouble::ServerOff),
                 "40.0 ms, 40.0 ms, 40.0 ms, 40.0 ms",
             )
@@ -220,7 +220,11 @@ impl Report for Results {
                 "40.0 ms, 20.0 ms, 40.0 ms, 20.0 ms",
             ),
             Finding::same("cookies rejected of ten behind the NAT", rejected, 9).linux("9 of 10"),
-            Finding::same("bytes that our client sends twice to a server that is off", ours_resent, 200u64),
+            Finding::same(
+                "bytes the Firstbyte client retransmits to a server without Fast Open",
+                ours_resent,
+                200u64,
+            ),
         ]
     }
 

@@ -12,24 +12,24 @@ use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Requests, one after the other, each on a connection of its own.
+    /// Number of requests, one after the other, each on its own connection.
     pub count: usize,
     /// Length of a request, bytes.
     pub request_len: usize,
     /// Length of a reply, bytes.
     pub reply_len: usize,
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
-    /// IPv6 instead of IPv4.
+    /// True for IPv6.
     pub ipv6: bool,
-    /// The client forgets cookie and path before each request (`ip tcp_metrics flush`).
+    /// True if the client forgets cookie and path before each request (`ip tcp_metrics flush`).
     pub forget: bool,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -58,30 +58,30 @@ impl Params {
 /// The requests of one kind.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
     /// The connections, in order.
     pub exchanges: Vec<Exchange>,
 }
 
-/// Least, mean and greatest time to the first byte, ms.
+/// Minimum, mean and maximum time to first byte, ms.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
-    /// Least.
+    /// Minimum.
     pub min_ms: f64,
     /// Mean.
     pub avg_ms: f64,
-    /// Greatest.
+    /// Maximum.
     pub max_ms: f64,
 }
 
 impl Series {
-    /// The times to the first byte, of those requests that were answered.
+    /// Returns the times to first byte of the answered requests.
     pub fn round_trips_ms(&self) -> Vec<f64> {
         self.exchanges.iter().filter_map(Exchange::time_to_first_byte).map(milliseconds).collect()
     }
 
-    /// Least, mean, greatest; `None` when nothing was answered.
+    /// Returns minimum, mean and maximum; `None` if nothing was answered.
     pub fn summary(&self) -> Option<Summary> {
         let times = self.round_trips_ms();
         let min_ms = times.iter().copied().reduce(f64::min)?;
@@ -90,13 +90,13 @@ impl Series {
     }
 }
 
-/// Longer tables show equal neighbours as one row.
+/// Longer tables merge equal neighboring rows.
 const ROWS_MAX: usize = 20;
 
 /// Both series.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
     /// Without Fast Open: `connect`, then `write`.
     pub plain: Series,
@@ -105,13 +105,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// Share of the mean time to the first byte that Fast Open saves, percent.
+    /// Returns the share of the mean time to first byte that Fast Open saves, percent.
     pub fn saving_percent(&self) -> Option<f64> {
         let (plain, fast_open) = (self.plain.summary()?, self.fast_open.summary()?);
         Some(100.0 * (1.0 - fast_open.avg_ms / plain.avg_ms))
     }
 
-    /// Ladders of the first and a repeat visit with Fast Open, and of a plain one.
+    /// Returns the ladders of the first and a repeat visit with Fast Open, and of a plain one.
     pub fn ladders(&self) -> Vec<Ladder> {
         let shown = [
             ("With Fast Open, first visit", self.fast_open.exchanges.first()),
@@ -128,7 +128,7 @@ impl Results {
     }
 }
 
-/// Makes the requests both ways.
+/// Makes the requests without and with Fast Open.
 pub fn run(params: &Params) -> Results {
     Results {
         params: *params,
@@ -178,10 +178,10 @@ impl Report for Results {
         }
         if let Some(percent) = self.saving_percent() {
             page.gap();
-            page.line(&format!("Fast Open saves {percent:.1} % of the time to the first byte."));
+            page.line(&format!("Fast Open saves {percent:.1} % of the time to first byte."));
         }
         for remembered in &self.fast_open.run.remembered {
-            page.paragraph(&format!("The client remembers: {remembered}"));
+            page.paragraph(&format!("The client's cache: {remembered}"));
         }
         for ladder in self.ladders() {
             page.ladder(&ladder);
@@ -195,14 +195,14 @@ impl Report for Results {
         let mean = |series: &Series| Some(series.summary()?.avg_ms / 1e3);
         let (plain, fast) = (mean(&self.plain), mean(&self.fast_open));
         vec![
-            Finding::near("first byte, plain, on average", plain, "340 ms", 1.0)
+            Finding::near("mean first byte, plain", plain, "340 ms", 1.0)
                 .source("382.6 ms (theory 340)")
                 .linux("348.0 ms"),
-            Finding::near("first byte with Fast Open, on average", fast, "187 ms", 1.0)
+            Finding::near("mean first byte with Fast Open", fast, "187 ms", 1.0)
                 .source("204.9 ms (theory 187)")
                 .linux("188.0 ms"),
             Finding::near(
-                "share of the time that is left",
+                "remaining share of the time",
                 plain.zip(fast).map(|(plain, fast)| fast / plain),
                 "55 %",
                 1.0,
@@ -240,7 +240,7 @@ impl Results {
             ("visit", Align::Right),
             ("plain", Align::Right),
             ("Fast Open", Align::Right),
-            ("what Fast Open did", Align::Left),
+            ("Fast Open", Align::Left),
         ]);
         let rows: Vec<[String; 3]> = (self.plain.exchanges.iter().zip(&self.fast_open.exchanges))
             .map(|(plain, fast_open)| [first_byte(plain), first_byte(fast_open), wording(fast_open)])
@@ -257,7 +257,7 @@ impl Results {
     }
 }
 
-/// The last lines of `httping`.
+/// Writes the statistics in the form of `httping`'s last lines.
 fn statistics(page: &mut Page, server: SocketAddr, name: &str, series: &Series) {
     let (all, answered) = (series.exchanges.len(), series.round_trips_ms().len());
     let failed = if all == 0 { 0.0 } else { 100.0 * (all - answered) as f64 / all as f64 };

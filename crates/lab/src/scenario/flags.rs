@@ -1,6 +1,7 @@
-//! `flags`: the bits of `net.ipv4.tcp_fastopen`, client by server, and what a spoofed source can reach with each.
+//! `flags`: the bits of `net.ipv4.tcp_fastopen`, client by server, and the reach of a spoofed
+//! source with each.
 //!
-//! A SYN's data counts as delivered before the handshake when the SYN-ACK acknowledges it.
+//! The data of a SYN counts as delivered before the handshake if the SYN-ACK acknowledges it.
 
 use super::pair::{Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, short};
@@ -21,14 +22,14 @@ use serde::Serialize;
 use serde_json::json;
 use wire::{Addr, Cookie, FastOpenKind, FastOpenOption, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -40,14 +41,14 @@ impl Default for Params {
 
 const REQUEST_LEN: usize = 200;
 const REPLY_LEN: usize = 500;
-/// The host whose address the attacker borrows, in the first run.
+/// The host whose address the attacker spoofs, in the first run.
 const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66));
-/// Long enough for the server to give up on a SYN-ACK nobody acknowledges.
+/// Long enough for the server to give up on an unacknowledged SYN-ACK.
 const SPOOF_SPAN: Duration = Duration::from_secs(200);
 
 /// Values of `tcp_fastopen` at the client.
 pub const CLIENT_BITS: [u32; 3] = [0x0, 0x1, 0x5];
-/// Values at the server, and whether its listener asks for Fast Open.
+/// Values of `tcp_fastopen` at the server, and whether its listener enables Fast Open.
 pub const SERVERS: [(u32, bool); 6] =
     [(0x1, true), (0x3, false), (0x3, true), (0x203, true), (0x403, false), (0x603, false)];
 
@@ -58,7 +59,7 @@ pub struct Combination {
     pub client_bits: u32,
     /// The server's bits.
     pub server_bits: u32,
-    /// The listener set a queue length.
+    /// True if the listener set a queue length.
     pub listener_asks: bool,
     /// The client's first visit.
     pub first: Exchange,
@@ -66,29 +67,29 @@ pub struct Combination {
     pub second: Exchange,
 }
 
-/// What a spoofed SYN with data reached.
+/// The result of a spoofed SYN with data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Spoof {
     /// The server's bits.
     pub server_bits: u32,
-    /// The listener set a queue length.
+    /// True if the listener set a queue length.
     pub listener_asks: bool,
-    /// A SYN with an invented cookie: was its data accepted?
+    /// True if data of a SYN with an invented cookie was accepted.
     pub wrong_cookie_delivered: bool,
-    /// A SYN with data and no option: was its data accepted?
+    /// True if data of a SYN without the option was accepted.
     pub no_option_delivered: bool,
 }
 
 /// The whole matrix.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// Client by server.
+    /// Combinations, client by server.
     pub combinations: Vec<Combination>,
-    /// By server.
+    /// Results by server.
     pub spoofs: Vec<Spoof>,
-    /// Captures: those of the combinations, then those of the spoofed SYNs.
+    /// Captures: of the combinations, then of the spoofed SYNs.
     runs: Vec<(String, Run)>,
 }
 
@@ -127,7 +128,7 @@ fn build(params: &Params, run: usize, client_bits: u32, server_bits: u32, listen
     Pair::new(plan)
 }
 
-/// Sends one SYN with data in the victim's name; says whether the server took the data.
+/// Sends one SYN with data from the victim's address. Returns whether the server accepted the data.
 fn spoof(
     params: &Params,
     run: usize,
@@ -158,7 +159,7 @@ fn spoofed_syn(victim: IpAddr, cookie: Option<Cookie>) -> Segment {
     Segment { ip, tcp, payload: texts::request(REQUEST_LEN) }
 }
 
-/// Did a SYN-ACK of `server` acknowledge the data of `syn`?
+/// Returns whether a SYN-ACK of `server` acknowledged the data of `syn`.
 fn is_data_accepted(capture: &Capture, server: HostId, syn: &Segment) -> bool {
     let end = syn.text_seq() + syn.text_len();
     let peer: SocketAddr = syn.src();
@@ -172,14 +173,13 @@ impl Report for Results {
         let Params { rtt, profile, seed } = self.params;
         page.heading("The bits of net.ipv4.tcp_fastopen");
         page.paragraph(&format!(
-            "0x1 client, 0x2 server, 0x4 client sends data without a cookie, 0x200 server takes data without a cookie, 0x400 every \
-             listener. Two visits each, round trip {}, {} settings, seed {seed}.",
+            "0x1 client, 0x2 server, 0x4 client sends data without a cookie, 0x200 server accepts data without a cookie, 0x400 every listener. Two visits each, round trip {}, {} settings, seed {seed}.",
             ms(Some(milliseconds(rtt))),
             profile.name(),
         ));
         page.gap();
         page.table(&self.matrix());
-        page.heading("A SYN with data and a spoofed source: does its data reach the program?");
+        page.heading("A SYN with data from a spoofed source: does its data reach the program?");
         page.table(&self.spoof_table());
     }
 
@@ -187,7 +187,8 @@ impl Report for Results {
         if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
             return Vec::new();
         }
-        // Server's bits, does the listener ask, client's bits: where data of the first visit counts, and where of the second.
+        // (server's bits, listener asks, client's bits) with data on the first visit, and on the
+        // second.
         let with_data = |of: fn(&Combination) -> &Exchange| {
             let taken = self.combinations.iter().filter(|one| of(one).verdict == Verdict::Accepted);
             let name = |one: &Combination| format!("{:#x}/{:#x}", one.server_bits, one.client_bits);
@@ -199,7 +200,7 @@ impl Report for Results {
         };
         vec![
             Finding::same(
-                "server's bits/client's bits with which data is taken from the first SYN",
+                "server's bits/client's bits that accept data from the first SYN",
                 with_data(|one| &one.first),
                 "0x203/0x5 0x603/0x5",
             ),
@@ -209,11 +210,11 @@ impl Report for Results {
                 "0x3/0x1 0x203/0x5 0x403/0x1 0x603/0x5",
             ),
             Finding::same(
-                "servers that take data with an invented cookie and a spoofed source",
+                "servers that accept data with an invented cookie from a spoofed source",
                 spoofed(|one| one.wrong_cookie_delivered),
                 "0x203 0x603",
             )
-            .source("those that ask for no cookie"),
+            .source("those that need no cookie"),
             Finding::same("without the option", spoofed(|one| one.no_option_delivered), "0x203 0x603"),
         ]
     }

@@ -1,4 +1,5 @@
-//! `middlebox`: a path that breaks Fast Open, and what each of the following visits costs: ours beside Linux.
+//! `middlebox`: paths that break Fast Open, and the cost of each following visit, Firstbyte beside
+//! Linux.
 
 use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, first_bytes, ms, wording};
@@ -13,14 +14,14 @@ use core::time::Duration;
 use proto::{Addr, FastOpen};
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Visits through the middlebox.
+    /// Number of visits through the middlebox.
     pub count: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -33,27 +34,28 @@ impl Default for Params {
 const REQUEST_LEN: usize = 200;
 const REPLY_LEN: usize = 500;
 
-/// What the box does.
+/// The fault of the middlebox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// SYNs with data are lost.
     DropsSynData,
-    /// The option is taken out of SYNs and SYN-ACKs.
+    /// The option is removed from SYNs and SYN-ACKs.
     StripsOption,
     /// The first SYN-ACK of every connection is lost.
     DropsSynAck,
 }
 
-/// Who meets the fault.
+/// The client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Client {
-    /// Ours, with the path's round-trip time remembered from the visit that fetched the cookie.
+    /// Firstbyte, with the path's round-trip time remembered from the visit that fetched the
+    /// cookie.
     Firstbyte,
-    /// Ours, with the cookie but no round-trip time.
+    /// Firstbyte, with the cookie but without a round-trip time.
     FirstbyteWithoutRtt,
-    /// Linux's habits.
+    /// Linux.
     Linux,
 }
 
@@ -74,7 +76,7 @@ impl Client {
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 3] = [Fault::DropsSynData, Fault::StripsOption, Fault::DropsSynAck];
 
     fn title(self) -> &'static str {
@@ -110,20 +112,20 @@ impl Fault {
 /// One fault and one client.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What the box does.
+    /// The fault.
     pub fault: Fault,
-    /// Who meets it.
+    /// The client.
     pub client: Client,
-    /// A plain visit through the box: what it costs without Fast Open.
+    /// A visit without Fast Open through the middlebox, for comparison.
     pub plain: Exchange,
     /// The visits with Fast Open.
     pub exchanges: Vec<Exchange>,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
 impl Case {
-    /// Times to the first byte, ms, of the visits with Fast Open.
+    /// Returns the times to first byte of the visits with Fast Open, ms.
     pub fn times_ms(&self) -> Vec<Option<f64>> {
         self.exchanges.iter().map(|exchange| exchange.time_to_first_byte().map(milliseconds)).collect()
     }
@@ -132,14 +134,14 @@ impl Case {
 /// Every fault and client.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// In the order of the faults.
+    /// The cases, in the order of the faults.
     pub cases: Vec<Case>,
 }
 
 impl Results {
-    /// One case.
+    /// Returns one case.
     pub fn case(&self, fault: Fault, client: Client) -> Option<&Case> {
         self.cases.iter().find(|case| case.fault == fault && case.client == client)
     }
@@ -180,8 +182,7 @@ impl Report for Results {
         page.heading("A path that breaks Fast Open");
         page.paragraph(&format!(
             "The client has a cookie; then the path gets a middlebox. {count} visits, round trip {}, seed {seed}. \
-             Time to the first \
-             byte of the reply, and request bytes that went twice in all.",
+             Time to first byte, and retransmitted request bytes in total.",
             ms(Some(milliseconds(rtt)))
         ));
         for fault in Fault::ALL {
@@ -217,7 +218,7 @@ impl Report for Results {
             )
             .source("max(100 ms, 2.5 RTT) + 80 ms, then plain"),
             Finding::same(
-                "the same with the round trip unknown",
+                "the same with an unknown round trip",
                 drops(Client::FirstbyteWithoutRtt),
                 "1080.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
             ),

@@ -1,4 +1,4 @@
-//! `packets`: how many packets one exchange takes (connect, request, reply, close), by who is at the ends.
+//! `packets`: number of packets per exchange (connect, request, reply, close), for different ends.
 
 use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, short};
@@ -11,7 +11,7 @@ use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
@@ -20,7 +20,7 @@ pub struct Params {
     pub request_len: usize,
     /// Length of the reply, bytes.
     pub reply_len: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -30,41 +30,41 @@ impl Default for Params {
     }
 }
 
-/// Who is at the ends, and how the client opens.
+/// The ends, and the way the client opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// The client's habits.
+    /// Profile of the client.
     pub client: Profile,
-    /// The server's.
+    /// Profile of the server.
     pub server: Profile,
-    /// How the client opens.
+    /// The way the client opens.
     pub opening: Opening,
 }
 
 /// A repeat visit between two ends.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Who is at the ends.
+    /// The ends.
     pub ends: Ends,
-    /// What it is called.
+    /// The title.
     pub title: &'static str,
-    /// The visit.
+    /// The connection.
     pub exchange: Exchange,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
-/// All ends.
+/// All cases.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// From most packets to fewest, by habit.
+    /// The cases, roughly from most to fewest packets.
     pub cases: Vec<Case>,
 }
 
 impl Results {
-    /// The packets of one case.
+    /// Returns the number of packets of one case.
     pub fn packets(&self, title: &str) -> Option<usize> {
         Some(self.cases.iter().find(|case| case.title == title)?.exchange.packets())
     }
@@ -72,19 +72,19 @@ impl Results {
 
 /// Linux to Linux without Fast Open.
 pub const LINUX_PLAIN: &str = "Linux to Linux, plain";
-/// Linux to Linux with it.
+/// Linux to Linux with Fast Open.
 pub const LINUX_FAST_OPEN: &str = "Linux to Linux, Fast Open";
-/// Linux's client to our server, plain.
+/// Linux client to Firstbyte server, plain.
 pub const LINUX_TO_OURS_PLAIN: &str = "Linux to Firstbyte, plain";
-/// Linux's client to our server.
+/// Linux client to Firstbyte server.
 pub const LINUX_TO_OURS: &str = "Linux to Firstbyte, Fast Open";
-/// Our client to Linux's server.
+/// Firstbyte client to Linux server.
 pub const OURS_TO_LINUX: &str = "Firstbyte to Linux, Fast Open";
-/// Ours to ours, plain.
+/// Firstbyte to Firstbyte, plain.
 pub const OURS_PLAIN: &str = "Firstbyte to Firstbyte, plain";
-/// Ours to ours.
+/// Firstbyte to Firstbyte.
 pub const OURS: &str = "Firstbyte to Firstbyte, Fast Open";
-/// Ours to ours, with the FIN on the SYN.
+/// Firstbyte to Firstbyte, with the FIN on the SYN.
 pub const OURS_SYN_FIN: &str = "Firstbyte to Firstbyte, FIN on the SYN";
 
 const FAST_OPEN: Opening = Opening::FirstBytes(FastOpen::Auto);
@@ -113,7 +113,7 @@ pub fn run(params: &Params) -> Results {
     }
 }
 
-/// The visit that counts is the second: the first fetches the cookie.
+/// Measures the second visit; the first fetches the cookie.
 fn case(params: &Params, run: usize, title: &'static str, ends: Ends) -> Case {
     let mut pair = Pair::new(PairPlan {
         seed: params.seed,
@@ -134,7 +134,7 @@ impl Report for Results {
         page.heading("Packets per exchange");
         page.paragraph(&format!(
             "Connect, request of {request_len} bytes, reply of {reply_len}, close by the server; repeat visit, round trip {}, seed {seed}. \
-             Linux programs send at each system call; ours write and shut down in one go.",
+             Linux programs send at each system call; Firstbyte's write and shut down in one batch.",
             ms(Some(milliseconds(rtt)))
         ));
         page.gap();

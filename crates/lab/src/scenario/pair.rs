@@ -1,4 +1,4 @@
-//! A client and a server with a path between them, and visits made one after the other.
+//! A client and a server with a path between them, and consecutive visits.
 
 use super::texts;
 use crate::apps::{Client, Closer, Opening, Server, Service, Visit, VisitEnd};
@@ -15,21 +15,21 @@ use proto::fast_open::{Key, KeyRing, PathEntry};
 use proto::{Addr, Counters};
 use serde::Serialize;
 
-/// The client's address in the first run of a scenario (RFC 5737, like the others); see [`in_run`].
+/// The client's address in the first run of a scenario (RFC 5737, like the others). See [`in_run`].
 pub(super) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// A second address of the client.
 pub(super) const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-/// Where the server listens.
+/// The server's listening address.
 pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
 
 /// The client over IPv6 (RFC 3849).
 pub(super) const CLIENT_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1));
-/// Where the server listens.
+/// The server's listening address over IPv6.
 pub(super) const SERVER_V6: SocketAddr =
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1)), 80);
 
-/// What stands in place of an address in the run of this number. Runs that share a capture are no copies of each other then, which a
-/// reader of the capture would take for retransmissions.
+/// Returns the address that replaces `first` in the run of this number. Without it, runs in one
+/// capture would be copies of each other, and a reader of the capture would see retransmissions.
 pub(super) fn in_run(run: usize, first: IpAddr) -> IpAddr {
     // In steps of two: a client may have a second address.
     match first {
@@ -41,10 +41,11 @@ pub(super) fn in_run(run: usize, first: IpAddr) -> IpAddr {
 /// The server's cookie key at the start.
 pub(super) const KEY: Key = Key::from_bytes(*b"the first secret");
 
-/// Virtual time after which a visit is given up: longer than any sequence of retransmissions a scenario has.
+/// Virtual time after which a visit is given up: longer than any retransmission sequence of a
+/// scenario.
 const VISIT_MAX: Duration = Duration::from_secs(600);
 
-/// What a pair is made of.
+/// The plan of a pair.
 pub(super) struct PairPlan {
     pub(super) seed: u64,
     pub(super) client: HostPlan,
@@ -54,7 +55,7 @@ pub(super) struct PairPlan {
 }
 
 impl PairPlan {
-    /// Both ends with one profile's habits, in the run of this number.
+    /// Creates both ends with one profile, in the run of this number.
     pub(super) fn new(seed: u64, run: usize, profile: Profile, program: Server, route: Route) -> PairPlan {
         let client = HostPlan::new(profile, in_run(run, CLIENT));
         let server = HostPlan::new(profile, SERVER.ip());
@@ -84,7 +85,7 @@ impl Pair {
         self.visits([visit]).pop().expect("the client sent a SYN")
     }
 
-    /// Begins visits at the same moment and waits until all are over.
+    /// Starts visits at the same time and waits until all are over.
     pub(super) fn visits(&mut self, visits: impl IntoIterator<Item = Visit>) -> Vec<Exchange> {
         let mark = self.network.capture().mark();
         for visit in visits {
@@ -94,7 +95,7 @@ impl Pair {
         exchanges(&self.network.capture().since(mark), self.client)
     }
 
-    /// Begins a visit and does not wait.
+    /// Starts a visit and does not wait.
     pub(super) fn begin(&mut self, visit: Visit) {
         let begun = self.network.with_app(self.client, |client: &mut Client, sys| client.begin(sys, visit));
         begun.expect("the host has the address, and ports are free");
@@ -126,29 +127,29 @@ impl Pair {
     }
 }
 
-/// What is left of a pair after its run.
+/// The results of a pair's run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Everything that was seen.
+    /// All packets of the run.
     pub capture: Capture,
     /// The client.
     pub client: HostId,
     /// The server.
     pub server: HostId,
-    /// How the client's visits ended, as its program saw it.
+    /// Ends of the client's visits, as its program saw them.
     pub ends: Vec<Option<VisitEnd>>,
-    /// What the client's stack knows of its paths at the end.
+    /// Path cache of the client's stack at the end.
     pub remembered: Vec<Remembered>,
-    /// What the server's stack counted.
+    /// Counters of the server's stack.
     pub counted: Counters,
 }
 
-/// One entry of a stack's path cache, in the words of `ip tcp_metrics`.
+/// An entry of a stack's path cache, in the words of `ip tcp_metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remembered {
     /// The local address.
     pub local: String,
-    /// The peer's.
+    /// The peer's address.
     pub peer: String,
     /// Smoothed round-trip time, ms.
     pub rtt_ms: Option<f64>,
@@ -194,7 +195,7 @@ impl Run {
     }
 }
 
-/// A visit to the server that it closes.
+/// Returns a visit whose connection the server closes.
 pub(super) fn visit(opening: Opening, request_len: usize, reply_len: usize) -> Visit {
     Visit {
         peer: SERVER,
@@ -206,12 +207,12 @@ pub(super) fn visit(opening: Opening, request_len: usize, reply_len: usize) -> V
     }
 }
 
-/// A server that answers each request and closes.
+/// Returns a server that answers each request and closes.
 pub(super) fn answering(qlen: Option<u32>, request_len: usize, reply_len: usize) -> Server {
     answering_at(SERVER, qlen, request_len, reply_len)
 }
 
-/// A server that answers each request at `local` and closes.
+/// Returns a server that answers each request at `local` and closes.
 pub(super) fn answering_at(
     local: SocketAddr,
     qlen: Option<u32>,
@@ -222,7 +223,7 @@ pub(super) fn answering_at(
     Server::new(local, qlen, service, Closer::Server)
 }
 
-/// A server that answers each request; `closer` closes.
+/// Returns a server that answers each request; `closer` closes.
 pub(super) fn answering_until(
     qlen: Option<u32>,
     request_len: usize,

@@ -1,4 +1,5 @@
-//! `qlen`: more connections at once than the listener's Fast Open queue holds (`PendingFastOpenRequests`, RFC 7413 §4.2).
+//! `qlen`: more connections at once than the listener's Fast Open queue holds
+//! (`PendingFastOpenRequests`, RFC 7413 §4.2).
 
 use super::pair::{Pair, PairPlan, Run, answering, visit};
 use super::record::{VisitRecord, first_byte, first_bytes, ms, wording};
@@ -11,16 +12,16 @@ use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Connections opened at the same moment.
+    /// Number of connections opened at the same time.
     pub clients: usize,
     /// The listener's queue length.
     pub qlen: u32,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -36,20 +37,20 @@ const REPLY_LEN: usize = 500;
 /// One profile's run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
-    /// The connections opened together.
+    /// Connections opened together.
     pub together: Vec<Exchange>,
-    /// One more, when they are over.
+    /// One more connection, after they are over.
     pub after: Exchange,
-    /// The server's `TCPFastOpenListenOverflow`, to compare with the packets.
+    /// The server's `TCPFastOpenListenOverflow`, for comparison with the packets.
     pub listen_overflow: u64,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
 impl Case {
-    /// Connections whose SYN data was refused.
+    /// Returns the number of connections whose SYN data was rejected.
     pub fn refused(&self) -> usize {
         let refused = |exchange: &&Exchange| matches!(exchange.verdict, Verdict::NotAcknowledged { .. });
         self.together.iter().filter(refused).count()
@@ -59,9 +60,9 @@ impl Case {
 /// Both profiles.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// Ours, then Linux's.
+    /// Firstbyte's, then Linux's.
     pub cases: Vec<Case>,
 }
 
@@ -86,13 +87,13 @@ fn case(params: &Params, run: usize, profile: Profile) -> Case {
 impl Report for Results {
     fn render(&self, page: &mut Page) {
         let Params { rtt, clients, qlen, seed } = self.params;
-        page.heading("More at once than the Fast Open queue holds");
+        page.heading("More connections than the Fast Open queue holds");
         page.paragraph(&format!(
-            "{clients} connections at the same moment, all with a cookie, queue length {qlen}, round trip {}, seed {seed}.",
+            "{clients} connections at the same time, all with a cookie, queue length {qlen}, round trip {}, seed {seed}.",
             ms(Some(milliseconds(rtt)))
         ));
         for case in &self.cases {
-            page.heading(&format!("{}: {} refused for want of room", case.profile.name(), case.refused()));
+            page.heading(&format!("{}: {} rejected, queue full", case.profile.name(), case.refused()));
             let mut table = Table::new([
                 ("connection", Align::Right),
                 ("first byte", Align::Right),
@@ -106,8 +107,7 @@ impl Report for Results {
         }
         page.gap();
         page.paragraph(
-            "Nothing is lost by the refusal: the handshake goes on as without Fast Open. A refusal that still brings the cookie tells the \
-             client that the server was busy; without it the client cannot tell a full queue from a server that has no Fast Open.",
+            "A rejection loses nothing: the handshake continues as without Fast Open. A rejection with the cookie tells the client that the server was busy. Without the cookie the client cannot distinguish a full queue from a server without Fast Open.",
         );
     }
 

@@ -7,25 +7,25 @@ use serde::Serialize;
 /// One connection, measured from its packets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VisitRecord {
-    /// From the first SYN to the first byte of the reply; none when no reply came.
+    /// From the first SYN to the first byte of the reply; `None` if no reply came.
     pub first_byte_ms: Option<f64>,
     /// From the first SYN to the last packet.
     pub total_ms: f64,
-    /// What became of Fast Open, e.g. `accepted`.
+    /// The result of Fast Open, e.g. `accepted`.
     pub fast_open: &'static str,
-    /// Packets both ends sent.
+    /// Packets that both ends sent.
     pub packets: usize,
-    /// Bytes of all those IP packets.
+    /// Bytes of all these IP packets.
     pub bytes_on_wire: u64,
-    /// SYNs sent.
+    /// Number of SYNs.
     pub syns: u32,
     /// Data bytes on the first SYN.
     pub syn_data_len: u32,
-    /// Of those, acknowledged by the SYN-ACK.
+    /// Bytes of them acknowledged by the SYN-ACK.
     pub syn_data_acked: u32,
     /// Data bytes on the SYN-ACK.
     pub synack_data_len: u32,
-    /// Data bytes the client sent more than once.
+    /// Data bytes that the client retransmitted.
     pub bytes_resent: u64,
     /// Cookie on the SYN, hexadecimal.
     pub cookie: Option<String>,
@@ -52,7 +52,7 @@ impl From<&Exchange> for VisitRecord {
     }
 }
 
-/// For programs.
+/// Returns the result as a word for programs.
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Plain => "plain",
@@ -68,30 +68,30 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What happened on the wire, for people.
+/// Describes the result on the wire for people.
 pub fn wording(exchange: &Exchange) -> String {
     let len = exchange.syn_data_len;
     match exchange.verdict {
         Verdict::Plain => "plain handshake".into(),
-        Verdict::CookieRequested { granted: true } => "asks for a cookie and gets one".into(),
-        Verdict::CookieRequested { granted: false } => "asks for a cookie, gets none".into(),
+        Verdict::CookieRequested { granted: true } => "cookie requested and granted".into(),
+        Verdict::CookieRequested { granted: false } => "cookie requested, not granted".into(),
         Verdict::Accepted if len == 0 => "cookie without data, accepted".into(),
         Verdict::Accepted => format!("{len} bytes in the SYN, accepted{}", riding(exchange)),
         Verdict::Partial => format!("{} of the SYN's {len} bytes accepted", exchange.syn_data_acked),
         Verdict::NotAcknowledged { answer } => {
             let answer = match answer {
-                Answer::NoOption => "no cookie comes back",
-                Answer::SameCookie => "the same cookie comes back",
-                Answer::NewCookie => "a new cookie comes",
+                Answer::NoOption => "no cookie returned",
+                Answer::SameCookie => "the same cookie returned",
+                Answer::NewCookie => "a new cookie granted",
             };
-            format!("{len} bytes in the SYN refused, {answer}")
+            format!("{len} bytes in the SYN rejected, {answer}")
         }
         Verdict::Lost => format!("{len} bytes in the SYN lost, plain SYN later"),
         Verdict::Unanswered => "no SYN-ACK".into(),
     }
 }
 
-/// What became of Fast Open in a few words, for tables with several columns of it.
+/// Describes the result in a few words, for tables with several such columns.
 pub(super) fn short(exchange: &Exchange) -> &'static str {
     match exchange.verdict {
         Verdict::Plain => "plain",
@@ -99,10 +99,10 @@ pub(super) fn short(exchange: &Exchange) -> &'static str {
         Verdict::CookieRequested { granted: false } => "no cookie granted",
         Verdict::Accepted if exchange.synack_data_len > 0 => "accepted, reply on SYN-ACK",
         Verdict::Accepted => "accepted",
-        Verdict::Partial => "accepted in part",
+        Verdict::Partial => "partly accepted",
         Verdict::NotAcknowledged { answer: Answer::NoOption } => "refused",
-        Verdict::NotAcknowledged { answer: Answer::SameCookie } => "refused, same cookie",
-        Verdict::NotAcknowledged { answer: Answer::NewCookie } => "refused, new cookie",
+        Verdict::NotAcknowledged { answer: Answer::SameCookie } => "rejected, same cookie",
+        Verdict::NotAcknowledged { answer: Answer::NewCookie } => "rejected, new cookie",
         Verdict::Lost => "lost, plain SYN later",
         Verdict::Unanswered => "no answer",
     }
@@ -111,21 +111,21 @@ pub(super) fn short(exchange: &Exchange) -> &'static str {
 fn riding(exchange: &Exchange) -> String {
     match exchange.synack_data_len {
         0 => String::new(),
-        len => format!("; {len} bytes of reply on the SYN-ACK"),
+        len => format!("; {len} reply bytes on the SYN-ACK"),
     }
 }
 
-/// A time for people; a dash where there is none.
+/// Formats a time; a dash for `None`.
 pub(super) fn ms(time: Option<f64>) -> String {
     time.map_or_else(|| "-".into(), milliseconds_text)
 }
 
-/// The time to the first byte, for people.
+/// Formats the time to first byte.
 pub(super) fn first_byte(exchange: &Exchange) -> String {
     ms(exchange.time_to_first_byte().map(milliseconds))
 }
 
-/// The times to the first byte of several connections, for people.
+/// Formats the times to first byte of several connections.
 pub(super) fn first_bytes<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> String {
     exchanges.into_iter().map(first_byte).collect::<Vec<_>>().join(", ")
 }

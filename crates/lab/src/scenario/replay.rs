@@ -1,4 +1,5 @@
-//! `replay`: a SYN with data is sent a second time, word for word (RFC 7413 §6.1): does the request reach the program twice?
+//! `replay`: an exact copy of a SYN with data (RFC 7413 §6.1). The question is whether the request
+//! reaches the program twice.
 
 use super::pair::{Pair, PairPlan, Run, answering_until, visit};
 use super::record::ms;
@@ -16,12 +17,12 @@ use proto::{FastOpen, Instant};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -33,23 +34,23 @@ impl Default for Params {
 
 const REQUEST_LEN: usize = 200;
 const REPLY_LEN: usize = 500;
-/// What happens after the replay is watched for this long.
+/// Time for which the network is watched after the replay.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// When the copy arrives.
+/// Time of the copy's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// While the server waits for the handshake's last ACK.
+    /// While the server waits for the last ACK of the handshake.
     BeforeAck,
     /// After a connection that the client closed first: the server has no TIME-WAIT.
     AfterClientClosed,
-    /// After a connection that the server closed first: it is in TIME-WAIT there.
+    /// After a connection that the server closed first: the server keeps it in TIME-WAIT.
     AfterServerClosed,
 }
 
 impl Moment {
-    /// All of them.
+    /// All times of arrival.
     pub const ALL: [Moment; 3] = [Moment::BeforeAck, Moment::AfterClientClosed, Moment::AfterServerClosed];
 
     fn title(self) -> &'static str {
@@ -65,37 +66,38 @@ impl Moment {
     }
 }
 
-/// One moment with one profile.
+/// One time of arrival with one profile.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Whose habits both ends have.
+    /// Profile of both ends.
     pub profile: Profile,
-    /// When the copy arrives.
+    /// Time of the copy's arrival.
     pub moment: Moment,
-    /// Connections on which the server sent a reply, told apart by its sequence numbers: one per delivery of the request.
+    /// Connections on which the server sent a reply, identified by its sequence numbers: one per
+    /// delivery of the request.
     pub deliveries: usize,
-    /// What the server's program says: how often it got the request.
+    /// Deliveries of the request according to the server's program.
     pub program_deliveries: usize,
     /// The original exchange.
     pub original: Exchange,
-    /// When the copy was sent, and every packet from then on.
+    /// Time at which the copy was sent.
     replayed_at: Instant,
     aftermath: Vec<Journey>,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
 }
 
-/// Every moment with both profiles.
+/// Every time of arrival with both profiles.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// In the order of the moments; ours before Linux's.
+    /// Times in order; Firstbyte before Linux.
     pub cases: Vec<Case>,
 }
 
 impl Results {
-    /// One case.
+    /// Returns one case.
     pub fn case(&self, moment: Moment, profile: Profile) -> Option<&Case> {
         self.cases.iter().find(|case| case.moment == moment && case.profile == profile)
     }
@@ -120,7 +122,8 @@ fn case(params: &Params, run: usize, moment: Moment, profile: Profile) -> Case {
     match moment {
         Moment::BeforeAck => {
             pair.begin(request);
-            // The copy leaves right behind the original, and so arrives while the server waits for the ACK.
+            // The copy leaves right after the original, so it arrives while the server waits for
+            // the ACK.
             pair.network.run_for(params.rtt / 4);
         }
         Moment::AfterClientClosed | Moment::AfterServerClosed => drop(pair.visit(request)),
@@ -152,7 +155,8 @@ fn first_syn(capture: &Capture, client: HostId) -> Option<Bytes> {
         .map(|seen| seen.bytes.clone())
 }
 
-/// Server connections on which reply data left, told apart by the first number of the reply.
+/// Counts the server connections that sent reply data, identified by the first sequence number of
+/// the reply.
 fn replies(capture: &Capture, server: HostId) -> usize {
     let sent = capture.journeys().into_iter().filter(|journey| journey.sent.host == Some(server));
     let segments: Vec<Segment> = sent.filter_map(|journey| journey.segment()).collect();
@@ -168,15 +172,17 @@ fn replies(capture: &Capture, server: HostId) -> usize {
 impl Report for Results {
     fn render(&self, page: &mut Page) {
         let Params { rtt, seed } = self.params;
-        page.heading("A SYN with data, sent twice");
+        page.heading("A duplicated SYN with data");
         page.paragraph(&format!(
-            "The SYN of a repeat visit is sent again, word for word, by somebody else. Round trip {}, seed {seed}. \
-             How often does the request reach the program?",
+            "A third party sends an exact copy of a repeat visit's SYN. Round trip {}, seed {seed}. How often does the request reach the program?",
             ms(Some(milliseconds(rtt)))
         ));
         page.gap();
-        let mut table =
-            Table::new([("the copy comes", Align::Left), ("Firstbyte", Align::Left), ("Linux", Align::Left)]);
+        let mut table = Table::new([
+            ("the copy arrives", Align::Left),
+            ("Firstbyte", Align::Left),
+            ("Linux", Align::Left),
+        ]);
         for moment in Moment::ALL {
             let times =
                 |profile| self.case(moment, profile).map_or("-".into(), |case| times(case.deliveries));
@@ -185,8 +191,7 @@ impl Report for Results {
         page.table(&table);
         page.gap();
         page.paragraph(
-            "The guard covers copies made by the network and replays word for word, for at least two minutes, on one host. It does not \
-             cover a restart, other hosts with the same key, or somebody who holds a cookie and writes a new SYN.",
+            "The guard covers duplicates made by the network and exact replays, for at least two minutes, on one host. It does not cover a restart, other hosts with the same key, or a holder of a cookie who forges a new SYN.",
         );
         for profile in [Profile::Linux, Profile::Firstbyte] {
             if let Some(case) = self.case(Moment::AfterClientClosed, profile) {
@@ -233,7 +238,7 @@ impl Report for Results {
 }
 
 impl Case {
-    /// The copy and what came of it.
+    /// Returns the ladder of the copy and its consequences.
     fn ladder(&self) -> Ladder {
         let title = format!("{}: the copy, {}", self.profile.name(), self.moment.title());
         Ladder::of_journeys(title, &self.original, self.replayed_at, &self.aftermath)

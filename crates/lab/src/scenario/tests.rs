@@ -1,4 +1,4 @@
-//! What holds in every scenario.
+//! Properties of every scenario.
 
 use super::pair::Run;
 use super::*;

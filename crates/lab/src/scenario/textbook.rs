@@ -1,8 +1,11 @@
-//! `textbook`: the figure of every course. A congestion window in segments, round by round, through a time-out and three duplicate ACKs.
+//! `textbook`: the figure of every TCP course. A congestion window in segments, round by round,
+//! through a timeout and three duplicate ACKs.
 //!
-//! The sender begins with a window of one segment and a given threshold, knows no SACK and sees through no spurious time-out; the path only
-//! takes time; each segment is acknowledged. A round is what leaves at one moment: losses strike the rounds whose window has reached a
-//! given size, and since nobody knows these before, the download is made anew for each loss, until all of them are placed.
+//! The sender starts with a window of one segment and a given threshold. It uses no SACK and does
+//! not detect spurious timeouts. The path only adds delay, and each segment is acknowledged. A
+//! round is all data that leaves at one instant. Losses strike the rounds whose window has reached
+//! a given size. These rounds are not known in advance, so the download is repeated for each loss
+//! until all are placed.
 
 mod rounds;
 
@@ -23,20 +26,20 @@ use proto::{Config, CongestionControl, Instant};
 use qdisc::LinkConfig;
 use serde_json::json;
 
-/// What may be varied.
+/// Parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The sender's congestion control.
     pub algorithm: CongestionControl,
     /// Round-trip time of the path.
     pub rtt: Duration,
-    /// Slow-start threshold at the beginning, segments.
+    /// Initial slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Losses, in the order in which they strike.
+    /// Losses, in order.
     pub losses: Vec<Loss>,
-    /// Rounds to be shown.
+    /// Number of rounds to show.
     pub rounds: usize,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
@@ -53,12 +56,12 @@ impl Default for Params {
     }
 }
 
-/// A loss that strikes the next round whose window has reached this size. Written `all:24` or `first:16`.
+/// A loss in the next round whose window has reached this size. Written `all:24` or `first:16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// Segments.
     pub window: u32,
-    /// How much of the round is lost.
+    /// The lost share of the round.
     pub share: Share,
 }
 
@@ -72,7 +75,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// How a loss is written.
+/// The form of a loss.
 const FORM: &str = "write all:N or first:N, where N is a window in segments, from 1 to 1000";
 
 impl FromStr for Loss {
@@ -90,20 +93,20 @@ impl FromStr for Loss {
     }
 }
 
-/// The download, when every loss has its place.
+/// The download with all losses placed.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// With these parameters.
+    /// The parameters.
     pub params: Params,
-    /// What was captured.
+    /// The capture and the state of the ends.
     pub run: Run,
-    /// As many rounds of the figure as were asked for, and the repairs between them.
+    /// The requested number of rounds, and the repairs between them.
     pub rounds: Vec<Round>,
-    /// Losses that no window became large enough for.
+    /// Losses whose window was never reached.
     pub missed: Vec<Loss>,
 }
 
-/// Makes the download, as often as there are losses and once more.
+/// Runs the download once for each loss and once more.
 pub fn run(params: &Params) -> Results {
     let mut placed: Vec<(Instant, Share)> = Vec::new();
     let mut run = download(params, &placed);
@@ -135,16 +138,16 @@ pub fn run(params: &Params) -> Results {
 const REQUEST: usize = 100;
 /// Bytes of a segment: an Ethernet packet without timestamps.
 const MSS: u32 = 1460;
-/// Larger than any window here, bytes.
+/// Buffer in bytes, larger than any window here.
 const BUFFER: usize = 8 << 20;
 
 fn download(params: &Params, losses: &[(Instant, Share)]) -> Run {
-    // No round is larger than slow start or the losses let it be, and one segment a round.
+    // No round is larger than slow start or the losses allow, plus one segment per round.
     let largest = params.losses.iter().map(|loss| loss.window).fold(params.ssthresh, u32::max) as usize;
     let len = params.rounds * (2 * largest + params.rounds) * MSS as usize;
     let half = u64::try_from(params.rtt.as_nanos() / 2).unwrap_or(u64::MAX);
     let wire = || LinkConfig::new().delay(half);
-    // At the sender, so that a round passes when it leaves.
+    // At the sender, so that losses apply when a round leaves.
     let route = Route::new().wire(wire(), wire()).middlebox(LoseAt::new(losses.iter().copied()));
     let mut plan = PairPlan::new(params.seed, 0, Profile::Firstbyte, answering(None, REQUEST, len), route);
     for host in [&mut plan.client, &mut plan.server] {
@@ -160,10 +163,10 @@ fn download(params: &Params, losses: &[(Instant, Share)]) -> Run {
     pair.finish()
 }
 
-/// The windows of the figure that courses draw.
+/// The windows in the figure of the textbooks.
 const FIGURE: &str = "1 2 4 8 16 17 18 19 20 21 22 23 24 1 2 4 8 12 13 14 15 16 8 9 10";
 
-/// The textbook's sender.
+/// Returns the settings of the textbook's sender.
 fn config(params: &Params) -> Config {
     let mut config = Profile::Firstbyte.config();
     let ssthresh = params.ssthresh.to_string();
@@ -174,17 +177,17 @@ fn config(params: &Params) -> Config {
         ("net.ipv4.tcp_timestamps", "0"),
         ("net.ipv4.tcp_rmem", &buffer),
         ("net.ipv4.tcp_wmem", &buffer),
-        // An ACK is worth a segment, however much it acknowledges.
+        // Each ACK counts as one segment, however much it acknowledges.
         ("firstbyte.abc_limit", "1"),
         ("firstbyte.initcwnd", "1"),
         ("firstbyte.initial_ssthresh", &ssthresh),
     ] {
-        config.set(name, value).expect("a setting of ours");
+        config.set(name, value).expect("a Firstbyte setting");
     }
     config.tcp_congestion_control(params.algorithm)
 }
 
-/// A number of segments: whole if it is.
+/// Formats a number of segments, without decimals if possible.
 fn count(segments: f64) -> String {
     if segments.fract() < 0.05 { format!("{segments:.0}") } else { format!("{segments:.1}") }
 }
@@ -193,7 +196,7 @@ impl Report for Results {
     fn render(&self, page: &mut Page) {
         let Params { algorithm, rtt, ssthresh, losses, seed, .. } = &self.params;
         let losses: Vec<String> = losses.iter().map(Loss::to_string).collect();
-        page.heading("The window round by round");
+        page.heading("Congestion window by round");
         page.paragraph(&format!(
             "{algorithm:?} without SACK, initial window 1, threshold {ssthresh}, every segment acknowledged, round trip {}, losses {}, \
              seed {seed}. Numbers are segments of {MSS} bytes.",
@@ -202,14 +205,14 @@ impl Report for Results {
         ));
         for loss in &self.missed {
             page.paragraph(&format!(
-                "In {} rounds no window reached the size of {loss}.",
+                "In {} rounds no window reached the size of the loss {loss}.",
                 self.params.rounds
             ));
         }
         page.gap();
         page.table(&self.table());
         page.chart(&Chart {
-            title: "Congestion window, segments, over rounds".into(),
+            title: "Congestion window in segments, by round".into(),
             points: self.figure().enumerate().map(|(n, round)| (n as f64, round.window)).collect(),
             end: self.figure().count() as f64,
             mark: None,
@@ -232,7 +235,7 @@ impl Report for Results {
         let window = over_rounds(&|round| Some(round.window));
         let threshold = over_rounds(&|round| round.ssthresh);
         let lost = over_rounds(&|round| (round.lost > 0).then_some(round.window));
-        let graph = Graph::new("The window round by round", "window", "segments")
+        let graph = Graph::new("Congestion window by round", "window", "segments")
             .over("round")
             .with(Series::new("slow-start threshold", Style::Step, Tone::Purple, threshold).dashed())
             .with(Series::new("congestion window", Style::Line, Tone::Blue, window.clone()))
@@ -261,7 +264,7 @@ impl Report for Results {
 }
 
 impl Results {
-    /// The rounds that count.
+    /// Returns the rounds of the figure.
     pub fn figure(&self) -> impl Iterator<Item = &Round> {
         self.rounds.iter().filter(|round| !round.is_recovering())
     }

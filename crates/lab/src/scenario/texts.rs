@@ -1,13 +1,13 @@
-//! Requests and replies of a wanted length that Wireshark recognises as HTTP where they are long enough.
+//! Requests and replies of a given length. Wireshark recognizes the longer ones as HTTP.
 
 use bytes::Bytes;
 
-/// A request of exactly `len` bytes.
+/// Returns a request of exactly `len` bytes.
 pub(super) fn request(len: usize) -> Bytes {
     filled("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n", len)
 }
 
-/// A reply of exactly `len` bytes.
+/// Returns a reply of exactly `len` bytes.
 pub(super) fn reply(len: usize) -> Bytes {
     filled("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", "", len)
 }

@@ -1,4 +1,5 @@
-//! Whatever the path loses, doubles, reorders or damages: every byte arrives once and in order, and every request is served once.
+//! Under loss, duplication, reordering and damage, every byte arrives once and in order, and every
+//! request is served once.
 
 use bytes::Bytes;
 use lab::apps::{Client, Closer, Opening, Server, Service, Visit};
@@ -44,7 +45,7 @@ impl Lab {
         Lab { network, client, server, peer, request: pattern(request_len, 3), reply, closer }
     }
 
-    /// A visit; both programs' bytes are compared with what the other sent.
+    /// Makes a visit and compares both programs' bytes with what the other end sent.
     fn visit(&mut self, opening: Opening) -> Result<(), String> {
         let visit = Visit {
             peer: self.peer,
@@ -76,12 +77,13 @@ fn pattern(len: usize, step: usize) -> Bytes {
 
 const FAST_OPEN: Opening = Opening::FirstBytes(FastOpen::Auto);
 
-/// The packets of one direction, counted from 1 after the first visit's, that a bit mask names.
+/// Returns the numbers of the packets that a bit mask selects in one direction, counted from 1
+/// after the first visit's.
 fn chosen(mask: u32, already_sent: u64) -> impl Iterator<Item = u64> {
     (0..32u64).filter(move |bit| mask >> bit & 1 != 0).map(move |bit| already_sent + 1 + bit)
 }
 
-/// Packets each way of an undisturbed first visit.
+/// Returns the packets in each direction of an undisturbed first visit.
 fn packets_of_first_visit(profile: Profile, closer: Closer) -> [u64; 2] {
     let wire = || LinkConfig::new().delay(DELAY_NANOS);
     let mut lab = Lab::new(1, profile, closer, Route::new().wire(wire(), wire()), 200, 500);
@@ -108,7 +110,7 @@ fn any_subset_of_the_first_packets_may_be_lost() {
     }
 }
 
-/// How many seeds the random test takes; `LAB_SEEDS=5000` looks further.
+/// Returns the number of seeds of the random test; `LAB_SEEDS=5000` runs more.
 fn seeds() -> u64 {
     std::env::var("LAB_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
 }

@@ -1,6 +1,8 @@
-//! The text of every scenario, as it is printed into a pipe: a change in behaviour is a diff of these files.
+//! The text of every scenario as printed into a pipe: a change of behavior is a diff of these
+//! files.
 //!
-//! `LAB_BLESS=1 cargo test -p firstbyte-lab --test it golden` writes them anew; read the diff before keeping it.
+//! `LAB_BLESS=1 cargo test -p firstbyte-lab --test it golden` rewrites them; read the diff
+//! before keeping it.
 
 use lab::report::{Page, PageStyle, Report};
 use lab::scenario;

@@ -1,4 +1,4 @@
-//! The lab from the outside: what faults of a path leave whole, and the text of every scenario.
+//! Tests of the lab from outside: transfers over faulty paths, and the text of every scenario.
 extern crate firstbyte_lab as lab;
 
 mod faults;

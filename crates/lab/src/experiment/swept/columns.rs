@@ -1,4 +1,5 @@
-//! The plays of a sweep as a Parquet file: the columns of the CSV with types, so that nothing has to be guessed when shards are put together.
+//! Sweeps as Parquet files: the columns of the CSV with types, so that shards can be joined without
+//! guessing.
 
 use super::Swept;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -11,11 +12,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 impl Swept<'_> {
-    /// The rows of [`write_csv`](Swept::write_csv) as Parquet: parameters are texts, seeds whole numbers, what was measured is double, and null
-    /// where there was nothing to measure.
+    /// Writes the rows of [`write_csv`](Swept::write_csv) as Parquet. Parameters are strings, seeds
+    /// integers, measures doubles; a missing measure is null.
     ///
     /// # Errors
-    /// What writing answers.
+    /// Errors of the writer.
     pub fn write_parquet(&self, out: impl Write + Send) -> io::Result<()> {
         self.write_columns(out).map_err(io::Error::other)
     }
@@ -58,7 +59,7 @@ impl Swept<'_> {
     }
 }
 
-/// The values of a column, and which of them are there. There are as many columns as the schema says.
+/// Writes the values of a column and which of them are present. The schema has as many columns.
 fn write<T: DataType>(
     column: Option<SerializedColumnWriter<'_>>,
     values: &[T::T],

@@ -1,20 +1,21 @@
 //! Addresses of the servers of several runs in one file: each run has its own.
 //!
-//! Runs of one experiment use the same addresses, ports and initial sequence numbers, so that they differ only in what the experiment
-//! changes. In one file an analyzer would take the packets of the second run for retransmissions of the first, if that ended while data
-//! was in flight. The file therefore shows each server at another address. Everything else in the packets stays as it was.
+//! Runs of one scenario use the same addresses, ports and initial sequence numbers, so that they
+//! differ only in what the scenario changes. In one file an analyzer would treat the packets of the
+//! second run as retransmissions of the first, if that ended while data was in flight. The file
+//! therefore shows each server at another address. Everything else in the packets is unchanged.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Addr, Checksum, IpHeader, protocol};
 
-/// The addresses that runs already have in a file.
+/// The addresses that earlier runs use in a file.
 #[derive(Default)]
 pub(super) struct Apart {
     taken: BTreeSet<Addr>,
 }
 
-/// The servers of one run: each address, and the address that the file shows in its place.
+/// The servers of one run: each address and its replacement in the file.
 #[derive(Default)]
 pub(super) struct Moved {
     servers: BTreeMap<Addr, Addr>,
@@ -46,7 +47,8 @@ impl Moved {
         shown.into()
     }
 
-    /// Changes the addresses in a packet, or in the packet that an ICMP error quotes, and keeps its checksums right.
+    /// Changes the addresses in a packet, or in the packet that an ICMP error quotes, and keeps its
+    /// checksums right.
     fn change(&self, packet: &mut [u8]) {
         let Ok((ip, payload)) = IpHeader::parse_quoted(packet) else { return };
         let [mut src, mut dst] = [ip.src, ip.dst];
@@ -76,11 +78,11 @@ impl Moved {
     }
 }
 
-/// Flags of a TCP header, and where they stand (RFC 9293 §3.1).
+/// Offset and flags of a TCP header (RFC 9293 §3.1).
 const FLAGS: usize = 13;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Bytes of an ICMP error before the packet that it quotes.
+/// Bytes of an ICMP error before the quoted packet.
 const ICMP_HEADER: usize = 8;
 
 /// Returns the offset of a checksum that covers the addresses, in a transport header.
@@ -92,7 +94,7 @@ fn sum_of(protocol: u8) -> Option<usize> {
     }
 }
 
-/// Returns the server that a SYN is sent to.
+/// Returns the destination of a SYN.
 fn called(packet: &[u8]) -> Option<Addr> {
     let (ip, text) = IpHeader::parse(packet).ok()?;
     let flags = packet.get(text.start + FLAGS)?;
@@ -109,14 +111,14 @@ fn after(address: Addr, steps: u32) -> Addr {
     ip.into()
 }
 
-/// Puts other bytes in the place of those at `at`, and changes the checksums at `sums` by the difference (RFC 1624 §3).
+/// Replaces the bytes at `at` and updates the checksums at `sums` by the difference (RFC 1624 §3).
 fn replace(packet: &mut [u8], at: usize, bytes: &[u8], sums: &[usize]) {
     let words = |bytes: &[u8]| -> u32 {
         bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum()
     };
     let Some(old) = packet.get_mut(at..at + bytes.len()) else { return };
     let complement = |word: u32| u32::from(!(word as u16));
-    // The sum of the complements of the old words, and of the new ones.
+    // The sum of the complements of the old words and of the new words.
     let less: u32 = old.chunks_exact(2).map(|word| complement(words(word))).sum();
     let change = less + words(bytes);
     old.copy_from_slice(bytes);

@@ -7,7 +7,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-/// (interface, nanoseconds, length, comments) of each packet in a file.
+/// Returns (interface, nanoseconds, length, comments) of each packet in a file.
 fn packets(file: &[u8]) -> Vec<(u32, u128, usize, Vec<String>)> {
     let mut reader = PcapNgReader::new(file).unwrap();
     let mut packets = Vec::new();
@@ -47,14 +47,14 @@ fn recordings_follow_each_other_with_comments() {
         packets[1].3,
         [
             "SYN-ACK acknowledges all 27 bytes of the SYN",
-            "43 bytes of the reply and the FIN ride on the SYN-ACK",
+            "SYN-ACK carries 43 bytes of the reply and the FIN",
             "reply of 43 bytes: arrives 40.0 ms after connect",
         ]
     );
     assert_eq!(packets[2].3, [""; 0]);
 }
 
-/// Name and description of each interface.
+/// Returns name and description of each interface.
 fn interfaces(file: &[u8]) -> Vec<(String, String)> {
     let mut reader = PcapNgReader::new(file).unwrap();
     while reader.next_block().is_some() {}
@@ -72,7 +72,7 @@ fn interfaces(file: &[u8]) -> Vec<(String, String)> {
     reader.interfaces().iter().map(named).collect()
 }
 
-/// When a packet left one end and when it came to the other: each file has its own end's clock, and both begin at the same moment.
+/// Each file has the clock of its own end, with the same time zero.
 #[test]
 fn the_servers_file_has_the_same_packets_at_its_own_time() {
     let capture = four_packets();
@@ -92,7 +92,7 @@ fn the_servers_file_has_the_same_packets_at_its_own_time() {
     assert_eq!(interfaces(&server)[1], named("second (server)", "at the server"));
 }
 
-/// Three clients in each of two runs, which end while data is in flight.
+/// Runs three clients in each of two runs, which end while data is in flight.
 fn three_clients_twice() -> crate::experiment::Outcome {
     let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\nfor = \"300ms\"\n[path]\nrtt = \"20ms\"\nrate = \"5mbit\"\n[client]\n\
                 clients = 3\nsteps = [\"connect\", \"read 1MB\", \"close\"]\n[server]\nsteps = [\"write 1MB\", \"close\"]\n\
@@ -103,7 +103,7 @@ fn three_clients_twice() -> crate::experiment::Outcome {
     outcome
 }
 
-/// An analyzer takes packets between the same ports for one connection, on whichever interface they were seen.
+/// An analyzer treats packets between the same ports as one connection, on any interface.
 #[test]
 fn no_two_runs_have_a_connection_between_the_same_ports() {
     let outcome = three_clients_twice();

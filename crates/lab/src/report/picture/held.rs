@@ -1,13 +1,13 @@
-//! What a receiver holds beyond its acknowledgement, as SACK told it.
+//! Data that a receiver holds beyond its acknowledgment, as reported by SACK.
 
-/// Pieces of the stream that do not touch, in their order.
+/// Ranges of the stream that do not touch, in order.
 #[derive(Default)]
 pub(super) struct Held {
     pieces: Vec<(u32, u32)>,
 }
 
 impl Held {
-    /// More pieces are held; what lies below `acked` is no longer beyond it.
+    /// Adds ranges, and removes everything below `acked`.
     pub(super) fn take(&mut self, more: Vec<(u32, u32)>, acked: u32) {
         self.pieces.extend(more.into_iter().filter(|(from, to)| from < to));
         self.pieces.sort_unstable();

@@ -1,4 +1,4 @@
-//! The packets of a run as a ladder to be drawn.
+//! The packets of a run as a drawn ladder.
 
 use crate::capture::Journey;
 use crate::exchange::Exchange;
@@ -6,15 +6,16 @@ use crate::ladder::{Ladder, Rung, Way};
 use ::picture::Kind;
 use proto::Instant;
 
-/// More packets than this are no ladder to look at.
+/// Maximum packets on a ladder.
 const RUNGS_MAX: usize = 240;
 
-/// The first packets of all connections, in the order of sending; time zero is the run's. `left` is who opened them.
+/// Builds the ladder of the first packets of all connections, in order of sending. Time zero is the
+/// start of the run. `left` names the clients.
 pub(super) fn ladder(left: &str, connections: &[Exchange]) -> Option<::picture::Ladder> {
     let mut packets: Vec<(Instant, ::picture::Rung)> = Vec::new();
     for (n, exchange) in connections.iter().enumerate() {
         packets.extend(rungs(exchange).into_iter().map(|(at, mut rung)| {
-            // Several connections on one ladder are told apart by their numbers.
+            // Several connections on one ladder are distinguished by numbers.
             if connections.len() > 1 {
                 let which = format!("connection {}", n + 1);
                 rung.detail = format!("{which}: {}", rung.detail);
@@ -23,7 +24,7 @@ pub(super) fn ladder(left: &str, connections: &[Exchange]) -> Option<::picture::
             (at, rung)
         }));
     }
-    // Stable: packets of one moment stay in the order of their connection.
+    // The sort is stable: packets of one instant stay in the order of their connection.
     packets.sort_by_key(|(at, _)| *at);
     let all = connections.iter().flat_map(|exchange| &exchange.journeys);
     let left_out = all.filter(|journey| journey.segment().is_some()).count().saturating_sub(RUNGS_MAX);
@@ -38,7 +39,7 @@ pub(super) fn ladder(left: &str, connections: &[Exchange]) -> Option<::picture::
     })
 }
 
-/// A ladder to be drawn, behind which so many packets are left out.
+/// Converts a ladder after which `left_out` packets are omitted.
 pub fn drawing(ladder: &Ladder, left_out: usize) -> ::picture::Ladder {
     let mut seen = Seen::default();
     let shown = ladder.rungs.len().min(RUNGS_MAX);
@@ -59,7 +60,7 @@ fn rungs(exchange: &Exchange) -> Vec<(Instant, ::picture::Rung)> {
     times.zip(&ladder.rungs).map(|(at, rung)| (at, seen.rung(rung))).collect()
 }
 
-/// What went before: from it follows what is a retransmission, and where the window closes or opens.
+/// Earlier packets: they identify retransmissions, and where the window closes or opens.
 #[derive(Default)]
 struct Seen {
     highest: [u32; 2],

@@ -1,4 +1,4 @@
-//! How long queues were, of links and of cards, and how long packets waited in them.
+//! Lengths of the queues of links and cards, and waiting times of packets.
 
 use super::ms;
 use crate::capture::{Capture, CardHeld, HostId, QueueSample, WireId};
@@ -13,7 +13,7 @@ struct Seen {
     waited: Vec<(f64, f64)>,
 }
 
-/// Of each wire on which anything waited.
+/// Draws each wire on which anything waited.
 pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
     let mut wires: BTreeMap<WireId, Seen> = BTreeMap::new();
     for sample in capture.queues() {
@@ -42,7 +42,7 @@ pub(super) fn graphs(capture: &Capture) -> Vec<Graph> {
     vec![length, waited]
 }
 
-/// What a card holds at one place.
+/// A place in a card, and its contents.
 type Place = (&'static str, fn(&CardHeld) -> usize);
 
 const SENDING: [Place; 2] =
@@ -50,7 +50,7 @@ const SENDING: [Place; 2] =
 const RECEIVING: [Place; 2] =
     [("in its ring", |held| held.receiving), ("in the input backlog", |held| held.backlog)];
 
-/// Graphs of the cards of those hosts that are `meant`, on which anything waited.
+/// Draws the cards of the hosts selected by `meant` on which anything waited.
 pub(super) fn of_cards(recording: &Recording<'_>, meant: impl Fn(HostId) -> bool) -> Vec<Graph> {
     let mut hosts: Vec<HostId> = recording.capture.cards().iter().map(|sample| sample.host).collect();
     hosts.sort_unstable();
@@ -66,12 +66,12 @@ fn of_card(recording: &Recording<'_>, host: HostId) -> Vec<Graph> {
     };
     let mut graphs = Vec::new();
     for (what, places) in [("sends", SENDING), ("receives", RECEIVING)] {
-        // One packet at a time waits for nothing.
+        // A single packet waits for nothing.
         if samples().all(|sample| places.iter().map(|(_, count)| count(&sample.held)).sum::<usize>() <= 1) {
             continue;
         }
         let series = places.into_iter().zip([Tone::Orange, Tone::Blue]);
-        let graph = Graph::new(format!("Queue of what the {end}'s card {what}"), "packets", "");
+        let graph = Graph::new(format!("Queue of packets that the {end}'s card {what}"), "packets", "");
         graphs.push(series.fold(graph, |graph, ((name, count), tone)| {
             graph.with(Series::new(name, Style::Step, tone, line(count)))
         }));
@@ -79,7 +79,7 @@ fn of_card(recording: &Recording<'_>, host: HostId) -> Vec<Graph> {
     graphs
 }
 
-/// Several wires of one direction are told apart by numbers.
+/// Several wires of one direction are distinguished by numbers.
 fn names(directions: impl Iterator<Item = Direction> + Clone) -> Vec<String> {
     let mut counts = [0; 2];
     let name = |direction: Direction| {

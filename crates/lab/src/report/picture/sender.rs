@@ -1,4 +1,4 @@
-//! What a sender knew of its path and what it waited for, over time: as its stack told it.
+//! A sender's view of its path and its reasons for waiting, over time, as reported by its stack.
 
 use super::held::Held;
 use super::{Offsets, busiest, ms};
@@ -10,18 +10,19 @@ use core::net::SocketAddr;
 use proto::{Instant, LimitedBy, TraceEvent, Traced};
 use std::collections::BTreeSet;
 
-/// What keeps a sender waiting, from the bottom row: as `ss` has it, and in words.
+/// Reasons for waiting, from the bottom row: in the words of `ss`, and in plain words.
 const WAITS: [(LimitedBy, &str, &str); 7] = [
-    (LimitedBy::Idle, "idle", "idle: all is acknowledged"),
-    (LimitedBy::Application, "app", "app: all the program wrote is sent"),
+    (LimitedBy::Idle, "idle", "idle: everything is acknowledged"),
+    (LimitedBy::Application, "app", "app: everything written is sent"),
     (LimitedBy::SendBuffer, "sndbuf", "sndbuf: the send buffer is full"),
     (LimitedBy::Receiver, "rwnd", "rwnd: the receiver's window"),
     (LimitedBy::Congestion, "cwnd", "cwnd: the congestion window"),
     (LimitedBy::Handshake, "opening", "opening: the handshake"),
-    (LimitedBy::Device, "device", "device: queues of its own host"),
+    (LimitedBy::Device, "device", "device: queues of the sender's host"),
 ];
 
-/// Of the end that sent more: of all connections if they follow each other, and otherwise of the one that moved most.
+/// Draws the end that sent more: for all connections if they follow each other, otherwise for the
+/// one that transferred most.
 pub(super) fn graphs(recording: &Recording<'_>, client: HostId, connections: &[Exchange]) -> Vec<Graph> {
     let Some(number) = busiest(connections) else { return Vec::new() };
     let is_client = sends(&connections[number]);
@@ -41,7 +42,7 @@ pub(super) fn graphs(recording: &Recording<'_>, client: HostId, connections: &[E
         .into()
 }
 
-/// Does the client send more than the server?
+/// Returns whether the client sends more than the server.
 fn sends(exchange: &Exchange) -> bool {
     let text = |by_client: bool| -> u64 {
         let segments = exchange.journeys.iter().filter_map(|journey| journey.segment());
@@ -51,14 +52,14 @@ fn sends(exchange: &Exchange) -> bool {
     text(true) > text(false)
 }
 
-/// When data was last sent, or the connection began.
+/// Returns the time of the last data, or of the start of the connection.
 fn last_data_at(exchange: &Exchange) -> Instant {
     let carries = |journey: &&Journey| journey.segment().is_some_and(|segment| segment.text_len() > 0);
     let sent = exchange.journeys.iter().filter(carries).map(|journey| journey.sent.at);
     sent.fold(exchange.started_at, Instant::max)
 }
 
-/// A line of each sender, one behind the other: where the next begins, that before ends with `pause`.
+/// Joins the lines of consecutive senders. Each line ends with `pause` where the next begins.
 fn joined(lines: impl Iterator<Item = Vec<(f64, f64)>>, pause: f64) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for line in lines.filter(|line| !line.is_empty()) {
@@ -72,8 +73,8 @@ fn joined(lines: impl Iterator<Item = Vec<(f64, f64)>>, pause: f64) -> Vec<(f64,
     points
 }
 
-/// The sum of all lines, each of which counts from its first point on: connections overlap where one begins before the last bytes of
-/// another are acknowledged.
+/// Adds all lines, each from its first point on. Connections overlap if one begins before the last
+/// bytes of another are acknowledged.
 fn summed(lines: impl Iterator<Item = Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
     let mut changes: Vec<(f64, f64)> = Vec::new();
     for line in lines {
@@ -83,7 +84,7 @@ fn summed(lines: impl Iterator<Item = Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
             last = value;
         }
     }
-    // Stable: the changes of one line stay in their order.
+    // The sort is stable: the changes of one line stay in order.
     changes.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let mut sum = 0.0;
     let add = |(at, change): (f64, f64)| {
@@ -110,8 +111,8 @@ fn windows(senders: &[Sender<'_>]) -> Graph {
 fn round_trips(senders: &[Sender<'_>]) -> Graph {
     let lines: Vec<[Vec<(f64, f64)>; 2]> = senders.iter().map(Sender::round_trips).collect();
     let of = |n: usize| joined(lines.iter().map(|line| line[n].clone()), f64::NAN);
-    Graph::new("Round trip, as the sender measures it", "time", "ms")
-        .with(Series::new("smoothed round trip", Style::Step, Tone::Blue, of(0)))
+    Graph::new("Round-trip time measured by the sender", "time", "ms")
+        .with(Series::new("smoothed round-trip time", Style::Step, Tone::Blue, of(0)))
         .with(Series::new("time-out", Style::Step, Tone::Orange, of(1)).dashed())
 }
 
@@ -120,8 +121,8 @@ fn waits(senders: &[Sender<'_>]) -> Graph {
     // Few hosts have a card.
     let rows = if is_held { &WAITS[..] } else { &WAITS[..WAITS.len() - 1] };
     let names = rows.iter().map(|(_, name, _)| (*name).to_owned());
-    let mut graph = Graph::of_names("What the sender waited for", names);
-    // One series for each reason, so that each has a colour and a name in the legend.
+    let mut graph = Graph::of_names("Limits of the sender", names);
+    // One series per reason, so that each has a color and a name in the legend.
     for (row, (reason, _, words)) in rows.iter().enumerate().rev() {
         let points = joined(senders.iter().map(|sender| sender.waits(*reason, row as f64)), -1.0);
         graph = graph.with(Series::new(*words, Style::Spans, Tone::nth(row), points));
@@ -129,7 +130,7 @@ fn waits(senders: &[Sender<'_>]) -> Graph {
     graph
 }
 
-/// What a packet tells of how much is in flight: offsets from the first byte.
+/// The information of a packet about data in flight: offsets from the first byte.
 enum Told {
     Sent { end: u32 },
     Came { ack: u32, held: Vec<(u32, u32)> },
@@ -170,7 +171,7 @@ fn events<'a>(
 }
 
 impl Sender<'_> {
-    /// The congestion window and the threshold.
+    /// Returns the congestion window and the threshold.
     fn windows(&self) -> [Vec<(f64, f64)>; 2] {
         let (mut cwnd, mut ssthresh) = (Vec::new(), Vec::new());
         for event in &self.events {
@@ -190,7 +191,7 @@ impl Sender<'_> {
         [cwnd, ssthresh]
     }
 
-    /// The last values are good until the end.
+    /// Extends the lines to the end with their last values.
     fn hold(&self, lines: [&mut Vec<(f64, f64)>; 2]) {
         for line in lines {
             if let Some((_, last)) = line.last().copied() {
@@ -199,7 +200,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Bytes sent and not yet known to have come, neither by an acknowledgement nor by SACK: from its packets.
+    /// Returns the bytes sent and not yet acknowledged, also not by SACK, according to the packets.
     fn in_flight(&self) -> Vec<(f64, f64)> {
         let local = if self.is_client { self.exchange.client } else { self.exchange.server };
         let offsets = Offsets::new(self.exchange, self.is_client);
@@ -220,7 +221,7 @@ impl Sender<'_> {
                 moments.extend(offset(segment.tcp.ack).map(|ack| (seen.at, Told::Came { ack, held })));
             }
         }
-        // Stable: at one moment an acknowledgement that came is before what it let out.
+        // The sort is stable: at equal times an acknowledgment comes before the data it released.
         moments.sort_by_key(|(at, told)| (*at, matches!(told, Told::Sent { .. })));
         if moments.is_empty() {
             return Vec::new();
@@ -240,7 +241,8 @@ impl Sender<'_> {
         points
     }
 
-    /// When this was what it waited for: at the height of its row; below zero when it was not.
+    /// Returns the line of one reason: at the height of its row while it applied, below zero
+    /// otherwise.
     fn waits(&self, reason: LimitedBy, row: f64) -> Vec<(f64, f64)> {
         let changes = self.events.iter().filter_map(|event| match event.what {
             Traced::Limited { to, .. } => Some((ms(event.at), to)),
@@ -250,12 +252,12 @@ impl Sender<'_> {
             changes.map(|(at, by)| (at, if by == reason { row } else { -1.0 })).collect();
         points.dedup_by_key(|(_, row)| *row);
         points.push((ms(self.exchange.ended_at), -1.0));
-        // It may have waited for no time at all.
+        // It may have applied for no time at all.
         let waits = points.windows(2).any(|pair| pair[0].1 >= 0.0 && pair[0].0 < pair[1].0);
         if waits { points } else { Vec::new() }
     }
 
-    /// The smoothed round trip and the time-out.
+    /// Returns the smoothed round-trip time and the retransmission timeout.
     fn round_trips(&self) -> [Vec<(f64, f64)>; 2] {
         let mut times = [Vec::new(), Vec::new()];
         for event in &self.events {

@@ -1,6 +1,7 @@
-//! The time-sequence graph: which bytes left when, what was acknowledged, and how far the receiver let the sender go.
+//! The time-sequence graph: bytes sent, acknowledgments, and the right edge of the window.
 //!
-//! After tcptrace by S. Ostermann: an upright bar for each segment, a stair of acknowledgements below them, and one of the window above.
+//! After tcptrace by S. Ostermann: a vertical bar for each segment, a staircase of acknowledgments
+//! below them, and one of the window above.
 
 use super::{Offsets, ms};
 use crate::capture::Journey;
@@ -9,21 +10,22 @@ use crate::segment::Segment;
 use ::picture::{BYTES, Graph, Series, Style, Tone};
 use wire::Flags;
 
-/// Of the direction that carried more, at the sender's end; connections follow each other along the axis of time.
+/// Draws the direction that carried more data, at the sender's end. Connections follow each other
+/// along the time axis.
 pub(super) fn graph(connections: &[Exchange]) -> Graph {
     let downward: u64 = connections.iter().map(|one| text_of(one, false)).sum();
     let upward: u64 = connections.iter().map(|one| text_of(one, true)).sum();
     let from_client = upward > downward;
     let mut drawn = Drawn::default();
     connections.iter().for_each(|one| drawn.connection(one, from_client));
-    // Acknowledgements of nothing are no picture.
+    // Without data there is nothing to draw.
     if drawn.data.is_empty() {
-        return Graph::new("Time and sequence", "sequence number", BYTES);
+        return Graph::new("Time-sequence graph", "sequence number", BYTES);
     }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
     let note = format!("bytes from the {from} to the {to}, as the {from} saw them");
     let window = drawn.windows_end();
-    Graph::new("Time and sequence", "sequence number", BYTES)
+    Graph::new("Time-sequence graph", "sequence number", BYTES)
         .with_note(note)
         .with(Series::new("acknowledged", Style::Step, Tone::Green, drawn.acked))
         .with(window)
@@ -51,7 +53,8 @@ struct Drawn {
     window: Vec<(f64, f64)>,
 }
 
-/// A window that reaches so many times farther than the data ever came would leave these a line at the bottom.
+/// A window that reaches this many times beyond the data would reduce the data to a line at the
+/// bottom.
 const FAR: f64 = 1.6;
 
 impl Drawn {
@@ -76,13 +79,14 @@ impl Drawn {
             }
         }
         answers.sort_by_key(|(journey, _)| journey.received.as_ref().map(|seen| seen.at));
-        // Its stairs begin anew, and do not lead on those of the connection before.
+        // The staircases start again and do not continue those of the previous connection.
         if let Some((journey, _)) = answers.first().filter(|_| !self.acked.is_empty()) {
             let pause = (ms(journey.sent.at), f64::NAN);
             self.acked.push(pause);
             self.window.push(pause);
         }
-        // A SYN acknowledges nothing, but offers a window: here both stairs begin, even where all that follows is one acknowledgement.
+        // A SYN acknowledges nothing but offers a window: both staircases start here, even if only
+        // one acknowledgment follows.
         if let Some((journey, syn)) = answers.first().filter(|(_, first)| first.is_syn())
             && let Some(seen) = &journey.received
         {
@@ -97,7 +101,7 @@ impl Drawn {
         }
     }
 
-    /// A segment with text; gives the highest number sent.
+    /// Draws a segment with data. Updates the highest sequence number sent.
     fn segment(&mut self, journey: &Journey, segment: &Segment, offsets: &Offsets, highest: u32) -> u32 {
         let from = offsets.of(segment.text_seq()).filter(|_| segment.text_len() > 0);
         let Some(from) = from else { return highest };
@@ -117,7 +121,7 @@ impl Drawn {
         };
         let at = ms(seen.at);
         let Some(acked) = offsets.of(segment.tcp.ack) else { return };
-        // An acknowledgement of the FIN alone lies one beyond the text.
+        // An acknowledgment of the FIN alone is one beyond the data.
         let value = f64::from(acked);
         let scale = if segment.tcp.flags.contains(Flags::SYN) { 0 } else { scale };
         let window = u32::from(segment.tcp.window) << scale.min(14);

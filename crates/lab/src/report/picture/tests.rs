@@ -12,10 +12,10 @@ fn a_download_has_all_its_graphs() {
     let document = document("congestion", "How?", &results);
     assert_eq!(document.runs.len(), 2);
     let all = [
-        "Time and sequence",
+        "Time-sequence graph",
         "Windows",
-        "What the sender waited for",
-        "Round trip, as the sender measures it",
+        "Limits of the sender",
+        "Round-trip time measured by the sender",
         "Queue",
         "Time in the queue",
     ];
@@ -24,7 +24,7 @@ fn a_download_has_all_its_graphs() {
         document.runs[0].graphs[1].series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names[..2], ["in flight", "cwnd"]);
     let ladder = document.runs[0].ladder.as_ref().unwrap();
-    // Some 208 segments and an acknowledgement for every other one, of which 240 are drawn.
+    // About 208 segments and an acknowledgment for every other one; 240 of them are drawn.
     assert!(ladder.left_out > 50, "{} left out", ladder.left_out);
 }
 
@@ -49,7 +49,7 @@ fn connections_that_follow_each_other_share_the_graphs_of_their_sender() {
     );
 }
 
-/// An experiment with so many clients, each of which reads 20 kB.
+/// Runs a scenario with this many clients, each reading 20 kB.
 fn clients(count: u32) -> Document {
     let text = format!(
         "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[path]\nrtt = \"20ms\"\nrate = \"5mbit\"\nrouter = \"1ms\"\n[client]\n\
@@ -79,7 +79,12 @@ fn every_client_of_every_run_is_drawn() {
     for run in &document.runs {
         let graph = &run.graphs[0];
         let data = graph.series.iter().find(|series| series.name == "data").unwrap();
-        assert_eq!((graph.title.as_str(), data.greatest()), ("Time and sequence", 20_000.0), "{}", run.name);
+        assert_eq!(
+            (graph.title.as_str(), data.greatest()),
+            ("Time-sequence graph", 20_000.0),
+            "{}",
+            run.name
+        );
         let windows = run.graphs.iter().find(|graph| graph.title == "Windows").unwrap();
         assert!(windows.series[0].greatest() <= 20_000.0, "{}: of this client alone", run.name);
         assert!(run.ladder.as_ref().is_some_and(|ladder| ladder.rungs.len() > 10), "{}", run.name);
@@ -93,7 +98,7 @@ fn clients_that_a_page_has_no_room_for_are_counted() {
     let document = clients(10);
     assert_eq!(document.runs.len(), 16);
     let told =
-        ::picture::Block::Text("4 more clients are not drawn; `--pcap` has the packets of all.".into());
+        ::picture::Block::Text("4 more clients are not drawn; `--pcap` writes the packets of all.".into());
     assert!(document.answer.contains(&told), "{:?}", document.answer);
 }
 
@@ -112,7 +117,7 @@ fn a_run_without_a_client_shows_what_spoofed_syns_bring_about() {
     assert_eq!(labels.iter().filter(|label| **label == "SYN ACK").count(), 6, "after 1 and 3 s again");
 }
 
-/// A copy of a SYN, after its connection is over, is answered from another first number.
+/// A copy of a SYN, after its connection is over, is answered with another initial sequence number.
 #[test]
 fn a_stream_that_begins_anew_is_counted_from_its_own_beginning() {
     let document = document("replay", "How?", &crate::scenario::replay::run(&Default::default()));
@@ -131,12 +136,13 @@ fn what_waits_in_a_card_is_drawn() {
     let outcome = crate::experiment::Experiment::parse(text).unwrap().run().unwrap();
     let document = document("own", "How?", &outcome);
     let graphs = &document.runs[0].graphs;
-    let graph = graphs.iter().find(|graph| graph.title == "Queue of what the server's card sends").unwrap();
+    let graph =
+        graphs.iter().find(|graph| graph.title == "Queue of packets that the server's card sends").unwrap();
     let tops: Vec<f64> = graph.series.iter().map(::picture::Series::greatest).collect();
     assert_eq!((tops[0], Some(tops[1])), (2.0, outcome.findings()[0].value), "ring, discipline");
 }
 
-/// A row of what a sender waited for tells of its host's queues where they held it back, and an experiment can ask for the share.
+/// The row shows the queues of the sender's own host, and a scenario can measure the share.
 #[test]
 fn queues_of_its_own_host_hold_a_sender_back() {
     let rows = |limit: &str| {
@@ -149,7 +155,7 @@ fn queues_of_its_own_host_hold_a_sender_back() {
         );
         let outcome = crate::experiment::Experiment::parse(&text).unwrap().run().unwrap();
         let graphs = &document("own", "How?", &outcome).runs[0].graphs;
-        let graph = graphs.iter().find(|graph| graph.title == "What the sender waited for").unwrap();
+        let graph = graphs.iter().find(|graph| graph.title == "Limits of the sender").unwrap();
         let ::picture::Axis::Names(names) = &graph.y else { panic!("rows have names") };
         (names.join(" "), outcome.findings()[0].value)
     };
@@ -159,7 +165,8 @@ fn queues_of_its_own_host_hold_a_sender_back() {
     assert!(share > Some(0.3), "{share:?}");
 }
 
-/// Bytes that the receiver is known to hold are in flight no more, or a loss would look like a larger window.
+/// Bytes that the receiver is known to hold are not in flight; otherwise a loss would look like a
+/// larger window.
 #[test]
 fn what_sack_told_of_is_not_in_flight() {
     let text = "# How?\nchapter = \"Own\"\nlesson = \"So.\"\n[path]\nrtt = \"100ms\"\nlose = [4]\n[client]\n\
@@ -184,18 +191,19 @@ fn a_visit_with_a_cookie_is_marked_in_the_ladder() {
     assert!(ladder.rungs[0].detail.contains("window 64240 bytes"), "{}", ladder.rungs[0].detail);
 }
 
-/// The points of a line, connection by connection.
+/// Splits the points of a line by connection.
 fn pieces(series: &::picture::Series) -> Vec<Vec<(f64, f64)>> {
     let pieces = series.points.split(|(_, value)| value.is_nan());
     pieces.filter(|piece| !piece.is_empty()).map(<[_]>::to_vec).collect()
 }
 
-/// A reply that rides on the SYN-ACK is acknowledged by a single segment: one point of a stair that begins where the SYN came.
+/// A reply on the SYN-ACK is acknowledged by a single segment: one point of a staircase that begins
+/// with the SYN.
 #[test]
 fn the_acknowledgement_of_a_reply_on_the_syn_ack_is_drawn() {
     let results = fast_open::run(&fast_open::Params { count: 3, ..Default::default() });
     let document = document("fast-open", "How?", &results);
-    let graph = document.runs[0].graphs.iter().find(|graph| graph.title == "Time and sequence").unwrap();
+    let graph = document.runs[0].graphs.iter().find(|graph| graph.title == "Time-sequence graph").unwrap();
     for name in ["acknowledged", "window's end"] {
         let stairs = pieces(graph.series.iter().find(|series| series.name == name).unwrap());
         assert_eq!(stairs.len(), 3, "{name}");
@@ -210,7 +218,8 @@ fn the_acknowledgement_of_a_reply_on_the_syn_ack_is_drawn() {
     assert!(acked.iter().all(|stair| stair[0].1 == 0.0 && stair[stair.len() - 1].1 == 501.0), "{acked:?}");
 }
 
-/// The next connection begins before the last bytes of the one before are acknowledged: they stay in flight until they are.
+/// The next connection begins before the last bytes of the previous one are acknowledged: they stay
+/// in flight until then.
 #[test]
 fn what_is_in_flight_is_the_sum_of_connections_that_overlap() {
     let text = include_str!("../../../scenarios/round-trips.toml");

@@ -8,7 +8,7 @@ fn short(algorithms: &[CongestionControl]) -> Results {
 fn every_algorithm_uses_the_link_and_delivers_all() {
     for download in short(CongestionControl::ALL).downloads {
         let goodput = download.goodput(2_000_000).expect("all of it came");
-        // Tahoe starts over at each loss.
+        // Tahoe restarts at each loss.
         let least = if download.algorithm == CongestionControl::Tahoe { 800_000.0 } else { 1_000_000.0 };
         assert!(goodput > least, "{:?}: {goodput}", download.algorithm);
         assert!(download.windows.len() > 10 && download.windows.is_sorted_by(|a, b| a.ms <= b.ms));
@@ -16,7 +16,7 @@ fn every_algorithm_uses_the_link_and_delivers_all() {
     }
 }
 
-/// Once it knows the path: CUBIC goes on until the queue is full.
+/// Once BBR knows the path. CUBIC continues until the queue is full.
 #[test]
 fn bbr_keeps_the_queue_shorter_than_cubic() {
     let results = run(&Params::default());

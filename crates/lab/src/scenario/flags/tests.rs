@@ -1,7 +1,7 @@
 use super::*;
 use crate::exchange::Verdict;
 
-/// Verdicts of the second visit, by (server, listener asks, client).
+/// Returns the verdicts of both visits, by (server, listener asks, client).
 fn early(results: &Results) -> Vec<(u32, bool, u32, bool, bool)> {
     let is_early = |exchange: &Exchange| exchange.syn_data_len > 0 && exchange.verdict == Verdict::Accepted;
     let row = |c: &Combination| {
@@ -18,9 +18,10 @@ fn only_the_listed_combinations_deliver_early() {
         assert_eq!(
             delivering,
             [
-                // Cookies: the second visit.
+                // With cookies: the second visit.
                 (0x3, true, 0x1, false, true),
-                // No cookies on either side: both visits. A client without 0x4 asks for a cookie and never gets one.
+                // Without cookies on either side: both visits. A client without 0x4 requests a
+                // cookie and never gets one.
                 (0x203, true, 0x5, true, true),
                 (0x403, false, 0x1, false, true),
                 (0x603, false, 0x5, true, true),

@@ -7,7 +7,8 @@ fn times(results: &Results, fault: Fault, client: Client) -> Vec<f64> {
 #[test]
 fn a_path_that_drops_syn_data_costs_once_with_us_and_every_time_with_linux() {
     let results = run(&Params::default());
-    // Plain is 80 ms. With an SRTT of 40 ms the plain SYN follows after max(100 ms, 2.5 SRTT) = 100 ms.
+    // Plain is 80 ms. With an SRTT of 40 ms the plain SYN follows after max(100 ms, 2.5 SRTT) = 100
+    // ms.
     assert_eq!(times(&results, Fault::DropsSynData, Client::Firstbyte), [180.0, 80.0, 80.0, 80.0, 80.0]);
     assert_eq!(
         times(&results, Fault::DropsSynData, Client::FirstbyteWithoutRtt),

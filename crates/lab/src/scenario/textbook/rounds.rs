@@ -1,4 +1,4 @@
-//! What left at one moment, what made it leave, and the window then.
+//! Rounds: the data that left at one instant, its cause, and the window.
 
 use super::{MSS, Params};
 use crate::capture::Journey;
@@ -7,24 +7,24 @@ use crate::scenario::Run;
 use proto::{Instant, Traced};
 use std::collections::BTreeSet;
 
-/// What made a round leave.
+/// The cause of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Acknowledgements, or the application: nothing was missing.
+    /// Acknowledgments or the application; nothing was missing.
     Progress,
-    /// Nothing came: the retransmission timer.
+    /// The retransmission timer.
     Timeout,
-    /// Acknowledgements of what was retransmitted after a time-out, which leave more to retransmit.
+    /// Acknowledgments of retransmissions after a timeout, with more to retransmit.
     GoBack,
-    /// Duplicate acknowledgements.
+    /// Duplicate acknowledgments.
     Duplicates,
 }
 
-/// What left at one moment.
+/// The data that left at one instant.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Round {
-    /// Since the first data, ms.
+    /// Milliseconds since the first data.
     pub ms: f64,
     /// Congestion window, segments.
     pub window: f64,
@@ -32,18 +32,19 @@ pub struct Round {
     pub ssthresh: Option<f64>,
     /// Segments that left.
     pub sent: usize,
-    /// Of these, sent before.
+    /// Segments of them that were retransmissions.
     pub again: usize,
-    /// Of these, lost.
+    /// Segments of them that were lost.
     pub lost: usize,
-    /// What made it leave.
+    /// The cause.
     pub cause: Cause,
     #[serde(skip)]
     pub(super) at: Instant,
 }
 
 impl Round {
-    /// The window is on its way to the threshold: it follows what duplicate ACKs tell to have arrived (RFC 6937).
+    /// Returns whether the window is shrinking to the threshold, paced by the data reported as
+    /// delivered by duplicate ACKs (RFC 6937).
     pub fn is_recovering(&self) -> bool {
         self.cause == Cause::Duplicates && self.ssthresh.is_some_and(|ssthresh| self.window > ssthresh)
     }
@@ -53,17 +54,17 @@ impl Round {
             Round { lost, sent, .. } if lost == sent => "all of it is lost",
             Round { lost: 1.., .. } => "its first segment is lost",
             Round { cause: Cause::Progress, .. } => "",
-            Round { cause: Cause::Timeout, .. } => "time-out: the first missing segment again",
-            Round { cause: Cause::GoBack, .. } => "the next missing segments again",
+            Round { cause: Cause::Timeout, .. } => "timeout: retransmits the first missing segment",
+            Round { cause: Cause::GoBack, .. } => "retransmits the next missing segments",
             Round { .. } if self.is_recovering() => {
-                "duplicate ACKs: it shrinks step by step; the missing segment again"
+                "duplicate ACKs: the window shrinks step by step; retransmits the missing segment"
             }
-            Round { .. } => "duplicate ACKs: the missing segment again",
+            Round { .. } => "duplicate ACKs: retransmits the missing segment",
         }
     }
 }
 
-/// All data that left the server, by moments.
+/// Returns all data that left the server, by instant.
 pub(super) fn rounds(params: &Params, run: &Run) -> Vec<Round> {
     let is_data = |journey: &&Journey| {
         journey.sent.host == Some(run.server) && journey.segment().is_some_and(|sent| sent.text_len() > 0)
@@ -119,7 +120,7 @@ pub(super) fn rounds(params: &Params, run: &Run) -> Vec<Round> {
     data.chunk_by(|a, b| a.sent.at == b.sent.at).map(round).collect()
 }
 
-/// What the sender last said of itself, bytes.
+/// The sender's last report, bytes.
 struct Windows {
     cwnd: u32,
     ssthresh: u32,

@@ -39,7 +39,7 @@ fn tahoe_starts_over_after_either() {
     assert_eq!(causes[16..18], [Cause::Timeout, Cause::GoBack]);
 }
 
-/// What is in a round is in flight together, and what is lost is retransmitted.
+/// A round is in flight together, and its losses are retransmitted.
 #[test]
 fn rounds_are_what_was_sent() {
     let results = run(&Params::default());
