@@ -110,7 +110,7 @@ pub struct Made<'a> {
 /// The whole file. `previous` is the file as it was, for its reasons; how the table was made goes into the method.
 pub fn render(lines: &[Line], effort: &Effort, made: Made<'_>, previous: &str) -> String {
     let mut text = format!(
-        "# Goodput beside Linux\n\n{}\n\n{HEADER}\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        "# Goodput, compared with Linux\n\n{}\n\n{HEADER}\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         method(effort, made)
     );
     lines.iter().for_each(|line| line.write(&mut text));
@@ -118,7 +118,7 @@ pub fn render(lines: &[Line], effort: &Effort, made: Made<'_>, previous: &str) -
     let missed: Vec<String> = lines.iter().flat_map(Line::missed).collect();
     let _ = writeln!(text, "\n{MISSED}\n");
     if missed.is_empty() {
-        text.push_str("Nothing: every cell reaches its goal.\n");
+        text.push_str("None: every cell reaches its goal.\n");
     }
     for name in missed {
         let reason = reasons.get(&name).map_or(UNEXPLAINED, String::as_str);
@@ -131,15 +131,24 @@ fn method(effort: &Effort, Made { arguments, when, kernel }: Made<'_>) -> String
     let runs = effort.runs;
     let (seconds, lossy) = (effort.duration.as_secs(), effort.lossy_duration.as_secs());
     format!(
-        "What the receiving application has read {seconds} s after the sender's `connect` returned ({lossy} s where loss limits CUBIC or \
-Reno), in Mbit/s, slow start included: the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
-cargo run --profile dist -p firstbyte-interop --bin goodput -- {arguments}\n\n\
-Each end is a network namespace. The path between their TUN devices has the rate in both directions, half the round-trip time each way \
-and a drop-tail queue of one bandwidth-delay product. Segments with data are lost by a seeded draw each, by their number, \
-so that a seed loses the same ones whoever sends; acknowledgements are not lost. Packets cross the path as on a wire, at \
-most 1500 bytes. Our end is the library with `Config::default()` behind a TUN device with offloads, whose namespace forwards. Linux's end has its own \
-defaults (`tcp_rmem` 4096 131072 6291456, `tcp_wmem` 4096 16384 4194304). The three pairings of a cell and seed run side by side. \
-A ratio is ours to Linux's; the goal is 0.95 for CUBIC and Reno, 0.90 for BBR, of which Linux has version 1 and we version 3."
+        "\
+Goodput in Mbit/s as read by the receiving application {seconds} s after the sender's `connect`
+returned ({lossy} s where loss limits CUBIC or Reno), slow start included. Each value is the median
+of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by
+
+    cargo run --profile dist -p firstbyte-interop --bin goodput -- {arguments}
+
+Each end is a network namespace. The path between their TUN devices has the rate in both directions,
+half the round-trip time each way, and a drop-tail queue of one bandwidth-delay product. A seeded
+draw per segment number decides which data segments are lost, so a seed loses the same segments for
+every sender. Acknowledgments are not lost. Packets on the path have at most 1500 bytes, as on a
+wire.
+
+The Firstbyte end (\"ours\") is the library with `Config::default()` behind a TUN device with
+offloads; its namespace forwards. Linux's end has its own defaults (`tcp_rmem` 4096 131072 6291456,
+`tcp_wmem` 4096 16384 4194304). The three pairings of a cell and seed run side by side. A ratio is
+Firstbyte's value divided by Linux's. The goal is 0.95 for CUBIC and Reno, and 0.90 for BBR, where
+Linux has version 1 and Firstbyte version 3."
     )
 }
 

@@ -1,5 +1,5 @@
-//! The benchmark's case in ns-3: `bottleneck.cc`, built with the machine's compiler and ns-3's headers and
-//! libraries.
+//! The benchmark's case in ns-3: `bottleneck.cc`, built with the machine's compiler and ns-3's
+//! headers and libraries.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -447,7 +447,7 @@ fn a_next_hop_that_is_not_on_a_link_is_told() {
 
 /// The connection attempt continues while the server is fixed: its next SYN is answered.
 #[test]
-fn a_route_and_a_filter_can_be_mended_while_it_runs() {
+fn a_route_and_a_filter_can_be_changed_during_a_run() {
     let strict =
         DUAL_HOMED.replace("ROUTE", "default via 198.18.0.254").replace("rp_filter\" = 0", "rp_filter\" = 1");
     let connected = |event: &str| {

@@ -1,5 +1,5 @@
-//! `big-request`: a request larger than a SYN can carry, to a server that needs all of it and to one
-//! that echoes.
+//! `big-request`: a request larger than a SYN can carry, to a server that needs all of it and to
+//! one that echoes.
 
 use super::pair::{Pair, PairPlan, Run, SERVER, answering, visit};
 use super::record::{VisitRecord, first_byte, ms};

@@ -1,5 +1,6 @@
-//! `docs/state-table.md`: every state and every event, by driving the engine. `BLESS=1 cargo test -p firstbyte-proto-tests state_table`
-//! writes it anew; a difference is a change of behaviour to be looked at.
+//! `docs/state-table.md`: every state and every event, by driving the engine.
+//! `BLESS=1 cargo test -p firstbyte-proto-tests state_table` rewrites it; a difference is a change
+//! of behavior to review.
 
 use crate::peer::*;
 use core::time::Duration;
@@ -24,20 +25,20 @@ struct Scene {
 type Make = fn() -> Scene;
 
 const STATES: [(&str, &str, Make); 14] = [
-    ("CLOSED", "nobody has the port", || Scene::new(Peer::ours())),
-    ("LISTEN", "a listener, no client yet", listening),
-    ("SYN-SENT", "our SYN is on its way", syn_sent),
-    ("SYN-RECEIVED, a request", "ordinary passive open: a request in the SYN queue", requested),
-    ("SYN-RECEIVED, Fast Open", "a child with the 10 bytes of its SYN, not answered yet", fast_opened),
-    ("SYN-RECEIVED, simultaneous open", "both SYNs have crossed", crossed),
+    ("CLOSED", "the port is unused", || Scene::new(Peer::ours())),
+    ("LISTEN", "a listener without a client", listening),
+    ("SYN-SENT", "the SYN is in flight", syn_sent),
+    ("SYN-RECEIVED, a request", "passive open, a request in the SYN queue", requested),
+    ("SYN-RECEIVED, Fast Open", "a child with 10 bytes from its SYN, without an answer", fast_opened),
+    ("SYN-RECEIVED, simultaneous open", "the SYNs have crossed", crossed),
     ("ESTABLISHED", "nothing in flight", established),
-    ("ESTABLISHED, data in flight", "100 bytes are not acknowledged yet", in_flight),
-    ("FIN-WAIT-1", "we have shut down our direction", fin_wait_1),
-    ("FIN-WAIT-2", "and that was acknowledged", fin_wait_2),
-    ("CLOSE-WAIT", "the peer has ended its direction", close_wait),
-    ("CLOSING", "both FINs have crossed", closing),
-    ("LAST-ACK", "the peer ended first, then we", last_ack),
-    ("TIME-WAIT", "both have ended, we first", time_wait),
+    ("ESTABLISHED, data in flight", "100 bytes are unacknowledged", in_flight),
+    ("FIN-WAIT-1", "this end has shut down its direction", fin_wait_1),
+    ("FIN-WAIT-2", "this end's FIN is acknowledged", fin_wait_2),
+    ("CLOSE-WAIT", "the peer has closed its direction", close_wait),
+    ("CLOSING", "the FINs have crossed", closing),
+    ("LAST-ACK", "the peer closed first, then this end", last_ack),
+    ("TIME-WAIT", "both ends have closed, this end first", time_wait),
 ];
 
 impl Scene {
@@ -205,24 +206,24 @@ const EVENTS: [(&str, Event); 27] = [
     ("SYN", Event::Segment("S 0 win 65535 <mss 1000>")),
     ("SYN of another connection", Event::Segment("S {n+5000} win 65535 <mss 1000>")),
     ("SYN-ACK", Event::Segment("SA 0 ack {m} win 65535 <mss 1000>")),
-    ("SYN-ACK of something else", Event::Segment("SA 0 ack {m+100} win 65535 <mss 1000>")),
-    ("ACK of all we sent", Event::Segment("A {n} ack {m}")),
-    ("ACK of nothing new", Event::Segment("A {n} ack {u}")),
-    ("ACK of what we never sent", Event::Segment("A {n} ack {m+100}")),
-    ("ACK of long ago", Event::Segment("A {n} ack {u-100000}")),
+    ("SYN-ACK of another number", Event::Segment("SA 0 ack {m+100} win 65535 <mss 1000>")),
+    ("ACK of all sent data", Event::Segment("A {n} ack {m}")),
+    ("ACK of no new data", Event::Segment("A {n} ack {u}")),
+    ("ACK of unsent data", Event::Segment("A {n} ack {m+100}")),
+    ("ACK of old data", Event::Segment("A {n} ack {u-100000}")),
     ("data in order", Event::Segment("A {n}:{n+100} ack {u}")),
     ("data behind a gap", Event::Segment("A {n+100}:{n+200} ack {u}")),
     ("data outside the window", Event::Segment("A {n+9999999}:{n+10000000} ack {u}")),
     ("data without ACK", Event::Segment("P {n}:{n+100}")),
     ("FIN", Event::Segment("FA {n} ack {u}")),
-    ("FIN with ACK of all we sent", Event::Segment("FA {n} ack {m}")),
-    ("FIN once more", Event::Segment(FIN_AGAIN)),
+    ("FIN with ACK of all sent data", Event::Segment("FA {n} ack {m}")),
+    ("retransmitted FIN", Event::Segment(FIN_AGAIN)),
     ("FIN without ACK", Event::Segment("F {n}")),
-    ("RST at the next number", Event::Segment("R {n}")),
+    ("RST at RCV.NXT", Event::Segment("R {n}")),
     ("RST elsewhere in the window", Event::Segment("R {n+100}")),
     ("RST outside the window", Event::Segment("R {n+9999999}")),
-    ("RST with ACK of all we sent", Event::Segment("RA {n} ack {m}")),
-    ("the next time-out", Event::Time),
+    ("RST with ACK of all sent data", Event::Segment("RA {n} ack {m}")),
+    ("the next timeout", Event::Time),
     ("silence", Event::Silence),
     ("`read`", Event::Verb(read)),
     ("`write` of 100 bytes", Event::Verb(write)),
@@ -376,13 +377,16 @@ fn span(time: Duration) -> String {
 const HEAD: &str = "\
 # States and events
 
-What the engine does in each state on each event, with its default settings, found by driving it (`crates/proto/tests/it/state_table.rs`); the \
-test of that name fails where this page and the engine differ. `BLESS=1 cargo test -p firstbyte-proto-tests state_table` writes it anew.
+This page lists the engine's reaction to each event in each state, with default settings. A test
+(`crates/proto/tests/it/state_table.rs`) drives the engine and fails if this page differs.
+`BLESS=1 cargo test -p firstbyte-proto-tests state_table` rewrites the page.
 
-Numbers count from the two initial ones; the peer offers 65535 bytes and an MSS of 1000. What is sent reads: flags (S F R P A), first and last \
-number with length where there is text, acknowledgement. The last column is what the verb returned and which events the application is \
-told. \"The next time-out\" runs until something is sent, \"silence\" until nothing is due any more, with no word from the peer. An event \
-that cannot be in a state is left out. The transitions alone are the table in `crates/proto/src/tcp/state.rs`.
+Sequence numbers are relative to the initial ones. The peer offers 65535 bytes and an MSS of 1000.
+The column *sent* has flags (S F R P A), first and last sequence number with the length of data, and
+the acknowledgment. The last column has the result of the call and the events for the application.
+\"The next timeout\" runs until something is sent, \"silence\" until nothing is due, without a packet
+from the peer. Impossible events are omitted. `crates/proto/src/tcp/state.rs` has the table of
+transitions alone.
 ";
 
 fn table() -> String {
@@ -390,7 +394,7 @@ fn table() -> String {
     for (state, what, make) in STATES {
         let _ = write!(
             text,
-            "\n## {state}\n\nHere: {what}.\n\n| event | next state | sent | application |\n|---|---|---|---|\n"
+            "\n## {state}\n\nState: {what}.\n\n| event | next state | sent | application |\n|---|---|---|---|\n"
         );
         for (event, act) in &EVENTS {
             if let Some([next, sent, heard]) = line(make, act) {
