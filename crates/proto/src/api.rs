@@ -1,30 +1,30 @@
-//! What the application says and hears: handles, events, options of the verbs, outcomes.
+//! The interface of the application: handles, events, options of calls, outcomes.
 use crate::SocketOptions;
 use crate::fast_open::KeyRing;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-/// A connection of a stack. Generations make a stale handle harmless.
+/// A handle of a connection. Its generation makes a stale handle harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 impl ConnId {
-    /// A small number that no other connection of the stack has at the same time: for a table of the application's own. One that
-    /// comes later may have it again.
+    /// Returns a small number, unique among the current connections of the stack, for tables of the
+    /// application. Later connections reuse it.
     pub fn slot(self) -> usize {
         self.index as usize
     }
 }
-/// A listener of a stack.
+/// A handle of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
-/// Whom an event concerns.
+/// The socket that an event concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SocketId {
     /// A connection.
@@ -33,7 +33,7 @@ pub enum SocketId {
     Listener(ListenerId),
 }
 bitflags::bitflags! {
-    /// What may have changed. Events are hints; the verbs tell the truth.
+    /// Possible changes of a socket. Events are hints; the calls return the real state.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct Events: u16 {
         /// `read` may return something new: data, end of stream, or an error.
@@ -55,7 +55,7 @@ bitflags::bitflags! {
     }
 }
 bitflags::bitflags! {
-    /// What an application says of one write (Linux's `MSG_` flags).
+    /// Options of one write (Linux's `MSG_` flags).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct WriteFlags: u8 {
         /// Another write follows at once (`MSG_MORE`): no push, and what does not fill a segment waits for it, until the peer sends
@@ -69,28 +69,32 @@ bitflags::bitflags! {
     }
 }
 
-/// How a listener behaves.
+/// Options of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Accept-queue limit (capped at `net.core.somaxconn`).
+    /// Limit of the accept queue, at most `net.core.somaxconn`.
     pub backlog: u32,
-    /// Fast Open: the most pending Fast Open connections (`TCP_FASTOPEN`'s qlen); `None` or 0 = off, unless `tcp_fastopen` has 0x400.
+    /// Maximum pending Fast Open connections (`TCP_FASTOPEN`'s qlen). `None` or 0 disables Fast
+    /// Open, unless `tcp_fastopen` has 0x400.
     pub fast_open: Option<u32>,
-    /// Own cookie keys (`TCP_FASTOPEN_KEY`); otherwise the stack's.
+    /// Cookie keys of the listener (`TCP_FASTOPEN_KEY`); `None` for the stack's.
     pub key: Option<KeyRing>,
-    /// Longest time a SYN-ACK waits for the answer; `None` = the stack's setting, zero = Linux's behaviour.
+    /// Maximum time a SYN-ACK waits for the answer. `None` is the stack's setting, zero is Linux's
+    /// behavior.
     pub synack_hold: Option<Duration>,
-    /// Accept SYN data without a cookie here (`TCP_FASTOPEN_NO_COOKIE`).
+    /// True to accept SYN data without a cookie (`TCP_FASTOPEN_NO_COOKIE`).
     pub fast_open_no_cookie: bool,
-    /// Leave a client half-open until its first data, at least this long (`TCP_DEFER_ACCEPT`); zero = off. It ends with a time-out of
-    /// the SYN-ACK: 1, 3, 7, 15 … s after the SYN. Clients in SYN cookies, and Fast Open's, are not deferred.
+    /// Minimum time a client stays half-open until its first data (`TCP_DEFER_ACCEPT`); zero
+    /// disables it. The time ends with a timeout of the SYN-ACK: 1, 3, 7, 15 … s after the SYN.
+    /// Clients of SYN cookies and of Fast Open are not deferred.
     pub defer_accept: Duration,
-    /// Of a listener at `[::]`: no IPv4 (`IPV6_V6ONLY`).
+    /// True to refuse IPv4 on a listener at `[::]` (`IPV6_V6ONLY`).
     pub v6_only: bool,
-    /// Share the address and port with other listeners that do; each connection goes to one of them, by its addresses and ports
-    /// (`SO_REUSEPORT`). Like `v6_only` it is read once, by `listen`.
+    /// True to share address and port with other such listeners (`SO_REUSEPORT`). A hash of
+    /// addresses and ports selects the listener of a connection. Like `v6_only`, it is read once,
+    /// by `listen`.
     pub share_port: bool,
-    /// Options accepted connections inherit.
+    /// Options that accepted connections inherit.
     pub socket: SocketOptions,
 }
 impl Default for ListenOptions {
@@ -108,66 +112,71 @@ impl Default for ListenOptions {
         }
     }
 }
-/// How an active open uses Fast Open.
+/// Use of Fast Open by an active open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FastOpen {
-    /// Not at all.
+    /// No Fast Open.
     #[default]
     Off,
-    /// With a cached cookie if there is one and no verdict against the path; else ask for a cookie.
+    /// Uses a cached cookie if there is no verdict against the path; otherwise requests a cookie.
     Auto,
-    /// As `Auto`, but ignoring negative verdicts.
+    /// Like `Auto`, but ignores negative verdicts.
     Force,
-    /// SYN data without any option (`TCP_FASTOPEN_NO_COOKIE`): only where both ends agreed.
+    /// Sends SYN data without an option (`TCP_FASTOPEN_NO_COOKIE`). Both ends must have agreed on
+    /// that.
     NoCookie,
 }
-/// Whether data of an active open would ride on its SYN.
+/// Whether the SYN of an active open would carry data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastOpenReadiness {
-    /// It would.
+    /// The SYN would carry data.
     Ready,
-    /// It would, were there a cookie: the SYN asks for one.
+    /// The SYN would request a cookie, because there is none.
     LacksCookie,
-    /// Fast Open is off, paused, or there is no route.
+    /// Fast Open is off or paused, or there is no route.
     Unavailable,
 }
-/// How to connect.
+/// Options of an active open.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
-    /// Local address; chosen when absent or unspecified, likewise the port when 0.
+    /// Local address. The stack chooses an absent or unspecified address, and a port of 0.
     pub local: Option<SocketAddr>,
-    /// The lowest and the highest port that may be chosen, where they lie within the stack's own range; 0 is the stack's
+    /// Lowest and highest port to choose from, within the stack's range; 0 is the stack's limit
     /// (`IP_LOCAL_PORT_RANGE`).
     pub local_ports: Option<(u16, u16)>,
-    /// Fast Open.
+    /// Use of Fast Open.
     pub fast_open: FastOpen,
-    /// First bytes of the stream. With Fast Open as much as fits rides on the SYN, without it they go with the handshake's ACK.
+    /// First bytes of the stream. With Fast Open the SYN carries as many as fit; without it they
+    /// follow with the ACK of the handshake.
     pub first_bytes: Bytes,
-    /// Take no more of `first_bytes` than the SYN carries; `ConnectionInfo::send_queue` tells how much that is.
+    /// True to accept only as many of `first_bytes` as the SYN carries.
+    /// `ConnectionInfo::send_queue` has their number.
     pub syn_only: bool,
-    /// Send no SYN yet. The connection has its name, and waits for
+    /// True to send no SYN yet. The connection has its addresses and waits for
     /// [`send_held_syn`](crate::Stack::send_held_syn) (`TCP_FASTOPEN_CONNECT`). Pass the other
     /// options of the SYN to that call.
     pub held: bool,
-    /// Send the cookie even without data, so that a server that speaks first may do so at once.
+    /// True to send the cookie even without data, so that a server that speaks first can send at
+    /// once.
     pub data_less: bool,
-    /// Queue the FIN right behind `first_bytes`; with Fast Open and `syn_fin` it may ride on the SYN.
+    /// True to queue a FIN after `first_bytes`. With Fast Open and `syn_fin` the SYN may carry it.
     pub fin: bool,
-    /// Allow SYN+data+FIN (both ends must be ours; needs a replay guard at the server).
+    /// True to allow SYN+data+FIN. Both ends must be Firstbyte, and the server needs a replay
+    /// guard.
     pub syn_fin: bool,
     /// Options of the connection.
     pub socket: SocketOptions,
 }
-/// What became of Fast Open on a connect.
+/// The outcome of Fast Open on an active open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No SYN-ACK yet.
+    /// No SYN-ACK has arrived.
     Pending,
-    /// The SYN's data (or data-less cookie) was accepted.
+    /// The data of the SYN, or its data-less cookie, was accepted.
     Accepted,
-    /// Data was sent and not acknowledged; it was retransmitted at once.
+    /// Data was sent and not acknowledged. It was retransmitted at once.
     NotAcknowledged(NotAcknowledged),
-    /// A cookie was asked for; was one granted?
+    /// A cookie was requested.
     CookieRequested {
         /** a cookie came back */
         granted: bool,
@@ -178,62 +187,62 @@ pub enum Outcome {
     /// Fast Open was not tried.
     Skipped(Skipped),
 }
-/// Why SYN data was not acknowledged.
+/// The reason why SYN data was not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAcknowledged {
-    /// The server's key changed; a new cookie came with the refusal.
+    /// The server's key changed; the rejection brought a new cookie.
     StaleCookie,
-    /// The server answered with the cookie it was given: its Fast Open queue was full, or its replay guard hit.
+    /// The server returned the same cookie: its Fast Open queue was full, or its replay guard hit.
     Busy,
-    /// No option came back: Fast Open is off there, or a middlebox stripped the option.
+    /// No option was returned: Fast Open is off at the server, or a middlebox removed the option.
     Ignored,
-    /// Only a part of the data was acknowledged.
+    /// Only part of the data was acknowledged.
     Partial,
-    /// No answer until the plain SYN: something on the path drops SYN data, or the packet was lost.
+    /// No answer before the plain SYN: the path drops SYN data, or the packet was lost.
     Lost,
-    /// The SYN with data was answered by a reset, the plain one was not.
+    /// The SYN with data was reset, the plain one was not.
     Reset,
-    /// ICMP reported that the SYN with data is too big for the path. The next SYN is smaller.
+    /// ICMP reported that the SYN with data is too large for the path. The next SYN is smaller.
     TooBig,
-    /// The peer answered for an older connection between the same ports. A plain SYN opened this
+    /// The peer answered for an older connection with the same ports. A plain SYN opened this
     /// connection.
     OldConnection,
     /// The kernel's sockets do not report why. Our stack always does.
     Unknown,
 }
-/// Why Fast Open was not tried.
+/// The reason why Fast Open was not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skipped {
-    /// The caller did not ask.
+    /// The caller did not request it.
     NotAsked,
     /// `tcp_fastopen` bit 0x1 is off.
     Disabled,
-    /// There is nothing to send, and no cookie to show (cookie-less mode).
+    /// There is no data to send and no cookie to present (cookie-less mode).
     NothingToSend,
-    /// A negative verdict holds for this path.
+    /// A negative verdict applies to this path.
     Verdict(Verdict),
     /// The stack-wide pause after black holes (`tcp_fastopen_blackhole_timeout_sec`).
     Paused,
-    /// Simultaneous open: the peer's SYN crossed ours.
+    /// Simultaneous open: the SYNs crossed.
     Simultaneous,
 }
 /// Negative evidence about a path (local network, peer, port).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// No answer to the Fast Open SYN, but to the plain one.
+    /// The Fast Open SYN was not answered, the plain one was.
     Dropped,
-    /// Cookie and data sent; SYN-ACK of the ISN without any option.
+    /// Cookie and data were sent; the SYN-ACK acknowledged only the SYN and had no option.
     NotAcknowledged,
-    /// A cookie request came back without a cookie.
+    /// A cookie request was answered without a cookie.
     Stripped,
-    /// A reset answered the Fast Open SYN but not the plain one.
+    /// The Fast Open SYN was reset, the plain one was not.
     Reset,
-    /// Accepted, then no acknowledgement progress for three time-outs.
+    /// The data was accepted, then acknowledgments made no progress for three timeouts.
     Stalled,
-    /// SYN+data+FIN failed where SYN+data may work.
+    /// SYN+data+FIN failed; SYN+data may still work.
     SynFin,
 }
-/// What arrived before the handshake was complete, and may be a replay (RFC 7413 §6.1).
+/// Data that arrived before the handshake completed, and may be a replay (RFC 7413 §6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EarlyData {
     /** bytes at the start of the stream that came in the SYN */

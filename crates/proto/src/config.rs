@@ -1,7 +1,8 @@
 //! Settings: one table with Linux's names, units, ranges and both profiles.
 //!
-//! [`Config::default`] is ours, [`Config::linux`] is what Linux 6.18 does. Every difference between the two is a row of this
-//! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
+//! [`Config::default`] is Firstbyte's profile, [`Config::linux`] is the behavior of Linux 6.18.
+//! Every difference between the two is a row of this table; the engine never asks which profile it
+//! runs. Rows without a Linux name have a `firstbyte.` name.
 
 mod check;
 mod choice;
@@ -29,11 +30,11 @@ pub(crate) use value::Value;
 
 macro_rules! settings {
     ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {
-        /// Settings of a stack, read whenever they matter (a change is felt by the next packet) unless a row says otherwise.
+        /// Settings of a stack, read whenever they matter unless a row says otherwise: a change
+        /// affects the next packet.
         ///
-        /// Any release may add rows, so a configuration is made from one of the profiles: each row has a method of its name, and
-        /// [`set`](Config::set) takes rows by the names of the table.
-        ///
+        /// Any release may add rows, so a configuration starts with one of the profiles. Each row
+        /// has a method of its name, and [`set`](Config::set) accepts rows by name.
         /// ```
         /// use firstbyte_proto::Config;
         ///
@@ -62,15 +63,15 @@ macro_rules! settings {
         }
 
         impl Config {
-            /// What Linux 6.18 does.
+            /// Returns the settings of Linux 6.18.
             pub fn linux() -> Config { Config { $($field: $linux,)+ } }
 
-            /// Every setting as (name, value), in the order of the table.
+            /// Returns every setting as (name, value), in the order of the table.
             pub fn all(&self) -> Vec<(&'static str, String)> {
                 vec![$(($name, self.$field.show()),)+]
             }
 
-            /// The value of one setting, as [`set`](Config::set) takes it.
+            /// Returns the value of a setting, in the form that [`set`](Config::set) accepts.
             pub fn get(&self, name: &str) -> Option<String> {
                 match name {
                     $($name => Some(self.$field.show()),)+
@@ -78,7 +79,7 @@ macro_rules! settings {
                 }
             }
 
-            /// What can be set: the rows of the table, in its order.
+            /// Returns the rows of the table, in order.
             pub fn rows() -> Vec<SettingRow> {
                 vec![$(SettingRow { name: $name, kind: <$type as Value>::KIND, range: stringify!($range) },)+]
             }
@@ -189,8 +190,8 @@ settings! {
     tcp_syn_linear_timeouts: u32 = "net.ipv4.tcp_syn_linear_timeouts", ours 4, linux 4, range 0..=127,
     /// Retransmissions of a SYN-ACK before the request is dropped.
     tcp_synack_retries: u32 = "net.ipv4.tcp_synack_retries", ours 5, linux 5, range 0..=255,
-    /// After so long as that many retransmissions take whose time-outs double from 200 ms on, the path is suspected (RFC 1122's R1): see
-    /// `tcp_mtu_probing`.
+    /// R1: the number of retransmissions, with timeouts that double from 200 ms on, after which the
+    /// path is suspected (RFC 9293 §3.8.3). See `tcp_mtu_probing`.
     tcp_retries1: u32 = "net.ipv4.tcp_retries1", ours 3, linux 3, range 0..=255,
     /// The largest packets that a path carries are found by sending them (RFC 4821), not only by ICMP's telling: 0 never, 1 where nothing
     /// gets through after `tcp_retries1`, 2 from the beginning. (1 costs nothing where packets get through, and where large ones do not, and
@@ -207,8 +208,9 @@ settings! {
     /// With `tcp_mtu_probing` 2 a passive open sends segments of full size until its first probe, which is smaller; otherwise of
     /// `tcp_base_mss`, like an active one.
     mtu_search_from_full: bool = "firstbyte.mtu_search_from_full", ours false, linux true, range _,
-    /// Data goes unanswered for so long as that many retransmissions take whose time-outs double from 200 ms on; the first time-out
-    /// after it ends the connection (RFC 1122's R2). Window probes: that many unanswered ones.
+    /// R2: the number of retransmissions, with timeouts that double from 200 ms on, that gives the
+    /// time limit for unanswered data. The first timeout after that time ends the connection (RFC
+    /// 9293 §3.8.3). For window probes it is the number of unanswered ones.
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
     /// `tcp_retries2` of a connection whose application has closed it. 0 = 8 while the time-out is below `tcp_rto_max_ms`, then none.
     tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 0, linux 0, range 0..=255,
@@ -486,11 +488,12 @@ pub mod fastopen {
     pub const SERVER: u32 = 0x2;
     /// The client sends SYN data without asking for a cookie or showing one.
     pub const CLIENT_NO_COOKIE: u32 = 0x4;
-    /// The server takes SYN data, and data-less cookie requests, without a valid cookie.
+    /// The server accepts SYN data, and data-less cookie requests, without a valid cookie.
     pub const SERVER_NO_COOKIE: u32 = 0x200;
     /// Every listener serves Fast Open.
     pub const ALL_LISTENERS: u32 = 0x400;
-    /// Bits that Linux once had: 0x100 (skip the cookie check) and 0x800 (queue size in the upper half).
+    /// Bits of earlier Linux versions: 0x100 (skip the cookie check) and 0x800 (queue size in the
+    /// upper half).
     pub const OBSOLETE: u32 = 0x100 | 0x800;
 }
 
@@ -508,7 +511,7 @@ const WITHOUT_EFFECT: [(&str, &str); 3] = [
 ];
 
 impl Config {
-    /// Are timestamps asked for and granted?
+    /// Returns whether timestamps are requested and granted.
     pub fn timestamps(&self) -> bool {
         self.tcp_timestamps > 0
     }
@@ -518,17 +521,17 @@ impl Config {
         Duration::from_millis(self.tcp_invalid_ratelimit.into())
     }
 
-    /// [`tcp_rto_min_us`](Config::tcp_rto_min_us) as a time.
+    /// Returns [`tcp_rto_min_us`](Config::tcp_rto_min_us) as a time.
     pub fn rto_min(&self) -> Duration {
         Duration::from_micros(self.tcp_rto_min_us.into())
     }
 
-    /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
+    /// Returns [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
     pub fn rto_max(&self) -> Duration {
         Duration::from_millis(self.tcp_rto_max_ms.into())
     }
 
-    /// A SYN asks for ECN, of either kind (`tcp_ecn`).
+    /// Returns whether SYNs request ECN, of either kind (`tcp_ecn`).
     pub fn asks_for_ecn(&self) -> bool {
         Asked::by(self) != Asked::Nothing
     }
@@ -553,15 +556,17 @@ impl Config {
         self.ip_default_ttl as u8
     }
 
-    /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
+    /// Sets one row by name. The value is a decimal or 0x number, 0 or 1, three sizes, or a time
+    /// with unit (without one, seconds).
     ///
-    /// Returns a warning when a part of the value was refused (obsolete `tcp_fastopen` bits), or all of it (`tcp_adv_win_scale`,
-    /// `rmem_default`, `wmem_default`). `net.ipv4.ip_local_port_range` sets two rows, the lowest port and the highest, at once.
+    /// Returns a warning if a part of the value was refused (obsolete `tcp_fastopen` bits), or all
+    /// of it (`tcp_adv_win_scale`, `rmem_default`, `wmem_default`). `net.ipv4.ip_local_port_range`
+    /// sets two rows, the lowest and the highest port.
     ///
     /// # Errors
-    /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range, or one that
-    /// another value excludes (see [`check`](Config::check)); nothing has changed then.
-    ///
+    /// [`SettingError::Unknown`] for an unknown name, [`SettingError::Invalid`] for a value out of
+    /// range or in conflict with another value (see [`check`](Config::check)). Nothing has changed
+    /// then.
     /// ```
     /// let mut config = firstbyte_proto::Config::default();
     /// assert_eq!(config.set("net.ipv4.tcp_fastopen", "0x403"), Ok(None));

@@ -1,16 +1,17 @@
-//! What a stack counts: Linux's counters under Linux's names, ours beside them, and dropped packets by reason.
+//! Counters of a stack: Linux's under Linux's names, additional ones, and dropped packets by
+//! reason.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 
 macro_rules! counters {
     ($( $group:literal: { $( $(#[$doc:meta])* $field:ident = $name:literal; )+ } )+) => {
-        /// Counters of a stack. They only grow.
+        /// Counters of a stack. They only increase.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters { $($( $(#[$doc])* pub $field: u64, )+)+ }
 
         impl Counters {
-            /// Every counter by name, in the order of the table.
+            /// Returns every counter by name, in the order of the table.
             pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 self.grouped().map(|(_, name, value)| (name, value))
             }
@@ -20,7 +21,7 @@ macro_rules! counters {
                 [$($(($group, $name, self.$field),)+)+].into_iter()
             }
 
-            /// One counter by name, e.g. `TCPFastOpenActive`.
+            /// Returns a counter by name, e.g. `TCPFastOpenActive`.
             pub fn get(&self, name: &str) -> Option<u64> {
                 self.all().find(|(known, _)| *known == name).map(|(_, value)| value)
             }
@@ -33,7 +34,7 @@ counters! {
     "Tcp": {
     /// Active opens.
     active_opens = "ActiveOpens";
-    /// Connections that came to be by a peer's SYN.
+    /// Connections opened by a peer's SYN.
     passive_opens = "PassiveOpens";
     /// Opens that failed.
     attempt_fails = "AttemptFails";
@@ -41,13 +42,14 @@ counters! {
     estab_resets = "EstabResets";
     /// Segments received, bad ones included.
     in_segs = "InSegs";
-    /// Segments sent, resets included, but not those that were retransmitted (as Linux, repeated SYN-ACKs of passive opens all the same).
+    /// Segments sent, resets included, retransmissions excluded. Retransmitted SYN-ACKs of passive
+    /// opens are included, as on Linux.
     out_segs = "OutSegs";
     /// Segments retransmitted.
     retrans_segs = "RetransSegs";
     /// Segments received in error.
     in_errs = "InErrs";
-    /// Of those, by their checksum.
+    /// Received segments with a wrong checksum.
     in_csum_errors = "InCsumErrors";
     /// Resets sent.
     out_rsts = "OutRsts";
@@ -85,9 +87,9 @@ counters! {
     slow_start_retrans = "TCPSlowStartRetrans";
     /// Segments retransmitted that were lost once more.
     lost_retransmit = "TCPLostRetransmit";
-    /// Peers that let go of data they had selectively acknowledged.
+    /// Peers that dropped data which they had acknowledged by SACK.
     sack_reneging = "TCPSACKReneging";
-    /// Segments that were to be retransmitted and were refused here.
+    /// Retransmissions refused by the device or its queue.
     retrans_fail = "TCPRetransFail";
     /// ACKs that showed reordering.
     sack_reorder = "TCPSACKReorder";
@@ -95,17 +97,17 @@ counters! {
     reno_reorder = "TCPRenoReorder";
     /// Timestamps that showed reordering.
     ts_reorder = "TCPTSReorder";
-    /// SACK blocks that meant nothing.
+    /// Invalid SACK blocks.
     sack_discard = "TCPSACKDiscard";
-    /// Fast recoveries undone by their last acknowledgement.
+    /// Fast recoveries undone by their last acknowledgment.
     full_undo = "TCPFullUndo";
-    /// Fast recoveries undone by an earlier one.
+    /// Fast recoveries undone by an earlier acknowledgment.
     partial_undo = "TCPPartialUndo";
     /// Recoveries undone by D-SACKs.
     dsack_undo = "TCPDSACKUndo";
-    /// Time-outs undone.
+    /// Timeouts undone.
     loss_undo = "TCPLossUndo";
-    /// Of those, found spurious by F-RTO.
+    /// Timeouts found spurious by F-RTO.
     spurious_rtos = "TCPSpuriousRTOs";
     /// D-SACKs sent for segments in order.
     dsack_old_sent = "TCPDSACKOldSent";
@@ -113,105 +115,108 @@ counters! {
     dsack_ofo_sent = "TCPDSACKOfoSent";
     /// Tail loss probes sent.
     loss_probes = "TCPLossProbes";
-    /// Losses that only a tail loss probe repaired.
+    /// Losses repaired only by a tail loss probe.
     loss_probe_recovery = "TCPLossProbeRecovery";
     /// D-SACKs received.
     dsack_recv = "TCPDSACKRecv";
-    /// Of those, of segments out of order.
+    /// D-SACKs received for segments out of order.
     dsack_ofo_recv = "TCPDSACKOfoRecv";
-    /// Full segments that they reported.
+    /// Full segments reported by D-SACKs.
     dsack_recv_segs = "TCPDSACKRecvSegs";
-    /// D-SACKs of more than was ever retransmitted.
+    /// D-SACKs for more segments than were retransmitted.
     dsack_ignored_dubious = "TCPDSACKIgnoredDubious";
     /// Segments with data sent for the first time.
     orig_data_sent = "TCPOrigDataSent";
-    /// Segments with data that peers were found to have, acknowledged or reported; what was written small and acknowledged together with
-    /// full ones counts by its bytes.
+    /// Segments with data delivered to peers, by acknowledgment or SACK. Small writes acknowledged
+    /// together with full segments count by their bytes.
     delivered = "TCPDelivered";
-    /// Of those, the ones whose acknowledgement echoed congestion (RFC 3168).
+    /// Delivered segments whose acknowledgment echoed congestion (RFC 3168).
     delivered_ce = "TCPDeliveredCE";
-    /// Slow starts that HyStart ended because acknowledgements came as an ACK train half a round trip long (`firstbyte.window_unit`).
+    /// Slow starts ended by HyStart because an ACK train lasted half a round trip
+    /// (`firstbyte.window_unit`).
     hystart_train_detect = "TCPHystartTrainDetect";
-    /// Their windows at that time, segments in all.
+    /// Sum of their windows at that time, in segments.
     hystart_train_cwnd = "TCPHystartTrainCwnd";
-    /// Slow starts that HyStart, or HyStart++, ended because the round trip had grown.
+    /// Slow starts ended by HyStart or HyStart++ because the round trip had grown.
     hystart_delay_detect = "TCPHystartDelayDetect";
-    /// Their windows at that time, segments in all.
+    /// Sum of their windows at that time, in segments.
     hystart_delay_cwnd = "TCPHystartDelayCwnd";
     /// Keepalive probes sent.
     keep_alive = "TCPKeepAlive";
     /// SYNs and SYN-ACKs retransmitted.
     syn_retrans = "TCPSynRetrans";
-    /// Acknowledgements sent by the delayed-ACK timer.
+    /// Acknowledgments sent by the delayed-ACK timer.
     delayed_acks = "DelayedACKs";
-    /// Closed windows that were advertised.
+    /// Zero windows advertised.
     to_zero_window_adv = "TCPToZeroWindowAdv";
-    /// Open windows that were advertised after a closed one.
+    /// Open windows advertised after a zero window.
     from_zero_window_adv = "TCPFromZeroWindowAdv";
-    /// Segments that came for a closed window, and were thrown away.
+    /// Segments dropped because the window was zero.
     zero_window_drop = "TCPZeroWindowDrop";
-    /// Times the stack's memory came under pressure (`tcp_mem`).
+    /// Number of times the stack came under memory pressure (`tcp_mem`).
     memory_pressures = "TCPMemoryPressures";
-    /// Milliseconds it was, periods that are over.
+    /// Milliseconds under memory pressure, of finished periods.
     memory_pressures_chrono = "TCPMemoryPressuresChrono";
-    /// Receive buffers that were to take less memory.
+    /// Receive buffers that had to shrink.
     prune_called = "PruneCalled";
-    /// Of those, the ones that still take too much.
+    /// Receive buffers that still took too much memory afterwards.
     rcv_pruned = "RcvPruned";
-    /// Data out of order was dropped to free memory.
+    /// Times out-of-order data was dropped to free memory.
     ofo_pruned = "OfoPruned";
-    /// Runs of loosely packed payloads that were copied together.
+    /// Runs of small payloads that were merged by copying.
     rcv_collapsed = "TCPRcvCollapsed";
-    /// Segments that came when there was no memory for them.
+    /// Segments dropped for lack of memory.
     rcv_q_drop = "TCPRcvQDrop";
-    /// Closed windows that would have been advertised, if what was advertised before could be taken back.
+    /// Zero windows not advertised, because an earlier advertisement must not be revoked.
     want_zero_window_adv = "TCPWantZeroWindowAdv";
-    /// Probes of closed windows sent.
+    /// Zero-window probes sent.
     win_probe = "TCPWinProbe";
-    /// Segments that came again, wholly old: our acknowledgement may have been lost.
+    /// Segments received again that were entirely old: an acknowledgment may have been lost.
     delayed_ack_lost = "DelayedACKLost";
     /// Segments queued out of order.
     ofo_queue = "TCPOFOQueue";
-    /// Segments out of order that were dropped for want of memory.
+    /// Segments out of order dropped for lack of memory.
     ofo_drop = "TCPOFODrop";
-    /// Packets out of order that brought nothing new, or were covered by a later one; of an accounting by packets.
+    /// Packets out of order without new data, or covered by a later one, with accounting by
+    /// packets.
     ofo_merge = "TCPOFOMerge";
-    /// Acknowledgements of segments out of order that were left out, because one said it all.
+    /// Acknowledgments of segments out of order that were omitted, because one covers all.
     ack_compressed = "TCPAckCompressed";
-    /// Time-outs in fast recovery at peers with SACK.
+    /// Timeouts in fast recovery, peers with SACK.
     sack_recovery_fail = "TCPSackRecoveryFail";
-    /// Time-outs in fast recovery at peers without SACK.
+    /// Timeouts in fast recovery, peers without SACK.
     reno_recovery_fail = "TCPRenoRecoveryFail";
-    /// Time-outs at peers with SACK that had reported something out of order.
+    /// Timeouts in disorder, peers with SACK.
     sack_failures = "TCPSackFailures";
-    /// Time-outs at peers without SACK that had sent duplicate acknowledgements.
+    /// Timeouts in disorder, peers without SACK.
     reno_failures = "TCPRenoFailures";
-    /// Time-outs while what an earlier one had lost was still being retransmitted.
+    /// Timeouts while the losses of an earlier one were being retransmitted.
     loss_failures = "TCPLossFailures";
-    /// ICMP errors that quote nothing in flight.
+    /// ICMP errors that do not quote data in flight.
     out_of_window_icmps = "OutOfWindowIcmps";
     /// SYNs and final ACKs that found the accept queue full.
     listen_overflows = "ListenOverflows";
     /// SYNs, and final ACKs, dropped at a listener.
     listen_drops = "ListenDrops";
-    /// SYNs that met a full SYN queue, or `tcp_syncookies` 2, and were not dropped for it.
+    /// SYNs that met a full SYN queue, or `tcp_syncookies` 2, and were not dropped.
     req_q_full_do_cookies = "TCPReqQFullDoCookies";
     /// SYNs dropped because the SYN queue was full.
     req_q_full_drop = "TCPReqQFullDrop";
     /// SYN cookies sent.
     syncookies_sent = "SyncookiesSent";
-    /// SYN cookies that came back.
+    /// SYN cookies returned.
     syncookies_recv = "SyncookiesRecv";
-    /// ACKs for a listener that had sent SYN cookies, but not this one, or too long ago.
+    /// ACKs for a listener that had sent SYN cookies, with an invalid or expired cookie.
     syncookies_failed = "SyncookiesFailed";
     /// Final ACKs without data that a listener deferred.
     defer_accept_drop = "TCPDeferAcceptDrop";
-    /// Half-open requests, and connections nobody had accepted, of a listener that closed and whose port others share (`tcp_migrate_req`):
-    /// one of those has them.
+    /// Half-open requests and unaccepted connections that a closing listener passed to another one
+    /// on its port (`tcp_migrate_req`).
     migrate_req_success = "TCPMigrateReqSuccess";
-    /// Half-open requests, and connections nobody had accepted, of a listener that closed when no other listener shared its port.
+    /// Half-open requests and unaccepted connections of a closing listener without another one on
+    /// its port.
     migrate_req_failure = "TCPMigrateReqFailure";
-    /// Half-open requests ended by a reset, the peer's or ours.
+    /// Half-open requests ended by a reset of either end.
     embryonic_rsts = "EmbryonicRsts";
     /// Segments without a signature from peers with a key (RFC 2385).
     md5_not_found = "TCPMD5NotFound";
@@ -225,75 +230,78 @@ counters! {
     beyond_window = "BeyondWindow";
     /// SYNs of synchronized connections, which are challenged.
     syn_challenge = "TCPSYNChallenge";
-    /// Answers not sent, because a request's peer had one lately (`tcp_invalid_ratelimit`).
+    /// Answers withheld because the peer of a request had one recently (`tcp_invalid_ratelimit`).
     ack_skipped_syn_recv = "TCPACKSkippedSynRecv";
-    /// ACKs to segments refused for their timestamp that the rate limit withheld (`tcp_invalid_ratelimit`).
+    /// ACKs to segments rejected for their timestamp, withheld by the rate limit
+    /// (`tcp_invalid_ratelimit`).
     ack_skipped_paws = "TCPACKSkippedPAWS";
-    /// ACKs to segments outside the window that the rate limit withheld.
+    /// ACKs to segments outside the window, withheld by the rate limit.
     ack_skipped_seq = "TCPACKSkippedSeq";
-    /// ACKs that the rate limit withheld in FIN-WAIT-2 after the application had closed.
+    /// ACKs in FIN-WAIT-2 after the application had closed, withheld by the rate limit.
     ack_skipped_fin_wait2 = "TCPACKSkippedFinWait2";
-    /// ACKs that the rate limit withheld in TIME-WAIT.
+    /// ACKs in TIME-WAIT, withheld by the rate limit.
     ack_skipped_time_wait = "TCPACKSkippedTimeWait";
-    /// Challenge ACKs that the rate limit withheld.
+    /// Challenge ACKs withheld by the rate limit.
     ack_skipped_challenge = "TCPACKSkippedChallenge";
-    /// SYN-ACKs refused for their timestamp.
+    /// SYN-ACKs rejected for their timestamp.
     paws_active_rejected = "PAWSActive";
-    /// Segments refused for their timestamp.
+    /// Segments rejected for their timestamp.
     paws_estab_rejected = "PAWSEstab";
-    /// Packets with a smaller hop limit than their socket takes.
+    /// Packets with a hop limit below the socket's minimum.
     tcp_min_ttl_drop = "TCPMinTTLDrop";
-    /// Final ACKs that echo a timestamp which no SYN-ACK had.
+    /// Final ACKs that echo a timestamp of no SYN-ACK.
     tsecr_rejected = "TSEcrRejected";
-    /// Pure ACKs refused for their timestamp, which are not answered.
+    /// Pure ACKs rejected for their timestamp, without an answer.
     paws_old_ack = "PAWSOldAck";
-    /// Segments with data that were the next, with nothing else to tell than an acknowledgement.
+    /// Segments with the next data and nothing but an acknowledgment besides.
     hp_hits = "TCPHPHits";
-    /// Acknowledgements that made progress, and said nothing else.
+    /// Acknowledgments with progress and no other information.
     hp_acks = "TCPHPAcks";
-    /// Other acknowledgements without data, SYN or FIN.
+    /// Other acknowledgments without data, SYN or FIN.
     pure_acks = "TCPPureAcks";
-    /// Segments refused for their timestamp in TIME-WAIT.
+    /// Segments rejected for their timestamp in TIME-WAIT.
     paws_time_wait = "PAWSTimewait";
-    /// Connections closed while something they had received was unread, which resets them.
+    /// Connections reset because they were closed with unread data.
     abort_on_close = "TCPAbortOnClose";
-    /// Connections reset because data came that nobody will read, or closed with a linger of zero.
+    /// Connections reset because data arrived after close, or closed with a linger of zero.
     abort_on_data = "TCPAbortOnData";
-    /// Connections let go and reset because too many others had been.
+    /// Orphans reset because there were too many.
     abort_on_memory = "TCPAbortOnMemory";
-    /// Connections reset in FIN-WAIT-2, where their application did not want to wait for the peer's FIN.
+    /// Connections reset in FIN-WAIT-2, because the application did not want to wait for the peer's
+    /// FIN.
     abort_on_linger = "TCPAbortOnLinger";
     /// Connections given up after retransmissions.
     abort_on_timeout = "TCPAbortOnTimeout";
-    /// Connections of which only the numbers are kept: in TIME-WAIT, or in FIN-WAIT-2 when nobody holds them.
+    /// Connections reduced to an entry: in TIME-WAIT, or orphaned in FIN-WAIT-2.
     time_wait = "TW";
-    /// TIME-WAIT or unheld FIN-WAIT-2 entries that lasted four seconds or less.
+    /// TIME-WAIT or orphaned FIN-WAIT-2 entries that lasted four seconds or less.
     time_wait_killed = "TWKilled";
-    /// TIME-WAIT entries that gave their tuple to a connect.
+    /// TIME-WAIT entries whose tuple a connect reused.
     time_wait_recycled = "TWRecycled";
-    /// TIME-WAIT entries that had to make room.
+    /// TIME-WAIT entries removed to make room.
     time_wait_overflow = "TCPTimeWaitOverflow";
     }
     "": {
-    /// Packets whose IP header is malformed, and fragments and extension headers that are not followed.
+    /// Packets with a malformed IP header, and fragments and unsupported extension headers.
     ip_in_hdr_errors = "IpInHdrErrors";
-    /// Packets for another address than ours, or from one that no peer can have.
+    /// Packets for other addresses, or from an invalid address.
     ip_in_addr_errors = "IpInAddrErrors";
-    /// Packets for us of another protocol; they go back to who handed them in.
+    /// Packets of another protocol, handed back to the caller.
     ip_in_unknown_protos = "IpInUnknownProtos";
-    /// Connects to peers of a family that we have no address of, and packets from peers that a route keeps us from answering.
+    /// Connects without a local address of the peer's family, and packets from peers that a route
+    /// rejects.
     ip_out_no_routes = "IpOutNoRoutes";
     }
     "TcpExt": {
-    /// Packets from where no route leads back (`rp_filter`).
+    /// Packets without a route back (`rp_filter`).
     ip_reverse_path_filter = "IPReversePathFilter";
     }
     "": {
     /// ICMP messages received, of both versions.
     icmp_in_msgs = "IcmpInMsgs";
-    /// Of those, malformed ones.
+    /// Malformed ICMP messages received.
     icmp_in_errors = "IcmpInErrors";
-    /// Of those, by their checksum.
+    /// ICMP messages with a wrong checksum.
     icmp_in_csum_errors = "IcmpInCsumErrors";
     /// Destination unreachable, and packet too big.
     icmp_in_dest_unreachs = "IcmpInDestUnreachs";
@@ -307,25 +315,27 @@ counters! {
     icmp_in_echo_reps = "IcmpInEchoReps";
     /// Echo replies sent.
     icmp_out_echo_reps = "IcmpOutEchoReps";
-    /// Echo requests not answered, because too many came of one peer (`firstbyte.echo_replies_per_peer`).
+    /// Echo requests without an answer, because too many came from one peer
+    /// (`firstbyte.echo_replies_per_peer`).
     icmp_out_rate_limit = "IcmpOutRateLimitHost";
     }
     "Firstbyte": {
-    /// Ours: bytes of SYN data sent in vain (they were retransmitted).
+    /// Firstbyte: bytes of SYN data that were not accepted, and were retransmitted.
     syn_data_rejected_bytes = "SynDataRejectedBytes";
-    /// Ours: SYN-ACKs that carried the answer, or the FIN.
+    /// Firstbyte: SYN-ACKs with the answer or the FIN.
     synack_data = "SynAckData";
-    /// Ours: SYN-ACKs of passive opens retransmitted, which are among `OutSegs` too, as Linux counts them.
+    /// Firstbyte: retransmitted SYN-ACKs of passive opens; `OutSegs` includes them, as on Linux.
     syn_ack_retrans = "SynAckRetrans";
-    /// Ours: SYNs with a valid cookie that the replay guard had seen before.
+    /// Firstbyte: SYNs with a valid cookie seen before by the replay guard.
     replay_guard_hits = "ReplayGuardHits";
-    /// Ours: SYNs with a valid cookie refused because the guard could not remember more.
+    /// Firstbyte: SYNs with a valid cookie rejected because the guard was full.
     replay_guard_full = "ReplayGuardFull";
-    /// Ours: cookies handed out although the Fast Open queue was full.
+    /// Firstbyte: cookies granted although the Fast Open queue was full.
     cookie_on_overflow = "CookieOnOverflow";
-    /// Ours: cookie keys that the stack has made itself since it began (`firstbyte.fast_open_key_rotation`).
+    /// Firstbyte: cookie keys created by the stack (`firstbyte.fast_open_key_rotation`).
     key_rotations = "FastOpenKeyRotations";
-    /// Ours: SYNs refused because buffers hold all the memory there is for them (`firstbyte.refuse_without_memory`).
+    /// Firstbyte: SYNs rejected because buffers use all available memory
+    /// (`firstbyte.refuse_without_memory`).
     refused_on_memory = "RefusedOnMemory";
     }
 }
@@ -343,9 +353,8 @@ const SUMS: [Sum; 4] = [
 const IN_DELIVERS: fn(&Counters) -> u64 = |c| c.in_segs + c.icmp_in_msgs;
 
 impl Counters {
-    /// Every counter as `nstat` names it: `TcpActiveOpens`, `TcpExtTCPTimeouts`; ours begin with `Firstbyte`. `docs/counters.md` says what
-    /// became of each line that Linux has.
-    ///
+    /// Returns every counter by `nstat`'s name: `TcpActiveOpens`, `TcpExtTCPTimeouts`; additional
+    /// ones begin with `Firstbyte`. `docs/counters.md` lists all lines of Linux.
     /// ```
     /// let names: Vec<String> = firstbyte_proto::Counters::default().nstat().map(|(name, _)| name).collect();
     /// let some = ["TcpInSegs", "TcpExtTCPTimeouts", "IpInReceives", "IcmpInMsgs", "FirstbyteSynAckData"];
@@ -359,7 +368,7 @@ impl Counters {
 
 macro_rules! drop_reasons {
     ($( $(#[$doc:meta])* $variant:ident; )+) => {
-        /// Why a packet went no further. A drop is not an error: it is counted.
+        /// The reason why a packet was dropped. A drop is counted; it is not an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DropReason { $( $(#[$doc])* $variant, )+ }
 
@@ -374,9 +383,9 @@ drop_reasons! {
     IpHeader;
     /// A fragment.
     Fragment;
-    /// An IPv6 extension header or an IPv4 option that must not be followed.
+    /// An IPv6 extension header or an IPv4 option that is not supported.
     IpOption;
-    /// A source no peer can have, or a mapped address on the wire.
+    /// An invalid source address, or a mapped address on the wire.
     BadAddress;
     /// TCP header malformed.
     TcpHeader;
@@ -384,9 +393,9 @@ drop_reasons! {
     TcpChecksum;
     /// ICMP message malformed.
     Icmp;
-    /// ICMP error about nothing of ours.
+    /// ICMP error about an unknown connection.
     IcmpUnrelated;
-    /// Half-open request whose peer cannot be reached, as ICMP says.
+    /// A half-open request whose peer is unreachable according to ICMP.
     RequestUnreachable;
     /// SYN queue of the listener full.
     SynQueueFull;
@@ -398,21 +407,21 @@ drop_reasons! {
     NoMemory;
     /// No route leads back to the source (`rp_filter`).
     ReversePath;
-    /// A route keeps us from answering the source.
+    /// A route rejects the source.
     NoRoute;
     /// A final ACK for a listener that waits for data.
     Deferred;
-    /// A segment that means nothing to a listener or a half-open request.
+    /// A segment without meaning for a listener or a half-open request.
     NotForListener;
     /// A segment that TIME-WAIT ignores.
     TimeWait;
-    /// A stranger's segment after this second's resets were used up.
+    /// A segment without a connection, after this second's resets were used up.
     RateLimited;
-    /// A reset for nobody.
+    /// A reset without a connection.
     StrayReset;
-    /// A smaller hop limit than the socket takes.
+    /// A hop limit below the socket's minimum.
     HopLimit;
-    /// Not signed as its socket asks (RFC 2385); of ours: without room for a signature.
+    /// Not signed as required (RFC 2385), or no room for a signature in an outgoing segment.
     Signature;
 }
 
@@ -432,12 +441,12 @@ impl Drops {
         DropReason::ALL.iter().copied().filter(|reason| self.get(*reason) > before.get(*reason))
     }
 
-    /// Packets dropped for `reason`.
+    /// Returns the packets dropped for `reason`.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.counts[reason as usize]
     }
 
-    /// Every reason with its count.
+    /// Returns every reason with its count.
     pub fn all(&self) -> impl Iterator<Item = (DropReason, u64)> {
         DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
     }

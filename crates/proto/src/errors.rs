@@ -1,4 +1,4 @@
-//! Why a verb failed and how a connection ended, as values and as sentences.
+//! Reasons of failed calls and of ended connections, as values and as sentences.
 use crate::RejectRoute;
 
 /// What each value of an error says.
@@ -15,48 +15,48 @@ macro_rules! sentences {
 }
 pub(crate) use sentences;
 
-/// Why `connect` failed at once.
+/// Errors of `connect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The local port, or this very 4-tuple, is in use.
+    /// The local port, or the 4-tuple, is in use.
     AddrInUse,
     /// The local address is not one of the stack's.
     AddrNotAvailable,
     /// No local address of that family: the peer cannot be reached.
     Unreachable,
-    /// A route keeps us from the peer.
+    /// A route rejects the peer.
     Rejected(RejectRoute),
     /// Every ephemeral port towards this peer is in use.
     NoPorts,
-    /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).
+    /// The peer's address or port is invalid (unspecified, multicast, port 0).
     InvalidPeer,
-    /// `tcp_fastopen` bit 0x1 is off and the caller insisted (`Force`).
+    /// `tcp_fastopen` bit 0x1 is off, and the caller requires Fast Open (`Force`).
     FastOpenDisabled,
     /// Too many connections (see `Config::max_connections`).
     TooMany,
 }
 
-/// Why `listen` failed.
+/// Errors of `listen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenError {
     /// Another listener has this address and port.
     AddrInUse,
-    /// Not an address of the stack.
+    /// The address is not one of the stack's.
     AddrNotAvailable,
 }
 
-/// Why `accept` gave nothing.
+/// Errors of `accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptError {
-    /// Nothing to accept yet.
+    /// There is no connection to accept yet.
     Blocked,
     /// No such listener.
     Closed,
 }
 
-/// Why `write` took nothing.
+/// Errors of `write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// The send buffer is full; wait for `WRITABLE`.
@@ -69,10 +69,10 @@ pub enum WriteError {
     NotFound,
 }
 
-/// Why `read` gave nothing. End of stream is `Ok(0)` (or `Ok(None)` from `read_chunk`).
+/// Errors of `read`. End of stream is `Ok(0)` (or `Ok(None)` from `read_chunk`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// Nothing there yet; wait for `READABLE`.
+    /// There is no data yet; wait for `READABLE`.
     Blocked,
     /// The connection ended abnormally.
     Closed(CloseReason),
@@ -80,20 +80,20 @@ pub enum ReadError {
     NotFound,
 }
 
-/// Why there is no urgent byte to read apart.
+/// Errors of reading an urgent byte out of band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrgentError {
-    /// The peer announced none, it was read already, or it is read in the stream (`EINVAL`).
+    /// The peer announced none, it was read, or it is read in the stream (`EINVAL`).
     None,
-    /// It has not come yet: wait for `URGENT` or `READABLE`.
+    /// It has not arrived: wait for `URGENT` or `READABLE`.
     Blocked,
-    /// The connection, or the peer's direction, ended before it came.
+    /// The connection, or the peer's direction, ended before it arrived.
     Closed(CloseReason),
     /// No such connection.
     NotFound,
 }
 
-/// How a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -101,20 +101,23 @@ pub enum CloseReason {
     Finished,
     /// `abort`, or `close` with unread data or linger 0.
     Aborted,
-    /// RST from the peer after the connection existed.
+    /// RST from the peer on an open connection.
     Reset,
-    /// RST in answer to our SYN.
+    /// RST in answer to the SYN.
     Refused,
     /// Retransmissions gave up.
     TimedOut,
-    /// ICMP said while opening that the host or network is unreachable, or retransmissions gave up after it had said so.
+    /// ICMP reported the host or network unreachable while opening, or before retransmissions gave
+    /// up.
     HostUnreachable,
-    /// ICMP said while opening that the network is administratively closed, or retransmissions gave up after it had said so.
+    /// ICMP reported an administrative prohibition while opening, or before retransmissions gave
+    /// up.
     Prohibited,
-    /// ICMP said while opening that the protocol or port is unreachable, or retransmissions gave up after it had said so.
+    /// ICMP reported the protocol or port unreachable while opening, or before retransmissions gave
+    /// up.
     PortUnreachable,
-    /// The stack was short of memory, and this connection had made the least progress for the
-    /// memory it held (`firstbyte.fair_shares`).
+    /// The stack was short of memory, and this connection had made the least progress for its
+    /// memory (`firstbyte.fair_shares`).
     NoMemory,
 }
 

@@ -1,7 +1,9 @@
-//! TCP Fast Open (RFC 7413): data on the SYN. These are the parts that are pure values; the engine's handshake joins them.
+//! TCP Fast Open (RFC 7413): data on the SYN. This module has the parts that are plain values; the
+//! handshake of the engine combines them.
 //!
-//! The first visit to a server asks for a cookie and costs what plain TCP costs. On later visits the cookie proves that
-//! the client holds its address, so the server may act on the request before the handshake is complete:
+//! The first visit to a server requests a cookie and costs as much as plain TCP. On later visits
+//! the cookie proves that the client owns its address, so the server may act on the request before
+//! the handshake is complete:
 //!
 //! ```text
 //!  first visit                                  repeat visit
@@ -19,31 +21,34 @@
 //!                                                   reply after one round trip, four packets
 //! ```
 //!
-//! Whenever the server cannot take the data it acknowledges the SYN alone, and the request is retransmitted with the
-//! handshake's ACK: as quick as plain TCP. When no SYN-ACK comes, the SYN is retransmitted without option and data.
+//! If the server cannot accept the data, it acknowledges only the SYN, and the client retransmits
+//! the request with the ACK of the handshake: as fast as plain TCP. If no SYN-ACK arrives, the SYN
+//! is retransmitted without option and data.
 //!
-//! | term | what it is | here |
+//! | term | meaning | here |
 //! |---|---|---|
 //! | key ring | makes and checks cookies; the same keys give Linux's cookies | [`KeyRing`] |
-//! | rotation | new keys by the clock, if they shall | `rotation` |
-//! | path cache | what a client knows of a path: cookie, MSS, SRTT | [`PathCache`] |
-//! | verdict | negative evidence: Fast Open is left off for one network, peer and port, for a growing time | [`VerdictKey`] |
-//! | pause | Linux's coarse counterpart: off for everyone | `blackhole` |
-//! | plan | what the first SYN shall be, and how much data it takes | `client` |
-//! | fallback | when the plain SYN follows | `client` |
-//! | pending queue | how many accepted SYNs may await their final ACK | `pending` |
-//! | amplification | what of an answer goes before the client has shown its address | `amplification` |
-//! | replay guard | keeps a copied SYN from being accepted twice | `guard` |
+//! | rotation | periodic new keys, if enabled | `rotation` |
+//! | path cache | a client's values of a path: cookie, MSS, SRTT | [`PathCache`] |
+//! | verdict | negative evidence for a network, peer and port | [`VerdictKey`] |
+//! | pause | Linux's coarse counterpart: off for every peer | `blackhole` |
+//! | plan | the first SYN and its amount of data | `client` |
+//! | fallback | the time of the plain SYN | `client` |
+//! | pending queue | accepted SYNs without a final ACK | `pending` |
+//! | amplification | limit of the answer before the address is validated | `amplification` |
+//! | replay guard | rejects a duplicated SYN | `guard` |
 //!
-//! # What Fast Open does not do
+//! # Limits of Fast Open
 //!
-//! The request may be delivered twice (RFC 7413 §6.1): the network may copy a SYN, and a client that got no answer
-//! sends its data again on a new connection. The guard catches copies and verbatim replays on this host, not those that
-//! come after a restart, reach another host, or are written afresh by a holder of a cookie. A cookie authenticates an
-//! address, not a client. Cookies also make a client recognisable; [`PathCache::clear`] forgets them.
+//! A request may be delivered twice (RFC 7413 §6.1). The network may duplicate a SYN, and a client
+//! without an answer sends its data again on a new connection. The guard catches duplicates and
+//! exact replays on this host. It does not catch those that come after a restart, that reach
+//! another host, or that a holder of a cookie forges. A cookie authenticates an address, not a
+//! client. Cookies also make a client recognizable; [`PathCache::clear`] forgets them.
 //!
-//! Not here: the option's bytes (in `wire`), the SYN-ACK hold and the handshake (in the engine), cookies with a time
-//! stamp inside (R7; keys are rotated instead), and a verdict about a whole network at once.
+//! Not here: the encoding of the option (in `wire`), the SYN-ACK hold and the handshake (in the
+//! engine), cookies with a timestamp (R7; keys are rotated instead), and verdicts about whole
+//! networks.
 
 mod amplification;
 mod blackhole;

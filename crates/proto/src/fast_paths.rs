@@ -1,5 +1,5 @@
-//! Which fast paths are taken, and how often: counted where debug assertions are on, so that a comparison of stacks with them and without
-//! can show that it compared something.
+//! Counters of fast paths, kept with debug assertions, so that a comparison of stacks with and
+//! without them can show that it compared something.
 
 #[cfg(debug_assertions)]
 use alloc::{format, string::String};

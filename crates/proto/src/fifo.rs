@@ -1,6 +1,7 @@
-//! A queue of small values that something is put into and taken from for every packet.
+//! A queue of small values with one insertion and removal per packet.
 //!
-//! As a `VecDeque`, but its places are a power of two, so that going round them takes one mask; and little else is offered.
+//! It resembles `VecDeque`, but its capacity is a power of two, so that wrapping takes one mask,
+//! and it has few methods.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! Snapshots of connections, listeners and tables; `listener` has those of listeners, `ss` a connection in one line, `timer` the timer that runs.
+//! Snapshots of connections, listeners and tables. `listener` has listeners, `ss` a connection in
+//! one line, `timer` the running timer.
 
 mod listener;
 mod ss;
@@ -28,55 +29,55 @@ pub enum State {
     Closed,
 }
 
-/// One connection.
+/// A snapshot of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
     /// State.
     pub state: State,
-    /// Local end.
+    /// Local address.
     pub local: SocketAddr,
-    /// Peer.
+    /// Peer's address.
     pub peer: SocketAddr,
-    /// Fast Open (active opens).
+    /// Outcome of Fast Open (active opens).
     pub outcome: Outcome,
-    /// Bytes of ours the SYN carried.
+    /// Bytes of data sent on the SYN.
     pub syn_data_len: usize,
-    /// Of those, bytes the SYN-ACK acknowledged.
+    /// Bytes of them acknowledged by the SYN-ACK.
     pub syn_data_acked: usize,
-    /// Bytes received in the SYN.
+    /// Range of data received in the SYN.
     pub early_data: EarlyData,
-    /// Bytes of our answer that rode on the SYN-ACK.
+    /// Bytes of the answer sent on the SYN-ACK.
     pub synack_data_len: usize,
     /// Smoothed RTT (RFC 6298); `None` before the first sample.
     pub srtt: Option<Duration>,
     /// RTT variation.
     pub rttvar: Duration,
-    /// Retransmission time-out now.
+    /// Current retransmission timeout.
     pub rto: Duration,
     /// Lowest RTT seen.
     pub min_rtt: Option<Duration>,
-    /// Which algorithm sets it.
+    /// Congestion control algorithm.
     pub congestion: CongestionControl,
-    /// Congestion window, bytes; while it shrinks after a loss, what it is just now.
+    /// Congestion window, bytes; during a reduction, the current value.
     pub cwnd: u32,
     /// Slow-start threshold, bytes.
     pub ssthresh: u32,
-    /// Bytes per second at which data leaves; `None`: not paced.
+    /// Bytes per second of pacing; `None` if not paced.
     pub pacing_rate: Option<u64>,
-    /// Bytes per second the path has lately delivered.
+    /// Bytes per second that the path delivered recently.
     pub delivery_rate: Option<u64>,
-    /// The application, not the path, may have limited `delivery_rate`.
+    /// True if the application may have limited `delivery_rate`.
     pub delivery_rate_app_limited: bool,
-    /// What limits the sender, and for how long it was limited by what.
+    /// Current limit of the sender, and the times of all limits.
     pub limits: SenderLimits,
     /// Bytes in flight.
     pub flight_size: u32,
-    /// Effective send MSS, bytes (options taken off).
+    /// Effective send MSS, bytes (without options).
     pub snd_mss: u16,
     /// Peer's window, bytes.
     pub snd_wnd: u32,
-    /// Our window, bytes.
+    /// Receive window, bytes.
     pub rcv_wnd: u32,
     /// Negotiated send window shift.
     pub snd_wscale: u8,
@@ -86,47 +87,49 @@ pub struct ConnectionInfo {
     pub recv_buffer: u32,
     /// Size of the send buffer, bytes (`skmem`'s tb).
     pub send_buffer: u32,
-    /// What it counts now, bytes: payload, and what segments take beside it (`skmem`'s w).
+    /// Used part of the send buffer, bytes: payload and overhead of segments (`skmem`'s w).
     pub send_buffer_used: u64,
-    /// So much of the send buffer is free, and so little waits to be sent, that a writer who found no room would be woken.
+    /// True if a blocked writer would be woken: enough of the send buffer is free, and little is
+    /// unsent.
     pub writable: bool,
-    /// Memory that both buffers hold, bytes.
+    /// Memory of both buffers, bytes.
     pub memory: u32,
-    /// Windows are scaled (RFC 7323): both SYNs had the option when they arrived. Without, no window is larger than 65535 bytes.
+    /// True if windows are scaled (RFC 7323): both SYNs had the option. Otherwise a window has at
+    /// most 65535 bytes.
     pub window_scaling: bool,
     /// Timestamps in use.
     pub timestamps: bool,
     /// SACK permitted by both.
     pub sack: bool,
-    /// ECN agreed by both, of either kind.
+    /// True if ECN of either kind was negotiated.
     pub ecn: bool,
     /// Bytes written, not yet acknowledged.
     pub send_queue: usize,
     /// Bytes received, not yet read.
     pub recv_queue: usize,
-    /// Its application has let go of it, and it ends by itself.
+    /// True if the application has closed it and it ends by itself.
     pub orphan: bool,
-    /// The timer that runs, if one does.
+    /// The running timer, if any.
     pub timer: Option<RunningTimer>,
-    /// Segments retransmitted in all.
+    /// Segments retransmitted in total.
     pub total_retrans: u32,
     /// Payload bytes acknowledged.
     pub bytes_acked: u64,
     /// Payload bytes received in order.
     pub bytes_received: u64,
-    /// What the algorithm of congestion control has measured itself.
+    /// Measurements of the congestion control algorithm.
     pub congestion_info: CongestionInfo,
-    /// What else Linux's `tcp_info` tells.
+    /// Further values of Linux's `tcp_info`.
     pub tcp_info: TcpInfo,
-    /// When the SYN was first sent or received, and when the handshake completed.
+    /// Time of the first SYN.
     pub opened_at: Instant,
-    /// See `opened_at`.
+    /// Time at which the handshake completed.
     pub established_at: Option<Instant>,
 }
 
 impl ConnectionInfo {
-    /// Bytes per second that the windows let through, the smaller of both per round trip: what the connection reaches as long as neither
-    /// grows. `None` before a round trip was measured.
+    /// Returns the rate that the windows allow in bytes per second: the smaller window per round
+    /// trip. `None` before a round trip was measured.
     pub fn window_rate(&self) -> Option<u64> {
         let window = u128::from(self.cwnd.min(self.snd_wnd));
         let per_second = window * 1_000_000_000 / self.srtt?.as_nanos().max(1);
@@ -134,10 +137,10 @@ impl ConnectionInfo {
     }
 }
 
-/// What some algorithms of congestion control measure for themselves (Linux's `TCP_CC_INFO`).
+/// Measurements of some congestion control algorithms (Linux's `TCP_CC_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionInfo {
-    /// Of an algorithm that does not.
+    /// The algorithm has none.
     Nothing,
     /// Vegas: Linux's `tcpvegas_info`.
     Vegas {
@@ -163,7 +166,7 @@ pub enum CongestionInfo {
     },
 }
 
-/// How much a stack holds.
+/// Sizes of a stack's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
     /** full connections */
@@ -185,7 +188,7 @@ pub struct StateCounts {
 
 const STATES: usize = State::Closed as usize + 1;
 impl State {
-    /// As `ss` writes it.
+    /// Returns the spelling of `ss`.
     pub fn ss(self) -> &'static str {
         match self {
             State::SynSent => "SYN-SENT",
@@ -217,11 +220,11 @@ impl State {
 }
 
 impl StateCounts {
-    /// Connections in one state.
+    /// Returns the number of connections in a state.
     pub fn of(&self, state: State) -> usize {
         self.by_state[state as usize]
     }
-    /// Connections in all states but CLOSED.
+    /// Returns the number of connections in all states except CLOSED.
     pub fn total(&self) -> usize {
         self.by_state.iter().sum()
     }
@@ -230,14 +233,14 @@ impl StateCounts {
     }
 }
 
-/// One line of `ss`.
+/// A socket in a list, as `ss` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketInfo {
     /// LISTEN.
     Listener(ListenerInfo),
     /// A connection.
     Connection(Box<ConnectionInfo>),
-    /// What has only its numbers: a half-open request, TIME-WAIT, and FIN-WAIT-2 when nobody holds it.
+    /// A socket without a connection: a half-open request, TIME-WAIT, or an orphan in FIN-WAIT-2.
     Numbers {
         /** SYN-RECEIVED, FIN-WAIT-2 or TIME-WAIT */
         state: State,
@@ -250,27 +253,28 @@ pub enum SocketInfo {
     },
 }
 
-/// How full a connection's buffers are, bytes.
+/// Fill levels of a connection's buffers, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Queues {
-    /// Its state, which whoever asks for these needs too.
+    /// State of the connection.
     pub state: State,
     /// Received in order and not read.
     pub received: usize,
-    /// What the receive buffer may hold.
+    /// Size of the receive buffer.
     pub recv_buffer: u32,
-    /// Memory that what was received takes, and what is set aside for more, bytes (Linux's `sk_rmem_alloc`, `sk_forward_alloc`).
+    /// Memory of received data, bytes (Linux's `sk_rmem_alloc`).
     pub recv_memory: u32,
-    /// See `recv_memory`.
+    /// Memory reserved for more, bytes (`sk_forward_alloc`).
     pub recv_set_aside: u32,
     /// Written and not acknowledged.
     pub unacknowledged: usize,
-    /// That and the FIN, of an established connection that has ended since (0 until then).
+    /// `unacknowledged` and the FIN of an established connection that has ended since (0 until
+    /// then).
     pub left_behind: usize,
     /// Written and never sent.
     pub unsent: u32,
-    /// What the send buffer may hold.
+    /// Size of the send buffer.
     pub send_buffer: u32,
     /// See [`ConnectionInfo::send_buffer_used`].
     pub send_buffer_used: u64,
@@ -278,17 +282,17 @@ pub struct Queues {
     pub writable: bool,
 }
 
-/// An ICMP error as it came, for sockets that tell their applications.
+/// A received ICMP error, for sockets that report them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IcmpReport {
-    /// Type and code; which version's, the address tells.
+    /// Type; the address shows the IP version.
     pub kind: u8,
     /// Code.
     pub code: u8,
     /// Bytes 4 to 8 of the message.
     pub info: u32,
-    /// Who sent it.
+    /// Sender of the error.
     pub from: core::net::IpAddr,
-    /// The TCP header it quotes, and what follows.
+    /// The quoted TCP header and the bytes after it.
     pub quote: bytes::Bytes,
 }

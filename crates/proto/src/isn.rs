@@ -1,11 +1,13 @@
 //! Initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §7.1), both from one secret.
 //!
-//! ISN = M + F(local, local port, peer, peer port, secret): M is a clock of 64 ns ticks, F is SipHash-2-4. Each tuple has
-//! a number space of its own that only rises (for 4.5 minutes, longer than any segment lives), so that old segments fall behind a new connection, and
-//! who does not know the secret cannot guess the numbers of another tuple.
+//! ISN = M + F(local, local port, peer, peer port, secret): M is a clock of 64 ns ticks, F is
+//! SipHash-2-4. Each tuple has its own increasing number space (for 4.5 minutes, longer than any
+//! segment lives). Old segments therefore fall behind a new connection, and the numbers of another
+//! tuple cannot be guessed without the secret.
 //!
-//! The timestamp offset hides the host's uptime. It is a tuple's, as in Linux 6.18 (`secure_tcp_seq_and_ts_off`): over the connections of
-//! a tuple TSval rises, which is what lets a SYN end a TIME-WAIT (RFC 6191).
+//! The timestamp offset hides the uptime of the host. It belongs to a tuple, as in Linux 6.18
+//! (`secure_tcp_seq_and_ts_off`): over the connections of a tuple TSval increases, which lets a SYN
+//! end a TIME-WAIT (RFC 6191).
 
 use crate::Instant;
 use crate::tuple::FourTuple;

@@ -1,10 +1,12 @@
-//! The hash of our own tables: keyed, and a few multiplications.
+//! The hash of internal tables: keyed, with a few multiplications.
 //!
-//! Peers choose what is hashed here (addresses, ports), so a secret key per table must keep them from choosing what collides. Each step
-//! multiplies two words, both mixed with secret words before, to 128 bits and folds the halves: without the key neither factor is
-//! known, so no difference between two inputs is more likely than another to give equal products, and, unlike with a linear hash, a
-//! collision found by luck or by timing does not give the next. The hash itself never leaves the stack. What does (initial sequence
-//! numbers, ports, cookies) or stands for identity without a comparison (a tuple in the replay guard) is SipHash.
+//! Peers choose the hashed values (addresses, ports), so a secret key per table prevents chosen
+//! collisions. Each step multiplies two words, both mixed with secret words, to 128 bits and folds
+//! the halves. Without the key neither factor is known, so no difference between two inputs makes
+//! equal products more likely. Unlike with a linear hash, one collision found by luck or timing
+//! does not reveal others. The hash never leaves the stack. SipHash is used for values that do
+//! (initial sequence numbers, ports, cookies), or that identify without a comparison (a tuple in
+//! the replay guard).
 
 use core::hash::Hasher;
 

@@ -1,8 +1,9 @@
-//! The engine: one host's IP layer and TCP with the whole of Fast Open, sans-IO.
+//! The engine: IP layer and TCP of one host with complete Fast Open, sans-IO.
 //!
-//! [`Stack`] is a host. It is given packets and time (`handle_*`), does what the application says (`connect`, `write`, …), and is
-//! asked what to do next (`poll_*`). It has no clock, no device, no thread, and makes no random choice that its seed does not
-//! decide, so the same calls give the same packets, byte for byte.
+//! [`Stack`] is a host. The caller passes packets and time (`handle_*`), calls the application's
+//! methods (`connect`, `write`, …), and polls for the next action (`poll_*`). The stack has no
+//! clock, device or thread, and its seed determines every random choice. The same calls therefore
+//! produce the same packets, byte for byte.
 //!
 //! ```
 //! use firstbyte_proto::{Capabilities, Config, ConnectOptions, Instant, ListenOptions, RxPacket, Stack};
@@ -38,10 +39,11 @@
 //! assert_eq!(server.info(accepted).unwrap().state, firstbyte_proto::State::Established);
 //! ```
 //!
-//! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,
-//! verdicts, guard: pure values), `route` (values per destination), `paths` (what is remembered of them), `time_wait`, `timer_wheel`,
-//! `config` (the settings table), `socket_options`, `counters`.
-//! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), next hops.
+//! Modules: `stack` (ingress, listeners, demultiplexing, calls, egress), `tcp` (one connection),
+//! [`fast_open`] (cookies, caches, verdicts, guard), `route` (values per destination), `paths` (the
+//! cache of paths), `time_wait`, `timer_wheel`, `config` (the table of settings), `socket_options`,
+//! `counters`. Not here: neighbors and links (a packet is an IP packet), UDP (handed back to the
+//! caller), next hops.
 #![no_std]
 #![forbid(unsafe_code)]
 

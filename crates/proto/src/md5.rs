@@ -1,4 +1,4 @@
-//! Keys of signed segments (RFC 2385, Linux's `TCP_MD5SIG`), by the peers they are for.
+//! Keys of signed segments (RFC 2385, Linux's `TCP_MD5SIG`), by peer.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -6,18 +6,18 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-/// Longest key, bytes (Linux's `TCP_MD5SIG_MAXKEYLEN`).
+/// Maximum length of a key, bytes (Linux's `TCP_MD5SIG_MAXKEYLEN`).
 pub const MD5_KEY_MAX: usize = 80;
 
-/// One key: every segment to and from these peers is signed with it.
+/// A key that signs every segment to and from its peers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Md5Key {
     /// The peer, or its network's address.
     pub address: IpAddr,
-    /// Bits of it that count: all of them mean this peer alone.
+    /// Significant bits of the address; all bits mean a single peer.
     pub prefix_len: u8,
-    /// It was said to be of a routing domain (`TCP_MD5SIG_FLAG_IFINDEX`), of which there is one: another key than that of the same peers
-    /// of which it was not.
+    /// True for a key of a routing domain (`TCP_MD5SIG_FLAG_IFINDEX`). There is one domain; the key
+    /// differs from one without the flag for the same peers.
     pub of_domain: bool,
     /// The secret, 1 to [`MD5_KEY_MAX`] bytes.
     pub secret: Box<[u8]>,
@@ -41,26 +41,26 @@ impl Md5Key {
     }
 }
 
-/// The keys of one socket; each of its children has that for its peer.
+/// The keys of one socket. Each accepted connection keeps the key of its peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Md5Keys(Option<Arc<Vec<Md5Key>>>);
 
 impl Md5Keys {
-    /// No keys, without asking for memory.
+    /// No keys; takes no memory.
     pub const NONE: Md5Keys = Md5Keys(None);
 
-    /// Nothing is signed.
+    /// Returns whether nothing is signed.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The key for a peer: that of the longest prefix, and of two such the newer.
+    /// Returns the key for a peer: that of the longest prefix; of equal ones, the newer.
     pub fn for_peer(&self, peer: IpAddr) -> Option<&Md5Key> {
         let keys = self.0.as_deref().into_iter().flatten();
         keys.filter(|key| key.is_for(peer)).max_by_key(|key| key.prefix_len)
     }
 
-    /// Adds a key, or changes that of the same peers.
+    /// Adds a key, or replaces the key of the same peers.
     pub fn insert(&mut self, key: Md5Key) {
         let keys = Arc::make_mut(self.0.get_or_insert_default());
         match keys.iter_mut().find(|known| same(known, &key)) {
@@ -69,7 +69,7 @@ impl Md5Keys {
         }
     }
 
-    /// Takes the key of the same peers away, whatever its secret. False: there is none.
+    /// Removes the key of the same peers, whatever its secret. Returns false if there is none.
     pub fn remove(&mut self, key: &Md5Key) -> bool {
         let Some(keys) = self.0.as_mut().map(Arc::make_mut) else { return false };
         let before = keys.len();
@@ -81,7 +81,8 @@ impl Md5Keys {
         removed
     }
 
-    /// What a connection to this peer keeps of its listener's: the one key, for this peer alone (Linux's `tcp_v4_syn_recv_sock`).
+    /// Returns the keys that a connection to this peer inherits from its listener: only its own key
+    /// (Linux's `tcp_v4_syn_recv_sock`).
     #[must_use]
     pub fn narrowed(&self, peer: IpAddr) -> Md5Keys {
         let mut own = Md5Keys::NONE;

@@ -1,23 +1,24 @@
-//! Memory of all buffers of a stack against `tcp_mem`'s three levels: below the first all is well, above the second buffers stop
-//! growing and windows shrink until it is below the first again, above the third nothing is taken in that is not needed to go on.
+//! Memory of all buffers of a stack, compared with the three levels of `tcp_mem`. Below the first
+//! there is no effect. Above the second, buffers stop growing and windows shrink, until the usage
+//! is below the first again. Above the third, only data needed to make progress is accepted.
 //!
-//! With `firstbyte.fair_shares`, a send buffer under pressure gets a fixed fraction of the memory
-//! that is left (dynamic thresholds, as in switches with shared memory: Choudhury and Hahn, 1998).
-//! The next connection therefore finds room, however many connections there are. Two more levels
-//! lie between the second and the third:
+//! With `firstbyte.fair_shares`, a send buffer under pressure gets a fixed fraction of the free
+//! memory (dynamic thresholds, as in switches with shared memory: Choudhury and Hahn, 1998). The
+//! next connection therefore finds room, however many there are. Two more levels lie between the
+//! second and the third:
 //!
 //! ```text
 //!  tcp_mem[1]          half-way            three quarters        tcp_mem[2]
 //!  pressure            scarce              exhausted             full
-//!  buffers do not      networks that hold  nobody takes more     no SYN is
-//!  grow                much open no more,  than the least        accepted
+//!  buffers do not      networks with much  nobody gets more      no SYN is
+//!  grow                open no more,       than the minimum      accepted
 //!                      the worst are reset (stack::timers::reclaim)
 //! ```
 //!
-//! The last quarter is kept for new connections of networks that hold little. Without that setting,
-//! exhausted and full both mean above the third level, and memory is never scarce.
+//! The last quarter is reserved for new connections of networks that use little. Without the
+//! setting, exhausted and full both mean above the third level, and memory is never scarce.
 //!
-//! A connection is charged what its buffers really hold after every change (`stack::settle`).
+//! A connection is charged the real size of its buffers after every change (`stack::settle`).
 
 use crate::{Config, Counters, Instant};
 

@@ -1,13 +1,13 @@
-//! The memory of paths: what connections leave behind for later ones, and how it outlives the process.
+//! The cache of paths: values that connections leave for later ones, and their storage.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `metrics` | which values a connection leaves when it ends, and what a new one makes of them (Linux's `tcp_metrics`) |
-//! | `record` | the memory as plain values with ages instead of times, to list and to carry over a restart |
-//! | `text` | those as text, one line each |
+//! | `metrics` | values stored at the end of a connection, and their use by a new one (`tcp_metrics`) |
+//! | `record` | the cache as plain values with ages instead of times, to list and to save |
+//! | `text` | the same as text, one line each |
 //!
-//! Where the values lie is [`PathCache`](crate::fast_open::PathCache): per pair of addresses, bounded, the path used least recently
-//! forgotten first. Reading and writing files is the caller's.
+//! The values are in [`PathCache`](crate::fast_open::PathCache): bounded, per pair of addresses,
+//! the least recently used path evicted first. The caller reads and writes files.
 
 mod metrics;
 mod record;

@@ -1,5 +1,6 @@
-//! At most so many answers to strangers and to nonsense: [`PeerLimit`] for resets and for echo replies, [`LastAnswer`] for one connection,
-//! [`ChallengeLimit`] for challenge ACKs. None has a count that somebody who sees only his own answers could read.
+//! Rate limits of answers: [`PeerLimit`] for resets and echo replies, [`LastAnswer`] for one
+//! connection, [`ChallengeLimit`] for challenge ACKs. None of them has a count that an observer of
+//! only its own answers can read.
 
 use crate::Instant;
 use crate::rng::Rng;

@@ -1,4 +1,5 @@
-//! Randomness from a seed: SipHash in counter mode, so that secrets drawn from it do not show its state.
+//! Random numbers from a seed: SipHash in counter mode, so that drawn secrets do not reveal the
+//! state.
 
 use core::hash::Hasher;
 use siphasher::sip::SipHasher24;

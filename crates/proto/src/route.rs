@@ -1,11 +1,12 @@
-//! What routes tell connections: values per destination, in the words of `ip route`.
+//! Routes: values for connections per destination, in the words of `ip route`.
 //!
 //! ```text
-//!  a connect, a SYN ──► RouteTable::lookup(peer): the longest prefix ──► Route, kept by the connection until that changes (tcp/rare/rerouted)
+//!  a connect, a SYN ──► RouteTable::lookup(peer): longest prefix ──► Route
+//!                       kept by the connection until it changes (tcp/rare/rerouted)
 //! ```
 //!
-//! A socket's own option comes before the route's value, that before the stack's setting. `text` reads and writes the words. Not here:
-//! next hops and devices (a packet of this stack has one way out).
+//! A socket's own option has priority over the route's value, and that over the stack's setting.
+//! `text` parses and formats the words. Not here: next hops and devices (a stack has one device).
 
 mod text;
 
@@ -21,16 +22,16 @@ use wire::Addr;
 /// Most routes of a table; a connect costs a lookup per length of prefix, not per route.
 const ROUTES_MAX: usize = 65_536;
 
-/// A value of a route, and whether it stands above what is learnt on the way.
+/// A value of a route, and whether it overrides learned values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// In the unit of its field.
     pub value: u32,
-    /// `lock`: what connections learn does not change it.
+    /// True for `lock`: connections do not change it.
     pub locked: bool,
 }
 
-/// What a reject route does with packets, in `ip route`'s words.
+/// A reject route, in `ip route`'s words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectRoute {
     /// Packets are dropped silently.
@@ -41,9 +42,9 @@ pub enum RejectRoute {
     Prohibit,
 }
 
-/// What a route says about connections; `None`, or false, leaves it to the stack's settings. Read when a connection begins; what becomes of
-/// an open one when it changes says [`Stack::set_route`](crate::Stack::set_route).
-///
+/// Values of a route for connections; `None` or false leaves a value to the stack. They are read
+/// when a connection begins. [`Stack::set_route`](crate::Stack::set_route) describes changes during
+/// a connection.
 /// ```
 /// let metrics: firstbyte_proto::RouteMetrics = "initcwnd 20 mtu lock 1400 rto_min 50ms".parse().unwrap();
 /// assert_eq!((metrics.initcwnd, metrics.mtu.unwrap().locked), (Some(20), true));
@@ -51,27 +52,28 @@ pub enum RejectRoute {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteMetrics {
-    /// A reject route: connects to its destinations fail, and packets from there are not answered. Open connections continue.
+    /// A reject route: connects to its destinations fail, and packets from them are not answered.
+    /// Open connections continue.
     pub reject: Option<RejectRoute>,
-    /// Largest packet, bytes. Locked: ICMP errors do not lower it.
+    /// Maximum packet size, bytes. Locked: ICMP errors do not lower it.
     pub mtu: Option<Metric>,
-    /// MSS to tell the peer, bytes, where the MTU has room for it.
+    /// Advertised MSS, bytes, if the MTU has room for it.
     pub advmss: Option<u16>,
     /// Initial congestion window, segments.
     pub initcwnd: Option<u32>,
-    /// Initial receive window, segments of our own MSS.
+    /// Initial receive window, segments of the local MSS.
     pub initrwnd: Option<u32>,
-    /// The congestion window never exceeds so many segments. See `firstbyte.route_metrics_unlocked`.
+    /// Maximum congestion window, segments. See `firstbyte.route_metrics_unlocked`.
     pub cwnd: Option<Metric>,
-    /// First slow-start threshold, segments. See `firstbyte.route_metrics_unlocked`.
+    /// Initial slow-start threshold, segments. See `firstbyte.route_metrics_unlocked`.
     pub ssthresh: Option<Metric>,
-    /// Least retransmission time-out.
+    /// Minimum retransmission timeout.
     pub rto_min: Option<Duration>,
-    /// Every segment with data is acknowledged at once.
+    /// True to acknowledge every segment with data at once.
     pub quickack: bool,
     /// Congestion control.
     pub congctl: Option<CongestionControl>,
-    /// Fast Open needs no cookie towards this destination, in either direction (RFC 7413 §5.1).
+    /// True if Fast Open needs no cookie for this destination, in either direction (RFC 7413 §5.1).
     pub fastopen_no_cookie: bool,
 }
 

@@ -1,25 +1,29 @@
-//! Round-trip time and retransmission time-out, in integers of 2⁻⁵ µs.
+//! Round-trip time and retransmission timeout, in integers of 2⁻⁵ µs.
 //!
 //! ```text
-//!  RFC 6298 §2        first sample R     SRTT = R                       RTTVAR = R/2
-//!                     later samples R    RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R|, then SRTT = 7/8 SRTT + 1/8 R
-//!                     RTO                max(SRTT + max(G, 4 RTTVAR), least RTO) · 2^back-off, at most 120 s
+//!  RFC 6298 §2    first sample R     SRTT = R, RTTVAR = R/2
+//!                 later samples R    RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R|
+//!                                    SRTT = 7/8 SRTT + 1/8 R
+//!                 RTO                max(SRTT + max(G, 4 RTTVAR), min RTO) · 2^back-off, at most 120 s
 //! ```
 //!
-//! The other way (`firstbyte.rtt_variation`, Linux's `tcp_rtt_estimator`) knows SRTT alike, but the least RTO lies beneath the variation
-//! instead of the sum, and the variation is the greatest of a window's round trip, so that it falls by steps:
+//! Linux's `tcp_rtt_estimator` (`firstbyte.rtt_variation`) has the same SRTT. The minimum RTO
+//! applies to the variation instead of the sum, and the variation is the maximum of a window's
+//! round trip, so it falls in steps:
 //!
 //! ```text
-//!  MDEV   4 × the mean deviation: as 4 RTTVAR, but a sample so far below SRTT that MDEV would grow counts an eighth
-//!  VAR    the greatest MDEV since the window was last acknowledged, not below the least RTO: at once if it is higher, else VAR falls by
-//!         a quarter of the difference per window
+//!  MDEV   4 × the mean deviation: as 4 RTTVAR, but a sample so far below SRTT that MDEV would grow
+//!         counts an eighth
+//!  VAR    the maximum MDEV since the window was last acknowledged, at least the minimum RTO; it rises
+//!         at once, and falls by a quarter of the difference per window
 //!  RTO    (SRTT + VAR) · 2^back-off
 //! ```
 //!
-//! The least round trip is that of the last five minutes (`tcp_min_rtt_wlen`; RFC 8985 §6.2, step 1): [`LeastRtt`] has what takes its place.
+//! The minimum round trip covers the last five minutes (`tcp_min_rtt_wlen`; RFC 8985 §6.2, step 1):
+//! [`LeastRtt`] has the next candidates.
 //!
-//! Karn's algorithm, "RTT samples MUST NOT be made using segments that were retransmitted" (RFC 6298 §3), is left to the caller, who knows which
-//! were.
+//! The caller applies Karn's algorithm, "RTT samples MUST NOT be made using segments that were
+//! retransmitted" (RFC 6298 §3), because only the caller knows these segments.
 
 mod least;
 

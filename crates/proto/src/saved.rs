@@ -1,76 +1,79 @@
-//! A connection apart from its stack: what another one needs to go on with it.
+//! A connection without its stack: the values with which another stack continues it.
 
 use bytes::Bytes;
 use core::net::SocketAddr;
 use wire::SeqNum;
 
-/// An established connection as [`save_connection`](crate::Stack::save_connection) tells it, and
-/// [`restore_connection`](crate::Stack::restore_connection) takes it up. The peer notices nothing: no packet belongs to either.
+/// An established connection, saved by [`save_connection`](crate::Stack::save_connection) and
+/// restored by [`restore_connection`](crate::Stack::restore_connection). The peer does not notice:
+/// neither sends a packet.
 ///
-/// What is not in it begins anew: round trips, the congestion window, text that came out of order (the peer sends it again), timers.
+/// Other values are reset: round trips, congestion window, timers, and out-of-order data, which
+/// the peer retransmits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedConnection {
-    /// Our end.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other one.
+    /// Peer's address.
     pub peer: SocketAddr,
-    /// SND.UNA: number of the first byte of `unacknowledged`.
+    /// SND.UNA: sequence number of the first byte of `unacknowledged`.
     pub snd_una: SeqNum,
-    /// What was written and is not acknowledged.
+    /// Written data that is not acknowledged.
     pub unacknowledged: Bytes,
-    /// How many bytes at the end of `unacknowledged` were never sent.
+    /// Number of bytes at the end of `unacknowledged` that were never sent.
     pub unsent: usize,
-    /// RCV.NXT: the number behind the last byte of `unread`.
+    /// RCV.NXT: sequence number after the last byte of `unread`.
     pub rcv_nxt: SeqNum,
-    /// What came and was not read.
+    /// Received data that was not read.
     pub unread: Bytes,
-    /// The MSS that the peer's SYN announced, bytes (RFC 9293 §3.7.1).
+    /// MSS option of the peer's SYN, bytes (RFC 9293 §3.7.1).
     pub peer_mss: u16,
-    /// Shifts of the windows that the peer tells and of those that we tell, 0 to 14 (RFC 7323 §2); `None`: windows are not scaled.
+    /// Window scales of the peer and of this end, 0 to 14 (RFC 7323 §2); `None` without scaling.
     pub window_scale: Option<(u8, u8)>,
-    /// Selective acknowledgements were agreed (RFC 2018).
+    /// True if SACK was negotiated (RFC 2018).
     pub sack: bool,
-    /// TSval of a segment that leaves now, and the peer's last one (TS.Recent); `None`: no timestamps were agreed (RFC 7323 §3).
+    /// TSval of a segment sent now, and the peer's last one (TS.Recent); `None` without timestamps
+    /// (RFC 7323 §3).
     pub timestamps: Option<(u32, u32)>,
-    /// How far either end may send.
+    /// The windows of both ends.
     pub windows: Windows,
 }
 
-/// Windows of a connection, in the words of Linux's `struct tcp_repair_window`; bytes.
+/// Windows of a connection in bytes, in the words of Linux's `struct tcp_repair_window`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
-    /// Number of the segment that advertised `snd_wnd` (SND.WL1).
+    /// Sequence number of the segment that advertised `snd_wnd` (SND.WL1).
     pub snd_wl1: SeqNum,
-    /// What the peer offered last, from SND.UNA on.
+    /// Last window advertised by the peer, from SND.UNA on.
     pub snd_wnd: u32,
-    /// The most it ever offered.
+    /// Maximum window ever advertised by the peer.
     pub max_window: u32,
-    /// What was offered to it last, from `rcv_wup` on.
+    /// Last window advertised to the peer, from `rcv_wup` on.
     pub rcv_wnd: u32,
     /// RCV.NXT at that time.
     pub rcv_wup: SeqNum,
 }
 
-/// A piece of a connection that is put together by hand, as sockets in `TCP_REPAIR` are.
+/// A part of a connection that is assembled by hand, as sockets in `TCP_REPAIR` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair<'a> {
     /// The peer's MSS option.
     Mss(u16),
-    /// Windows are scaled: shifts of those the peer tells, and of ours; more than 14 is taken for 14 (RFC 7323 §2.3).
+    /// Window scales of the peer and of this end; more than 14 counts as 14 (RFC 7323 §2.3).
     WindowScale(u8, u8),
-    /// Selective acknowledgements were agreed.
+    /// SACK was negotiated.
     Sack,
-    /// Timestamps were agreed.
+    /// Timestamps were negotiated.
     Timestamps,
-    /// TSval of a segment that leaves now.
+    /// TSval of a segment sent now.
     TsVal(u32),
     /// The peer's last TSval.
     TsRecent(u32),
     /// The windows.
     Windows(Windows),
-    /// Was written and sent behind what is in the send queue, which was sent, too, and is not acknowledged: it is retransmitted when a
-    /// time-out says so.
+    /// Data that was sent after the data in the send queue and is not acknowledged. It is
+    /// retransmitted after a timeout.
     Sent(&'a [u8]),
-    /// Came behind what is in the receive queue.
+    /// Data received after the data in the receive queue.
     Received(&'a [u8]),
 }

@@ -1,4 +1,5 @@
-//! A paged slab: stable small indices, generations, and beyond the first page no doubling and no move of what it holds.
+//! A paged slab: stable small indices with generations. Beyond the first page it never doubles or
+//! moves its contents.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
-//! What an application may ask of one connection: all of it when the connection is made ([`SocketOptions`]), or one by one later
+//! Options of one connection: all at its creation ([`SocketOptions`]), or one by one later
 //! ([`SocketOption`], `Stack::set_option`).
 //!
-//! Ranges are Linux's. Inside, a connection that asks for nothing special keeps no copy, and the children of a listener share one
-//! ([`Options`]).
+//! Ranges are Linux's. Internally, a connection with default options keeps no copy, and the
+//! children of a listener share one ([`Options`]).
 
 use crate::errors::sentences;
 use crate::tcp::send::nagle::Nagle;
@@ -16,7 +16,7 @@ use wire::Addr;
 macro_rules! options {
     ($( $(#[$doc:meta])* $field:ident: $type:ty = $default:expr
         $(, $option:ident($given:ident: $given_type:ty) => $value:expr $(, $follows:literal)?)?; )+) => {
-        /// Options of one connection. A number out of range counts as the nearest in range.
+        /// Options of one connection. A number out of range counts as the nearest valid one.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct SocketOptions { $( $(#[$doc])* pub $field: $type, )+ }
 
@@ -31,9 +31,11 @@ macro_rules! options {
                 #[doc = concat!("[`", stringify!($field), "`](field@SocketOptions::", stringify!($field), ")" $(, "; ", $follows)?)]
                 $option($given_type),
             )?)+
-            /// No [`send_buffer`](field@SocketOptions::send_buffer) any more: it grows from what it is.
+            /// Removes [`send_buffer`](field@SocketOptions::send_buffer): the buffer grows from its
+            /// current size.
             SendBufferGrows,
-            /// No [`recv_buffer`](field@SocketOptions::recv_buffer) any more.
+            /// Removes [`recv_buffer`](field@SocketOptions::recv_buffer): the buffer grows from its
+            /// current size.
             RecvBufferGrows,
         }
 
@@ -44,7 +46,7 @@ macro_rules! options {
                 $((matches!(stringify!($field), "nodelay" | "cork") || self.$field == $default) &&)+ true
             }
 
-            /// Changes one.
+            /// Changes an option.
             ///
             /// # Errors
             /// [`OptionError::OutOfRange`]; nothing has changed then.
@@ -73,8 +75,8 @@ options! {
     delack_max: Option<Duration> = None, DelackMax(most: Option<Duration>) => checked(most, RTO_MIN)?;
     /// `Some(0)`: close resets. `Some(t)`: close lingers up to `t`, then resets. `None`: close returns at once, data is still delivered.
     linger: Option<Duration> = None, Linger(linger: Option<Duration>) => linger;
-    /// How long a connection that was closed waits for the peer's FIN (`TCP_LINGER2`), at most 120 s; zero: not at all, it is reset
-    /// once our FIN is acknowledged. `None` = `tcp_fin_timeout`.
+    /// Time for which a closed connection waits for the peer's FIN (`TCP_LINGER2`), at most 120 s.
+    /// Zero resets it once this end's FIN is acknowledged. `None` is `tcp_fin_timeout`.
     linger2: Option<Duration> = None, Linger2(wait: Option<Duration>) => wait.map(|wait| wait.min(LINGER2_MAX));
     /// Clamp of the MSS, 88 to 32767 bytes (`TCP_MAXSEG`).
     max_segment: Option<u16> = None, MaxSegment(bytes: Option<u16>) => checked(bytes, MAX_SEGMENT)?;
@@ -132,34 +134,37 @@ options! {
     save_syn: bool = false, SaveSyn(on: bool) => on;
     /// Every packet leaves so much later than it would (`TCP_TX_DELAY`), less than 2²⁸ µs.
     tx_delay: Duration = Duration::ZERO, TxDelay(delay: Duration) => within(delay, TX_DELAY)?, "what was measured of the path changes by as much.";
-    /// Peers whose segments are signed, and the keys (`TCP_MD5SIG`, RFC 2385). There is no Fast Open with them.
+    /// Keys of peers with signed segments (`TCP_MD5SIG`, RFC 2385). They disable Fast Open.
     md5_keys: Md5Keys = Md5Keys::NONE;
     /// Segments that come with a smaller hop limit are dropped (`IP_MINTTL`, `IPV6_MINHOPCOUNT`, RFC 5082).
     min_hops: u8 = 0, MinHops(least: u8) => least;
 }
 
-/// What becomes of packets that a router cannot forward whole (Linux's `IP_PMTUDISC_…`).
+/// Handling of packets that a router cannot forward whole (Linux's `IP_PMTUDISC_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMtuDiscovery {
-    /// Packets of IPv4 may be cut. What ICMP tells of the path's MTU holds for what is sent later, but nothing is retransmitted for it.
+    /// IPv4 packets may be fragmented. ICMP reports of the path MTU apply to later packets, without
+    /// a retransmission.
     Dont,
-    /// They may not (RFC 1191), unless the path's MTU is not to be doubted: its route locks it, or less than `min_pmtu` was reported.
+    /// Packets must not be fragmented (RFC 1191), unless the path MTU is fixed: its route locks it,
+    /// or ICMP reported less than `min_pmtu`.
     Want,
-    /// They never may.
+    /// Packets must never be fragmented.
     Do,
-    /// As `Want`, but they may be cut. (With datagrams it is about those larger than what is known.)
+    /// Like `Want`, but packets may be fragmented. (For datagrams it concerns those larger than the
+    /// known MTU.)
     Probe,
-    /// As `Dont`; a stream over IPv6 does not hear of the path's MTU.
+    /// Like `Dont`; an IPv6 stream ignores the path MTU.
     Interface,
-    /// As `Interface`.
+    /// Like `Interface`.
     Omit,
 }
 
-/// Why an option was not taken.
+/// The reason why an option was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionError {
-    /// Not a value of this option (Linux's `EINVAL`).
+    /// Not a valid value of this option (Linux's `EINVAL`).
     OutOfRange,
     /// No such connection.
     NotFound,

@@ -1,14 +1,14 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! | room | what it holds |
+//! | folder | subject |
 //! |---|---|
-//! | `demux` | packets in: parsing, whom each belongs to (`ingress`, `holders`), batches (`gro_run`), ICMP, where a packet may come from (`sources`), answers to strangers (`replies`) |
-//! | `listen` | passive opens: LISTEN and the server side of Fast Open, the SYN queue (`request`), SYN cookies (`stateless`, `syn_cookie`), connections made of them (`open`, `fast_child`), heirs of a listener (`migration`) |
-//! | `api` | calls of the application: `verbs`, `stream`, `closing`, `routes`, `repair`, `ports`; and what it may ask: `queries`, `socket_list`, `snmp` |
-//! | `timers` | what follows every change of a connection (`settle`, `pending_work`), time-outs of requests (`request_timers`), packets out and the next deadline (`egress`), what the device could not take (`refusal`) |
-//! | `hooks` | options that act on single packets (`packet_hooks`, `signing`), the trace, and in debug builds the watch over invariants |
+//! | `demux` | packets in: parsing, demultiplexing (`ingress`, `holders`), batches (`gro_run`), ICMP, valid sources (`sources`), answers without a connection (`replies`) |
+//! | `listen` | passive opens: Fast Open, SYN queue (`request`), SYN cookies (`stateless`, `syn_cookie`), new connections (`open`, `fast_child`), `migration` |
+//! | `api` | calls of the application: `verbs`, `stream`, `closing`, `routes`, `repair`, `ports`, `queries`, `socket_list`, `snmp` |
+//! | `timers` | after a change of a connection (`settle`, `pending_work`), timeouts (`request_timers`), output and deadline (`egress`), `refusal` |
+//! | `hooks` | options of single packets (`packet_hooks`, `signing`), the trace, and in debug builds invariants |
 //!
-//! What becomes of a segment on its connection is in `tcp`.
+//! The handling of a segment by its connection is in `tcp`.
 
 pub(crate) mod api;
 pub(crate) mod demux;
@@ -68,9 +68,10 @@ const REPLAY_GENERATION: Duration = Duration::from_secs(120);
 
 /// One host: its addresses, listeners and connections.
 ///
-/// Four kinds of method: getters; `handle_*` (a packet, or the time); the application's verbs; `poll_*` (what to do next). One
-/// mutation, or a batch of them at one `now`, then drain [`poll_transmit`](Stack::poll_transmit),
-/// [`poll_event`](Stack::poll_event) and [`poll_timeout`](Stack::poll_timeout) to the end, then the next. `now` never goes back.
+/// There are four kinds of methods: getters; `handle_*` (a packet, or the time); the application's
+/// calls; `poll_*` (the next action). After one mutation, or a batch of them at one `now`, drain
+/// [`poll_transmit`](Stack::poll_transmit), [`poll_event`](Stack::poll_event) and
+/// [`poll_timeout`](Stack::poll_timeout). `now` must never decrease.
 pub struct Stack {
     shared: Shared,
     addresses: Vec<Addr>,
@@ -158,10 +159,12 @@ impl Shared {
 }
 
 impl Stack {
-    /// A host without addresses. `seed` decides every random choice: initial sequence numbers, ports, hash keys, the cookie key.
+    /// Creates a host without addresses. `seed` determines every random choice: initial sequence
+    /// numbers, ports, hash keys, the cookie key.
     ///
     /// # Panics
-    /// If TCP cannot work with these settings; [`try_new`](Stack::try_new) says so instead.
+    /// If TCP cannot work with these settings; [`try_new`](Stack::try_new) returns an error
+    /// instead.
     pub fn new(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
         match Stack::try_new(config, capabilities, seed) {
             Ok(stack) => stack,
@@ -169,10 +172,10 @@ impl Stack {
         }
     }
 
-    /// As [`new`](Stack::new).
+    /// Creates a host like [`new`](Stack::new).
     ///
     /// # Errors
-    /// If TCP cannot work with these settings: see [`Config::check`].
+    /// TCP cannot work with these settings: see [`Config::check`].
     pub fn try_new(
         config: Config,
         capabilities: Capabilities,
@@ -244,64 +247,64 @@ impl Stack {
         }
     }
 
-    /// The settings in force.
+    /// Returns the current settings.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
 
-    /// Counters under Linux's names.
+    /// Returns the counters, under Linux's names.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// Packets that went no further, by reason.
+    /// Returns the dropped packets by reason.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
 
-    /// The local addresses.
+    /// Returns the local addresses.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(Addr::to_ip)
     }
 
-    /// A snapshot of one connection, until its application lets go of it.
+    /// Returns a snapshot of a connection, until its application closes it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
         Some(ConnectionInfo::of(c, &self.shared))
     }
 
-    /// A snapshot of one listener.
+    /// Returns a snapshot of a listener.
     pub fn listener_info(&self, id: ListenerId) -> Option<ListenerInfo> {
         let listener = self.listener(id)?;
         Some(listener.info())
     }
 
-    /// What became of Fast Open (active opens).
+    /// Returns the outcome of Fast Open (active opens).
     pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
         self.connection(id).map(|c| c.outcome)
     }
 
-    /// Which bytes came in the SYN (passive opens).
+    /// Returns the range of data received in the SYN (passive opens).
     pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
         self.connection(id).map(Connection::early_data)
     }
 
-    /// Why the connection ended; `None` while it lives, and for ids that are no more.
+    /// Returns the reason why the connection ended; `None` while it lives, and for unknown ids.
     pub fn close_reason(&self, id: ConnId) -> Option<CloseReason> {
         self.connection(id).and_then(|c| c.close_reason)
     }
 
-    /// Remembered cookies, MSS, SRTT and verdicts.
+    /// Returns the path cache: cookies, MSS, SRTT and verdicts.
     pub fn path_cache(&self) -> &PathCache {
         &self.shared.paths
     }
 
-    /// The path cache, to flush or edit.
+    /// Returns the path cache for changes.
     pub fn path_cache_mut(&mut self) -> &mut PathCache {
         &mut self.shared.paths
     }
 
-    /// How much the stack holds.
+    /// Returns the sizes of the stack's tables.
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes {
             connections: self.connections.len(),
@@ -310,41 +313,43 @@ impl Stack {
         }
     }
 
-    /// Bytes of memory that all buffers hold, by their true sizes.
+    /// Returns the memory of all buffers in bytes, by their real sizes.
     pub fn memory(&self) -> u64 {
         self.shared.memory.held()
     }
 
-    /// Is that so much that buffers do not grow and windows shrink (`tcp_mem`)?
+    /// Returns whether buffers do not grow and windows shrink because of memory pressure
+    /// (`tcp_mem`).
     pub fn is_under_memory_pressure(&self) -> bool {
         self.shared.memory.is_under_pressure()
     }
 
-    /// The three sizes of `tcp_mem`, bytes.
+    /// Returns the three sizes of `tcp_mem`, bytes.
     pub fn memory_levels(&self) -> [u64; 3] {
         self.shared.memory.levels()
     }
 
-    /// Connections whose application has let go, and that still deliver.
+    /// Returns the number of orphans: closed connections that still deliver data.
     pub fn orphans(&self) -> usize {
         self.shared.orphans as usize
     }
 
-    /// For tests that compare both: ordinary segments may take a fast path, as at first, or each takes the general one.
+    /// Enables or disables fast paths, for tests that compare both. They are enabled by default.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
     pub fn set_fast_paths(&mut self, on: bool) {
         self.shared.fast_paths = on;
     }
 
-    /// How often each fast path was taken, by its name.
+    /// Returns how often each fast path was taken, by name.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
     pub fn fast_paths_taken(&self) -> impl Iterator<Item = (String, u64)> {
         self.shared.fast_paths_taken.all()
     }
 
-    /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.
+    /// Adds a local address. `prefix_len` (0..=32 or 0..=128) determines its network, which is part
+    /// of the key of verdicts.
     pub fn add_address(&mut self, addr: IpAddr, prefix_len: u8) {
         let addr = Addr::from(addr);
         if !self.addresses.contains(&addr) {
@@ -353,7 +358,8 @@ impl Stack {
         }
     }
 
-    /// Removes a local address: packets for it are no longer ours. Connections from it fail by their timers.
+    /// Removes a local address. Packets for it are no longer accepted, and connections from it time
+    /// out.
     pub fn remove_address(&mut self, addr: IpAddr) {
         if let Some(at) = self.addresses.iter().position(|known| *known == Addr::from(addr)) {
             self.addresses.remove(at);
@@ -361,8 +367,8 @@ impl Stack {
         }
     }
 
-    /// Changes one setting by Linux's name, e.g. `("net.ipv4.tcp_fastopen", "0x403")`, or the cookie keys by
-    /// `net.ipv4.tcp_fastopen_key`. A warning comes back when a part was refused.
+    /// Changes a setting by Linux's name, e.g. `("net.ipv4.tcp_fastopen", "0x403")`, or the cookie
+    /// keys by `net.ipv4.tcp_fastopen_key`. Returns a warning if a part was refused.
     ///
     /// # Errors
     /// See [`Config::set`].
@@ -381,21 +387,22 @@ impl Stack {
         Ok(warning)
     }
 
-    /// Connections that begin from now on have this initial sequence number; with `None` those of RFC 6528, as at first. (One that follows
-    /// another of its tuple out of TIME-WAIT goes on behind that, and SYN cookies stay what they are.)
+    /// Fixes the initial sequence number of new connections; `None` restores RFC 6528. Connections
+    /// that reuse a tuple in TIME-WAIT continue its numbers, and SYN cookies are unaffected.
     ///
-    /// For rigs that look at what happens where numbers wrap: whoever knows the number can write into a connection, or end it.
+    /// This is for tests of wrapping sequence numbers: anyone who knows the number can write into a
+    /// connection, or end it.
     pub fn fix_isn(&mut self, isn: Option<u32>) {
         self.fixed_isn = isn.map(SeqNum);
     }
 
-    /// Replaces the stack's cookie keys. Listeners with keys of their own keep them.
+    /// Replaces the stack's cookie keys. Listeners with their own keys keep them.
     pub fn set_fast_open_key(&mut self, ring: KeyRing) {
         self.keys = ring;
         self.rotation.restart();
     }
 
-    /// The stack's cookie keys, as they were when one was last needed (`firstbyte.fast_open_key_rotation`).
+    /// Returns the stack's cookie keys as of the last use (`firstbyte.fast_open_key_rotation`).
     pub fn fast_open_key(&self) -> &KeyRing {
         &self.keys
     }

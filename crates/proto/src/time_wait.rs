@@ -1,11 +1,13 @@
-//! TIME-WAIT: connections that are over, kept so that the last ACK can be repeated and old segments find no new connection. And
-//! connections in FIN-WAIT-2 that nobody holds any more: of them too only numbers are needed, until the peer's FIN comes.
+//! TIME-WAIT: finished connections, kept so that the last ACK can be repeated and old segments do
+//! not reach a new connection. It also holds orphans in FIN-WAIT-2, which need only numbers until
+//! the peer's FIN arrives.
 //!
-//! An entry takes 64 bytes and no timer: entries with the same time-out form a list in the order of their ends, so that
-//! only the first of each list has to be watched. Restarting moves an entry to the end of its list. What a segment does
-//! to an entry is a pure function, [`on_segment`].
+//! An entry takes 64 bytes and no timer: entries with the same timeout form a list in order of
+//! expiry, so that only the first of each list is watched. A restart moves an entry to the end of
+//! its list. The effect of a segment on an entry is a pure function, [`on_segment`].
 //!
-//! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. That is the engine's.
+//! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. The
+//! engine does that.
 
 mod segment;
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
 //! Deadlines of many keys: hierarchical wheels, exact minimum, cheap postponement.
 //!
-//! A wheel has 64 slots. A slot of the lowest wheel spans 2¹⁷ ns (131 µs), one of the next 64 times that, and so on; eight
-//! levels span all of time. A slot holds a short list of keys, and becomes a wheel of the next lower level when the list
-//! grows long:
+//! A wheel has 64 slots. A slot of the lowest wheel spans 2¹⁷ ns (131 µs), one of the next 64 times
+//! that, and so on; eight levels span all of time. A slot holds a short list of keys. When the list
+//! grows long, the slot becomes a wheel of the next lower level:
 //!
 //! ```text
 //!  level 7   |.|.|x|.|.|.|        few keys: one list, at the level where they were put
@@ -11,18 +11,18 @@
 //!                     |
 //!  …             list: key 9 ─ key 4 ─ key 7
 //! ```
+//! The first occupied slot, from the highest level down, holds the minimum: its few keys are
+//! compared exactly. The digits of the deadline determine the slot, so nothing moves while time
+//! passes. The cost of each operation depends on the number of levels, not of keys. (With wheels
+//! shared by all of time, as in a kernel, the exact minimum would require a search through all keys
+//! of a slot that spans seconds.)
 //!
-//! The first occupied slot, from the highest level down, holds the minimum: its few keys are compared exactly. A slot
-//! is found by the digits of the deadline alone, so nothing needs to be moved while time passes, and the cost of each
-//! operation depends on the number of levels, not of keys. (With wheels shared by all of time, as in a kernel, the exact
-//! minimum would mean to look through all keys of a slot that spans seconds.)
+//! Postponing a deadline only stores it: the key stays in its slot until that is the first occupied
+//! one, and is then moved. Nearly every ACK postpones a retransmission timer.
 //!
-//! Moving a deadline later only notes it: the key stays in its slot until that is the first occupied one, and is placed
-//! anew then. That is what happens to a retransmission timer with nearly every ACK.
+//! The owner of a deadline keeps a [`TimerHandle`]: memory is used only for deadlines that are set.
 //!
-//! Whoever has a deadline keeps a [`TimerHandle`]: memory is taken only for deadlines that are set.
-//!
-//! Not here: what a key stands for. The engine has one deadline per connection.
+//! Not here: the meaning of a key. The engine has one deadline per connection.
 
 use crate::Instant;
 use alloc::vec::Vec;

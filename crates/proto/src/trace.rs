@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!  packet in ──► before/after ──┐
-//!  packet out ─► before/after ──┼──► Tracer: does anybody want it? ──► bounded buffer ──► Stack::poll_trace
-//!  settle ─────► before/after ──┘                                        (what found no room is counted)
+//!  packet out ─► before/after ──┼──► Tracer: is it requested? ──► bounded buffer ──► Stack::poll_trace
+//!  settle ─────► before/after ──┘                                        (events without room are counted)
 //! ```
 //!
-//! Nothing inside a connection knows of it. While a trace is on, the stack compares what it can see (windows, round trips, counters)
-//! before and after each thing that happens, and tells the differences; while it is off that is one test per packet. `event` has the
-//! events, `display` their one line each.
+//! A connection does not know about the trace. While a trace is on, the stack compares its visible
+//! state (windows, round trips, counters) before and after each operation, and reports the
+//! differences. While it is off, the cost is one test per packet. `event` has the events, `display`
+//! their text.
 
 mod display;
 mod event;

@@ -1,18 +1,21 @@
-//! Who has a tuple: a hash table that answers out of one cache line.
+//! The tuple table: a hash table that answers from one cache line.
 //!
-//! Among a million connections a look-up is as dear as the lines it touches that nobody has touched lately. A place here is one word: the
-//! index of who is stored, and above it as many bits of the hash as are left. Fifteen places and a count make a line of memory:
+//! With a million connections, the cost of a lookup is the number of cache lines that were not
+//! touched recently. An entry is one word: the index of the owner, and above it the remaining bits
+//! of the hash. Fifteen entries and a count make a line of memory:
 //!
 //! ```text
 //!  line   | mark index | mark index | 0 | … | mark index | overflow |
 //! ```
+//! An entry that finds its line full lies in one of the next lines, and is counted in every line
+//! that it skipped. A search continues only if that count is not zero, and a removal leaves no
+//! trace.
 //!
-//! What finds its own line full lies in one of those behind, and is counted in every line it was passed on by. So a search goes on only
-//! where that count is not zero, and whatever is removed leaves no trace.
+//! The position in a line is arbitrary, but the hash suggests one, which is tested first: most
+//! entries are there.
 //!
-//! Where in its line it lies does not matter, but the hash proposes a place, which is looked at first: most are there.
-//!
-//! Not here: the tuples themselves, which lie with those who have them (`same`), and the hash, which is keyed (`keyed_hash`).
+//! Not here: the tuples, which their owners store (`same`), and the hash, which is keyed
+//! (`keyed_hash`).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! Which values, and which pairs of values, TCP cannot work with. Ranges of single numbers stand in the table; here is what needs words.
+//! Values, and pairs of values, with which TCP cannot work. The table has the ranges of single
+//! numbers; this file has the rest.
 
 use super::{Config, SettingError};
 use alloc::string::String;
@@ -9,10 +10,11 @@ const RCVBUF_MIN: u32 = 2304;
 const SNDBUF_MIN: u32 = 4608;
 
 impl Config {
-    /// Can TCP work with these values, each by itself and all together?
+    /// Checks that TCP can work with these values.
     ///
     /// # Errors
-    /// [`SettingError::Invalid`] names the first value that it cannot, or two that contradict each other.
+    /// [`SettingError::Invalid`] names the first invalid value, or two values that contradict each
+    /// other.
     pub fn check(&self) -> Result<(), SettingError> {
         self.check_rows()?;
         let broken = self.impossible().or_else(|| self.contradiction());

@@ -1,55 +1,60 @@
-//! Settings that are one of a few words.
+//! Settings whose value is one of a few words.
 
-/// How many bytes of option space a Fast Open SYN keeps free of data.
+/// Bytes of option space that a Fast Open SYN reserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SynDataRoom {
-    /// The options really sent.
+    /// Only the options that are sent.
     Exact,
-    /// All 40 bytes of option space, as `tcp_send_syn_data` reserves them.
+    /// All 40 bytes, as `tcp_send_syn_data` does.
     Reserve40,
 }
 
-/// When the acknowledgement of a lone segment is sent.
+/// Timing of the acknowledgment of a single segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckHabit {
-    /// Wait for the answer unless the segment is full-sized: fewest packets. Where none has followed yet, or none did once, not for long.
+    /// Waits for the answer unless the segment is full-sized: fewest packets. The wait is short if
+    /// no answer has followed yet, or once none did.
     Merge,
-    /// Acknowledge the first segments at once (`quickack` phase), then delay once the exchange goes back and forth (`pingpong`).
+    /// Acknowledges the first segments at once (`quickack` phase), and delays once the exchange is
+    /// interactive (`pingpong`).
     QuickStart,
 }
 
-/// How the receive buffer is counted, and its window is found.
+/// Accounting of the receive buffer, and computation of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveAccounting {
-    /// By payload. The right edge of the window moves by what is worth a segment (RFC 9293 §3.8.6.2.2), whatever packets take; memory is
-    /// bounded apart from it.
+    /// By payload. The right edge of the window moves in steps of useful size (RFC 9293
+    /// §3.8.6.2.2), independent of the packets' memory, which is limited separately.
     Payload,
-    /// Packet by packet, with what each takes in a kernel (`sk_rmem_alloc`). The window is what the memory that is left holds of payload, and
-    /// grows with what arrives (`__tcp_select_window`, `tcp_grow_window`); what fits no more is refused.
+    /// By packet, with the memory of each in a kernel (`sk_rmem_alloc`). The window is the payload
+    /// that fits the free memory, and grows with arriving data (`__tcp_select_window`,
+    /// `tcp_grow_window`). Packets that do not fit are refused.
     Packets,
 }
 
-/// How the variation of round trips becomes the retransmission time-out.
+/// Computation of the retransmission timeout from the variation of round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttVariation {
-    /// RFC 6298 §2: SRTT + 4 RTTVAR, but not less than the least time-out.
+    /// RFC 6298 §2: SRTT + 4 RTTVAR, at least the minimum timeout.
     Rfc6298,
-    /// SRTT + the greatest mean deviation of the last windows, which is not less than the least time-out (`tcp_rtt_estimator`).
+    /// SRTT + the maximum mean deviation of the last windows, which is at least the minimum timeout
+    /// (`tcp_rtt_estimator`).
     Windowed,
 }
 
-/// Which algorithm decides how much may be in flight.
+/// Congestion control algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CongestionControl {
-    /// RFC 5681, counting bytes (RFC 3465).
+    /// RFC 5681 with byte counting (RFC 3465).
     Reno,
     /// RFC 9438, with HyStart++ (RFC 9406).
     Cubic,
-    /// Delay-based: keeps the bottleneck's queue short.
+    /// Delay-based: keeps the queue of the bottleneck short.
     Vegas,
-    /// Every loss starts over from one segment (Jacobson 1988): for teaching.
+    /// Restarts from one segment at every loss (Jacobson 1988), for teaching.
     Tahoe,
-    /// BBR version 3 (draft-ietf-ccwg-bbr): a model of the path's bandwidth and round-trip time; paces.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): models bandwidth and round-trip time of the path;
+    /// paces.
     Bbr,
 }

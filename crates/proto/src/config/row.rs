@@ -1,18 +1,19 @@
-//! What can be set, for programs that list the settings or draw values for them.
+//! Descriptions of settings, for programs that list them or draw values.
 
-/// One row of the table of settings: what [`Config::set`](crate::Config::set) takes under a name.
+/// A row of the table of settings: a name that [`Config::set`](crate::Config::set) accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SettingRow {
-    /// Linux's name, or one that begins with `firstbyte.` where Linux has none.
+    /// Linux's name, or one that begins with `firstbyte.` if Linux has none.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: SettingKind,
-    /// The range of a number as a Rust pattern, for example `1..=127`; `_` where every value of the kind is in range.
+    /// The range of a number as a Rust pattern, for example `1..=127`; `_` if every value of the
+    /// kind is valid.
     pub range: &'static str,
 }
 
-/// Kinds of setting, and how their values are written.
+/// Kinds of settings and the form of their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingKind {

@@ -1,8 +1,9 @@
-//! Everything remembered about paths: cookies, MSS, round-trip times, and verdicts.
+//! The cache of paths: cookies, MSS, round-trip times, and verdicts.
 //!
-//! A path is a pair (local address, peer address): a cookie is bound to the client's address (R11), and so a host with
-//! several addresses has several. The cache is bounded and forgets the path used least recently. Cookies identify a
-//! client to a server across connections: [`PathCache::clear`] is there for a new identity.
+//! A path is a pair (local address, peer address): a cookie is bound to the client's address (R11),
+//! so a host with several addresses has several cookies. The cache is bounded and evicts the least
+//! recently used path. Cookies identify a client to a server across connections;
+//! [`PathCache::clear`] starts a new identity.
 
 use super::lru::Lru;
 use super::verdict::{SlotKind, VerdictEntry, VerdictKey, Verdicts};
@@ -12,26 +13,27 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use wire::{Addr, Cookie, FastOpenKind};
 
-/// Whether cookie requests of the standard kind 34 went unanswered, and the experimental kind 254 is to be tried.
+/// State of the fallback from cookie requests of the standard kind 34 to the experimental kind 254.
 ///
-/// As Linux does: kind 34; after one without answer once kind 254; then kind 34 for ever. A cookie starts it afresh.
+/// As on Linux: kind 34; after one unanswered request once kind 254; then kind 34 forever. A cookie
+/// resets the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TryExperimental {
-    /// No request went unanswered.
+    /// No request was unanswered.
     #[default]
     Untried,
-    /// The next request takes the experimental kind.
+    /// The next request uses the experimental kind.
     Next,
-    /// That went unanswered too.
+    /// The experimental request was unanswered, too.
     Done,
 }
 
-/// What is remembered about one path.
+/// The cached values of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathEntry {
     /// The latest cookie.
     pub cookie: Option<Cookie>,
-    /// The format the cookie came in and goes out in.
+    /// The format in which the cookie is received and sent.
     pub kind: FastOpenKind,
     /// The peer's MSS option, bytes; `None` before its first SYN-ACK.
     pub mss: Option<u16>,
@@ -40,28 +42,28 @@ pub struct PathEntry {
     pub(crate) rttvar_nanos: u64,
     /// Slow-start threshold, segments.
     pub ssthresh: Option<u32>,
-    /// Congestion window, segments. To be seen, not used: no connection begins with it.
+    /// Congestion window, segments. Only for display: no connection starts with it.
     pub cwnd: Option<u32>,
-    /// Segments that others were seen to overtake one by, where more than `tcp_reordering`.
+    /// Reordering in segments, if above `tcp_reordering`.
     pub reordering: Option<u32>,
-    /// When these three and the round trip were learnt.
+    /// Time at which these three values and the round trip were learned.
     pub metrics_at: Instant,
-    /// Path MTU in bytes, when an ICMP error reported that it is below the link's.
+    /// Path MTU in bytes, if an ICMP error reported a smaller one than the link's.
     pub path_mtu: Option<u16>,
-    /// It reported less than is believed: nothing more is to be discovered.
+    /// True if the error reported less than is accepted: nothing more can be discovered.
     pub path_mtu_locked: bool,
-    /// When that error came.
+    /// Time of that error.
     pub path_mtu_at: Instant,
-    /// How to ask for a cookie.
+    /// State of the fallback of cookie requests.
     pub try_experimental: TryExperimental,
-    /// Fast Open SYNs in a row that were presumably lost (Linux's `fo_syn_drops`).
+    /// Consecutive Fast Open SYNs presumed lost (Linux's `fo_syn_drops`).
     pub syn_drops: u32,
-    /// When the last of them was.
+    /// Time of the last of them.
     pub last_syn_drop: Option<Instant>,
-    /// SYN data was acknowledged here: the path lets it through, so one lost SYN is no evidence yet
+    /// True if SYN data was acknowledged on this path, so a single lost SYN is no evidence yet
     /// (`PathCache::doubt_is_enough`).
     pub syn_data_passed: bool,
-    /// The last [`PathCache::entry`].
+    /// Time of the last [`PathCache::entry`].
     pub last_used: Instant,
 }
 
@@ -88,22 +90,23 @@ impl PathEntry {
         }
     }
 
-    /// Smoothed round-trip time of earlier connections (RFC 6298).
+    /// Returns the smoothed round-trip time of earlier connections (RFC 6298).
     pub fn rtt(&self) -> Option<Duration> {
         (self.rtt_nanos != 0).then(|| Duration::from_nanos(self.rtt_nanos))
     }
 
-    /// Its variation.
+    /// Returns the variation of the round-trip time.
     pub fn rttvar(&self) -> Duration {
         Duration::from_nanos(self.rttvar_nanos)
     }
 
-    /// The round-trip time is this, or not known.
+    /// Sets the round-trip time; `None` for unknown.
     pub fn set_rtt(&mut self, rtt: Option<Duration>) {
         self.rtt_nanos = rtt.map_or(0, nanos);
     }
 
-    /// The path MTU if it was learnt less than `life` ago: paths change (RFC 1191 §6.3, RFC 8201 §4).
+    /// Returns the path MTU if it was learned less than `life` ago: paths change (RFC 1191 §6.3,
+    /// RFC 8201 §4).
     pub fn fresh_path_mtu(&self, now: Instant, life: Duration) -> Option<u16> {
         self.path_mtu.filter(|_| now.since(self.path_mtu_at) < life)
     }
@@ -127,7 +130,7 @@ impl PathEntry {
         };
     }
 
-    /// A SYN-ACK that answered a Fast Open option brought a cookie (R22).
+    /// Stores the cookie of a SYN-ACK that answered a Fast Open option (R22).
     pub fn store_cookie(&mut self, cookie: Cookie, kind: FastOpenKind) {
         self.cookie = Some(cookie);
         self.kind = kind;
@@ -146,9 +149,8 @@ impl PathEntry {
     }
 }
 
-/// Everything remembered about paths: cookies and their like per (local address, peer), verdicts per
+/// The cache of paths: cookies and other values per (local address, peer), verdicts per
 /// [`VerdictKey`].
-///
 /// ```
 /// use core::net::Ipv4Addr;
 /// use firstbyte_proto::{Instant, fast_open::PathCache};
@@ -165,18 +167,19 @@ pub struct PathCache {
 }
 
 impl PathCache {
-    /// Holds at most `capacity` paths and as many keys of verdicts (at least one each). `hash_key` must be secret, so
-    /// that no peer can choose addresses that collide.
+    /// Creates a cache of at most `capacity` paths and as many keys of verdicts (at least one
+    /// each). `hash_key` must be secret, so that no peer can choose colliding addresses.
     pub fn new(capacity: usize, hash_key: (u64, u64)) -> PathCache {
         PathCache { paths: Lru::new(capacity, hash_key), verdicts: Verdicts::new(capacity, hash_key) }
     }
 
-    /// What is known about a path. Does not count as use.
+    /// Returns the entry of a path. Does not count as use.
     pub fn lookup(&self, local: Addr, peer: Addr) -> Option<&PathEntry> {
         self.paths.get(&(local, peer))
     }
 
-    /// The path's entry, created empty when missing; counts as use. A full cache forgets the path used least recently.
+    /// Returns the path's entry, created if missing. Counts as use. A full cache evicts the least
+    /// recently used path.
     pub fn entry(&mut self, now: Instant, local: Addr, peer: Addr) -> &mut PathEntry {
         let entry = self.paths.use_or_insert_with((local, peer), || PathEntry::new(now));
         entry.last_used = now;
@@ -188,12 +191,12 @@ impl PathCache {
         self.paths.get_mut(&(local, peer))
     }
 
-    /// Forgets one path; false if it was not known.
+    /// Removes one path. Returns false if it was not known.
     pub fn forget(&mut self, local: Addr, peer: Addr) -> bool {
         self.paths.remove(&(local, peer)).is_some()
     }
 
-    /// Forgets every path and every verdict of a peer; false if there was none.
+    /// Removes every path and verdict of a peer. Returns false if there was none.
     pub fn forget_peer(&mut self, peer: Addr) -> bool {
         let paths: Vec<_> = self.paths.iter().map(|(key, _)| *key).filter(|key| key.1 == peer).collect();
         let verdicts: Vec<_> = self.verdicts().map(|(key, _)| *key).filter(|key| key.peer == peer).collect();
@@ -206,23 +209,23 @@ impl PathCache {
         !paths.is_empty() || !verdicts.is_empty()
     }
 
-    /// Forgets every path and every verdict.
+    /// Removes every path and every verdict.
     pub fn clear(&mut self) {
         self.paths.clear();
         self.verdicts.clear();
     }
 
-    /// Every path as (local, peer, entry), the one used last first.
+    /// Returns every path as (local, peer, entry), most recently used first.
     pub fn iter(&self) -> impl Iterator<Item = (Addr, Addr, &PathEntry)> {
         self.paths.iter().map(|((local, peer), entry)| (*local, *peer, entry))
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// No path known?
+    /// Returns whether the cache has no path.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -232,7 +235,7 @@ impl PathCache {
         !self.verdicts.is_empty()
     }
 
-    /// The verdict against Fast Open that holds now.
+    /// Returns the current verdict against Fast Open.
     pub fn verdict_active(&self, now: Instant, key: &VerdictKey) -> Option<Verdict> {
         self.verdicts.active(now, key, SlotKind::FastOpen)
     }
@@ -245,7 +248,7 @@ impl PathCache {
         self.verdicts.admit(now, key, SlotKind::FastOpen)
     }
 
-    /// Is a FIN on the SYN ruled out now?
+    /// Returns whether a verdict currently forbids a FIN on the SYN.
     pub fn syn_fin_verdict_active(&self, now: Instant, key: &VerdictKey) -> bool {
         self.verdicts.active(now, key, SlotKind::SynFin).is_some()
     }
@@ -255,7 +258,8 @@ impl PathCache {
         self.verdicts.admit(now, key, SlotKind::SynFin).is_some()
     }
 
-    /// Records a failure; [`Verdict::SynFin`] is kept apart from the others. Returns what holds now.
+    /// Records a failure; [`Verdict::SynFin`] is separate from the others. Returns the resulting
+    /// verdict.
     pub fn record_verdict(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> VerdictEntry {
         self.verdicts.record(now, key, reason)
     }
@@ -288,17 +292,18 @@ impl PathCache {
         self.verdicts.clear_if(key, SlotKind::SynFin, |_| true)
     }
 
-    /// Forgets both verdicts of a key; false if there were none.
+    /// Removes both verdicts of a key. Returns false if there were none.
     pub fn forget_verdict(&mut self, key: &VerdictKey) -> bool {
         self.verdicts.forget(key)
     }
 
-    /// Forgets all verdicts.
+    /// Removes all verdicts.
     pub fn clear_verdicts(&mut self) {
         self.verdicts.clear();
     }
 
-    /// Every verdict, also those that have run out and await a trial; the one touched last first.
+    /// Returns every verdict, most recently touched first, including expired ones that await a
+    /// trial.
     pub fn verdicts(&self) -> impl Iterator<Item = (&VerdictKey, &VerdictEntry)> {
         self.verdicts.iter()
     }

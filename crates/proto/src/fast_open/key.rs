@@ -1,11 +1,12 @@
-//! Cookie keys and cookies, bit for bit as Linux makes them, so that one fleet may mix both.
+//! Cookie keys and cookies, bit for bit as on Linux, so that one fleet can mix both.
 //!
-//! A cookie is SipHash-2-4 over the client's address followed by the server's, each as wide as its IP version has it
-//! (4 + 4 or 16 + 16 bytes), written in little-endian order: 8 bytes. It proves that its holder once received packets
-//! at that address (RFC 7413 §4.1.2); it says nothing about who sends the bytes that come with it.
+//! A cookie is SipHash-2-4 over the client's address followed by the server's, each with the width
+//! of its IP version (4 + 4 or 16 + 16 bytes), in little-endian order: 8 bytes. It proves that its
+//! holder once received packets at that address (RFC 7413 §4.1.2). It does not authenticate the
+//! data that comes with it.
 //!
-//! Rotation: [`KeyRing::rotate`] makes the old primary the backup. A cookie of the backup is still accepted, and the
-//! SYN-ACK brings one of the primary.
+//! Rotation: [`KeyRing::rotate`] makes the old primary the backup. A cookie of the backup is still
+//! accepted, and the SYN-ACK grants one of the primary.
 
 use crate::errors::sentences;
 use alloc::vec::Vec;
@@ -20,17 +21,17 @@ const KEY_LEN: usize = 16;
 /// Bytes of a cookie of ours. RFC 7413 allows 4 to 16; Linux makes and accepts 8 only.
 const COOKIE_LEN: usize = 8;
 
-/// One 128-bit cookie key. `Debug` does not show it.
+/// A 128-bit cookie key. `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u8; KEY_LEN]);
 
 impl Key {
-    /// From the bytes of `TCP_FASTOPEN_KEY`.
+    /// Creates a key from the bytes of `TCP_FASTOPEN_KEY`.
     pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Key {
         Key(bytes)
     }
 
-    /// The bytes of `TCP_FASTOPEN_KEY`.
+    /// Returns the bytes of `TCP_FASTOPEN_KEY`.
     pub const fn to_bytes(self) -> [u8; KEY_LEN] {
         self.0
     }
@@ -86,11 +87,12 @@ fn parse_word(word: &str) -> Option<u32> {
     if digits && word.len() <= 8 { u32::from_str_radix(word, 16).ok() } else { None }
 }
 
-/// Cookie keys: a primary that makes and checks cookies, and an optional backup that only checks them.
+/// Cookie keys: a primary that makes and checks cookies, and an optional backup that only checks
+/// them.
 ///
-/// Its text is that of `net.ipv4.tcp_fastopen_key`: four 32-bit words in hexadecimal, each little-endian in the key's
-/// bytes, and the backup after a comma. `Debug` does not show the keys, `Display` does.
-///
+/// The text form is that of `net.ipv4.tcp_fastopen_key`: four 32-bit words in hexadecimal, each
+/// little-endian in the key's bytes, and the backup after a comma. `Debug` does not show the keys,
+/// `Display` does.
 /// ```
 /// use firstbyte_proto::fast_open::KeyRing;
 /// let ring: KeyRing = "00010203-04050607-08090a0b-0c0d0e0f".parse().unwrap();
@@ -104,24 +106,25 @@ pub struct KeyRing {
     backup: Option<Key>,
 }
 
-/// What a client's cookie is worth.
+/// The result of checking a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieCheck {
-    /// Made with the primary key: accept.
+    /// Made with the primary key: accepted.
     Primary,
-    /// Made with the backup key: accept, and hand out a new one.
+    /// Made with the backup key: accepted, with a new cookie.
     Backup,
-    /// Neither: refuse the data, and hand out a new one.
+    /// Invalid: the data is rejected, with a new cookie.
     Invalid,
 }
 
-/// Why a key was not taken.
+/// The reason why a key was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// This many bytes; a ring has 16 (primary) or 32 (primary and backup).
+    /// Wrong number of bytes; a ring has 16 (primary) or 32 (primary and backup).
     Length(usize),
-    /// Not `aaaaaaaa-bbbbbbbb-cccccccc-dddddddd`, once or twice with a comma between.
+    /// The text is not `aaaaaaaa-bbbbbbbb-cccccccc-dddddddd`, once or twice with a comma in
+    /// between.
     Text,
 }
 
@@ -133,17 +136,17 @@ sentences! {
 }
 
 impl KeyRing {
-    /// A ring of one key.
+    /// Creates a ring of one key.
     pub fn new(primary: Key) -> KeyRing {
         KeyRing { primary, backup: None }
     }
 
-    /// A ring of two.
+    /// Creates a ring of two keys.
     pub fn with_backup(primary: Key, backup: Key) -> KeyRing {
         KeyRing { primary, backup: Some(backup) }
     }
 
-    /// From the bytes of `TCP_FASTOPEN_KEY`: 16, or 32 with a backup.
+    /// Creates a ring from the bytes of `TCP_FASTOPEN_KEY`: 16, or 32 with a backup.
     ///
     /// # Errors
     /// [`KeyError::Length`] for any other number of bytes.
@@ -155,40 +158,41 @@ impl KeyRing {
         }
     }
 
-    /// The bytes of `TCP_FASTOPEN_KEY`: 16, or 32 with a backup.
+    /// Returns the bytes of `TCP_FASTOPEN_KEY`: 16, or 32 with a backup.
     pub fn to_bytes(&self) -> Vec<u8> {
         let backup = self.backup.iter().flat_map(|key| key.0);
         self.primary.0.into_iter().chain(backup).collect()
     }
 
-    /// The key that makes cookies.
+    /// Returns the key that makes cookies.
     pub fn primary(&self) -> Key {
         self.primary
     }
 
-    /// The key that only checks them.
+    /// Returns the key that only checks cookies.
     pub fn backup(&self) -> Option<Key> {
         self.backup
     }
 
     /// Returns whether one of the keys is all zeros. Linux shows such a key while none is set, and
-    /// everybody can make the cookies of it.
+    /// everybody can compute its cookies.
     pub fn has_zero_key(&self) -> bool {
         [Some(self.primary), self.backup].into_iter().flatten().any(|key| key.0 == [0; KEY_LEN])
     }
 
-    /// `new` becomes the primary, the old primary the backup; the old backup is forgotten.
+    /// Makes `new` the primary and the old primary the backup. The old backup is dropped.
     pub fn rotate(&mut self, new: Key) {
         self.backup = Some(core::mem::replace(&mut self.primary, new));
     }
 
-    /// The cookie for the client at `src` of the server at `dst`: source and destination of the SYN.
+    /// Returns the cookie for the client at `src` of the server at `dst`: source and destination of
+    /// the SYN.
     pub fn cookie(&self, src: Addr, dst: Addr) -> Cookie {
         let bytes = self.primary.cookie_bytes(src, dst);
         Cookie::new(&bytes).expect("eight bytes are a cookie")
     }
 
-    /// Checks the cookie a SYN from `src` to `dst` brought. The time taken does not depend on the cookie's bytes.
+    /// Checks the cookie of a SYN from `src` to `dst`, in constant time.
     pub fn check(&self, src: Addr, dst: Addr, cookie: &Cookie) -> CookieCheck {
         match <[u8; COOKIE_LEN]>::try_from(cookie.as_bytes()) {
             Ok(given) => self.check_bytes(src, dst, given),

@@ -1,9 +1,11 @@
-//! Negative verdicts: where Fast Open failed, and for how long it is left off there (RFC 7413 §4.1.3.1, R14–R16, R24).
+//! Negative verdicts: places where Fast Open failed, and the time for which it is disabled there
+//! (RFC 7413 §4.1.3.1, R14–R16, R24).
 //!
-//! > "The client MUST cache negative responses from the server in order to avoid potential connection failures."
+//! > "The client MUST cache negative responses from the server in order to avoid potential
+//! connection failures."
 //!
-//! A verdict concerns one port of one peer as seen from one local network. It holds for a time that doubles with every
-//! failure in a row:
+//! A verdict concerns one port of one peer as seen from one local network. Its duration doubles
+//! with every consecutive failure:
 //!
 //! ```text
 //!  failure            failure of the trial                     quiet
@@ -11,17 +13,21 @@
 //!  count 1             count 2                               count 1            forgotten
 //! ```
 //!
-//! - When it has run out, one connection may try (half-open); the others still refrain while the trial is under way.
-//! - Failure of the trial adds to the count, success removes the verdict.
-//! - For each length of the verdict that passes without evidence after its end the count is halved, so that an old
-//!   failure does not weigh as much as a new one.
-//! - Failures while the verdict holds do not count: they belong to connections that set out before it, or were forced.
-//! - Where SYN data has passed before, the first SYN that seems to be lost is only a doubt (count 0, which rules nothing out): packets
-//!   are lost now and then, and five minutes of a round trip more each cost more than a second fallback. The next one in a row is a
-//!   failure; one that works in between removes the doubt.
+//! - After a verdict has expired, one connection may try (half-open). The others refrain during the
+//!   trial.
+//! - A failed trial increments the count, a successful one removes the verdict.
+//! - The count is halved for each duration of the verdict that passes without evidence after its
+//!   end, so that an old failure weighs less than a new one.
+//! - Failures while the verdict applies do not count: these connections started before it, or were
+//!   forced.
+//! - If SYN data has passed before, the first SYN that seems lost is only a doubt (count 0, without
+//!   effect): packets are lost occasionally, and five minutes with one more round trip each cost
+//!   more than a second fallback. The next one in a row is a failure; a success in between removes
+//!   the doubt.
 //!
-//! The times are Apple's (5 minutes, doubling, at most 65 536 minutes); FreeBSD waits a constant 900 s. A trial costs one
-//! connection the fallback time, 100 ms to 1 s, so at first every five minutes is cheap enough.
+//! The times are Apple's (5 minutes, doubling, at most 65 536 minutes); FreeBSD waits a constant
+//! 900 s. A trial costs one connection the fallback time, 100 ms to 1 s, so at first one trial
+//! every five minutes is cheap enough.
 //!
 //! SYN+data+FIN has its own slot: where it fails, SYN+data may still work.
 
@@ -37,7 +43,7 @@ const CAP: Duration = Duration::from_secs(65_536 * 60);
 /// How long others wait for the outcome of a trial: longer than any fallback, and than three time-outs of a usual path.
 const TRIAL: Duration = Duration::from_secs(10);
 
-/// A local network: an address range, all of whose addresses share the middleboxes on the way.
+/// A local network: a range of addresses that share the middleboxes on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Network {
     prefix: Addr,
@@ -45,7 +51,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// The network of `addr`. `prefix_len` counts bits of the address's own IP version; too great a one means all of them.
+    /// Creates the network of `addr`. `prefix_len` counts bits of the address's IP version; a
+    /// larger value means all bits.
     pub fn new(addr: Addr, prefix_len: u8) -> Network {
         let (width, mapping) = if addr.is_v4() { (32, 96) } else { (128, 0) };
         let prefix_len = prefix_len.min(width);
@@ -55,18 +62,18 @@ impl Network {
         Network { prefix, prefix_len }
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn prefix(&self) -> Addr {
         self.prefix
     }
 
-    /// Bits, 0..=32 for IPv4 and 0..=128 for IPv6.
+    /// Returns the number of bits, 0..=32 for IPv4 and 0..=128 for IPv6.
     pub fn prefix_len(&self) -> u8 {
         self.prefix_len
     }
 }
 
-/// Whom a verdict concerns. The port belongs to it because Fast Open is a property of a listener (R16).
+/// The key of a verdict. It includes the port because Fast Open is a property of a listener (R16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VerdictKey {
     /// The network of the local address.
@@ -82,11 +89,11 @@ pub struct VerdictKey {
 pub struct VerdictEntry {
     /// The latest reason.
     pub reason: Verdict,
-    /// Failures in a row, as they counted when the verdict was given; 0: a doubt, which rules nothing out.
+    /// Consecutive failures when the verdict was given; 0 is a doubt without effect.
     pub count: u32,
-    /// When it was given.
+    /// Time of the verdict.
     pub since: Instant,
-    /// It holds up to this moment.
+    /// Time of its end.
     pub until: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! A connection in the words of `ss -i`, so that eyes and scripts which know those need no others.
+//! Connections in the format of `ss -i`.
 
 use super::ConnectionInfo;
 use crate::{CongestionControl, Instant};
@@ -6,9 +6,9 @@ use core::fmt;
 use core::time::Duration;
 
 impl ConnectionInfo {
-    /// One line as `ss -tin` prints it at `now`: the same names in the same order, windows in segments, times in milliseconds, rates in
-    /// bits per second. What is not known or zero is left out, as there.
-    ///
+    /// Returns one line as `ss -tin` prints it at `now`: the same names in the same order, windows
+    /// in segments, times in milliseconds, rates in bits per second. Unknown values and zeros are
+    /// omitted, as there.
     /// ```
     /// # use firstbyte_proto::{ConnectionInfo, Instant};
     /// fn watch(info: &ConnectionInfo, now: Instant) {

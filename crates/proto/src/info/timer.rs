@@ -1,36 +1,36 @@
-//! The timer that runs for a socket, as `ss -o` shows it.
+//! The running timer of a socket, as `ss -o` shows it.
 
 use crate::Instant;
 use core::fmt;
 use core::time::Duration;
 
-/// What a socket waits for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {
-    /// An acknowledgement of what was sent: SYN, SYN-ACK, data or FIN (`on`).
+    /// Waits for an acknowledgment of a SYN, SYN-ACK, data or FIN (`on`).
     Retransmission,
-    /// A window that is closed, or too small for what waits (`persist`).
+    /// Waits for a window that is zero or too small (`persist`).
     Persist,
-    /// A word from a silent peer; of a connection that nobody holds any more, its end (`keepalive`).
+    /// Waits for an idle peer; for an orphan, its end (`keepalive`).
     Keepalive,
-    /// The end of TIME-WAIT, or of FIN-WAIT-2 when nobody holds it (`timewait`).
+    /// Waits for the end of TIME-WAIT, or of FIN-WAIT-2 of an orphan (`timewait`).
     TimeWait,
 }
 
-/// A timer that runs: the one that Linux would show, of several that may.
+/// A running timer: of several, the one that Linux would show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningTimer {
-    /// What it is for.
+    /// Its purpose.
     pub kind: TimerKind,
-    /// When it expires.
+    /// Its expiry.
     pub expires_at: Instant,
-    /// How often it has in a row: retransmissions, or probes without an answer.
+    /// Consecutive expirations: retransmissions, or unanswered probes.
     pub expirations: u8,
 }
 
 impl RunningTimer {
-    /// As ss(8) prints it at `now`, with the unit that is right: that prints 1.5 s as `1.500ms`.
-    ///
+    /// Formats the timer as ss(8) does at `now`, with the correct unit: ss prints 1.5 s as
+    /// `1.500ms`.
     /// ```
     /// # use core::time::Duration;
     /// # use firstbyte_proto::{Instant, RunningTimer, TimerKind};

@@ -1,4 +1,5 @@
-//! The memory of paths as plain values: ages instead of times, so that they mean the same after a restart.
+//! The cache of paths as plain values, with ages instead of times, so that they are meaningful
+//! after a restart.
 
 use crate::fast_open::{Network, PathCache, PathEntry, TryExperimental, VerdictEntry, VerdictKey};
 use crate::time::nanos;
@@ -8,63 +9,63 @@ use core::net::IpAddr;
 use core::time::Duration;
 use wire::{Cookie, FastOpenKind};
 
-/// What is remembered of one path.
+/// The cached values of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRecord {
-    /// Our address: a cookie is bound to it.
+    /// Local address; a cookie is bound to it.
     pub local: IpAddr,
     /// The peer's.
     pub peer: IpAddr,
-    /// How long ago it was last used.
+    /// Age of the last use.
     pub used: Duration,
     /// The latest Fast Open cookie.
     pub cookie: Option<Cookie>,
-    /// The format it came in.
+    /// Format of the cookie.
     pub kind: FastOpenKind,
     /// The peer's MSS option, bytes.
     pub mss: Option<u16>,
-    /// How to ask for a cookie.
+    /// State of the fallback of cookie requests.
     pub try_experimental: TryExperimental,
-    /// Fast Open SYNs in a row that were presumably lost, and how long ago the last was.
+    /// Consecutive Fast Open SYNs presumed lost.
     pub syn_drops: u32,
-    /// See `syn_drops`.
+    /// Age of the last of them.
     pub last_syn_drop: Option<Duration>,
-    /// SYN data was acknowledged here before.
+    /// True if SYN data was acknowledged on this path.
     pub syn_data_passed: bool,
-    /// Smoothed round-trip time, its variation; slow-start threshold, congestion window and reordering in segments.
+    /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
-    /// See `rtt`.
+    /// Variation of the round-trip time.
     pub rttvar: Duration,
-    /// See `rtt`.
+    /// Slow-start threshold, segments.
     pub ssthresh: Option<u32>,
-    /// See `rtt`.
+    /// Congestion window, segments.
     pub cwnd: Option<u32>,
-    /// See `rtt`.
+    /// Reordering, segments.
     pub reordering: Option<u32>,
-    /// How long ago these five were learnt.
+    /// Age of these five values.
     pub age: Duration,
-    /// Path MTU, bytes, and how long ago ICMP reported it.
+    /// Path MTU in bytes, and the age of the ICMP report.
     pub path_mtu: Option<(u16, Duration)>,
-    /// It reported less, which is not believed.
+    /// True if the report was below the accepted minimum.
     pub path_mtu_locked: bool,
 }
 
 /// A verdict against Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerdictRecord {
-    /// Our network.
+    /// Local network.
     pub network: Network,
     /// The peer's address.
     pub peer: IpAddr,
     /// The peer's port.
     pub port: u16,
-    /// Why.
+    /// Reason.
     pub reason: Verdict,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub count: u32,
-    /// How long ago it was given.
+    /// Age of the verdict.
     pub age: Duration,
-    /// For how long.
+    /// Duration of the verdict.
     pub length: Duration,
 }
 
@@ -81,16 +82,16 @@ pub struct VerdictRecord {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// When the ages were true, since the Unix epoch; the engine does not know.
+    /// Time since the Unix epoch at which the ages were true; unknown to the engine.
     pub saved: Option<Duration>,
-    /// The path used last first.
+    /// Paths, most recently used first.
     pub paths: Vec<PathRecord>,
-    /// The verdict touched last first.
+    /// Verdicts, most recently touched first.
     pub verdicts: Vec<VerdictRecord>,
 }
 
 impl Stack {
-    /// Everything remembered of paths, as it is now: to list, or to carry over a restart.
+    /// Returns the cache of paths as it is now, to list it or to carry it over a restart.
     pub fn export_paths(&self, now: Instant) -> Paths {
         let cache = self.path_cache();
         Paths {
@@ -103,9 +104,9 @@ impl Stack {
         }
     }
 
-    /// Takes over what an earlier stack remembered, `elapsed` after its ages were true. What this stack has learnt itself stays. When
-    /// there is more than it holds (`firstbyte.path_cache_entries`), the paths used least recently are left out. Ages that reach back
-    /// behind the epoch of `now` end there.
+    /// Imports the cache of an earlier stack, `elapsed` after its ages were true. Values learned by
+    /// this stack have priority. Beyond the capacity (`firstbyte.path_cache_entries`), the least
+    /// recently used paths are omitted. Ages are limited to the epoch of `now`.
     pub fn import_paths(&mut self, now: Instant, paths: &Paths, elapsed: Duration) {
         let then = now - elapsed;
         let most = self.config().path_cache_entries as usize;

@@ -1,7 +1,9 @@
-//! The memory of paths as text: one line each, `key value` pairs behind the addresses, in any order.
+//! The cache of paths as text: one line each, with `key value` pairs after the addresses, in any
+//! order.
 //!
-//! The first line is `firstbyte paths 1`, then perhaps `saved` and seconds since the Unix epoch. Lines that begin with `#` and empty ones
-//! do not count. The version changes when an older reader would misunderstand; a word a reader does not know is an error, never ignored.
+//! The first line is `firstbyte paths 1`, optionally followed by `saved` and seconds since the Unix
+//! epoch. Lines that begin with `#` and empty lines are ignored. The version changes if an older
+//! reader would misunderstand the text. An unknown word is an error.
 
 use super::{PathRecord, Paths, VerdictRecord};
 use crate::config::Value;
@@ -21,12 +23,12 @@ use wire::{Cookie, FastOpenKind};
 /// The version this code writes, and reads.
 const VERSION: &str = "1";
 
-/// Why a text is no memory of paths.
+/// The reason why a text is not a cache of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathsError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The mistake in that line.
     pub why: String,
 }
 

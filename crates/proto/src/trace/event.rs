@@ -1,4 +1,4 @@
-//! What a trace tells.
+//! Events of a trace.
 
 use crate::{CaState, Counters, DropReason, Instant, LimitedBy, State};
 use alloc::string::String;
@@ -7,7 +7,7 @@ use core::time::Duration;
 use wire::{Flags, SeqNum, TcpHeader};
 
 bitflags::bitflags! {
-    /// Which events are wanted.
+    /// Requested events.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct TraceMask: u16 {
         /// [`Traced::State`].
@@ -35,43 +35,43 @@ bitflags::bitflags! {
     }
 }
 
-/// Something that happened. `Display` writes it in one line.
+/// An event. `Display` writes it in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// The connection's local end and peer; `None` for a packet that belongs to nobody.
+    /// The connection's local and peer address; `None` for a packet without a connection.
     pub ends: Option<(SocketAddr, SocketAddr)>,
-    /// What.
+    /// The event itself.
     pub what: Traced,
 }
 
-/// What happened.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traced {
-    /// Another state.
+    /// The state changed.
     State {
         /** `None`: it is the first that the trace sees of this connection */
         from: Option<State>,
         /** now */
         to: State,
     },
-    /// Another congestion window, in bytes, as recovery lets it be used.
+    /// The congestion window changed, in bytes, as recovery allows it.
     Cwnd {
         /** before */
         from: u32,
         /** now */
         to: u32,
     },
-    /// Another slow-start threshold, bytes; `u32::MAX` = none.
+    /// The slow-start threshold changed, bytes; `u32::MAX` for none.
     Ssthresh {
         /** before */
         from: u32,
         /** now */
         to: u32,
     },
-    /// A sample of the round-trip time came in.
+    /// A sample of the round-trip time was taken.
     Rtt {
         /** smoothed */
         srtt: Duration,
@@ -80,22 +80,22 @@ pub enum Traced {
         /** the time-out that follows */
         rto: Duration,
     },
-    /// Something else keeps the sender from sending more; `Receiver` is what Wireshark calls a full window.
+    /// The limit of the sender changed. `Receiver` is Wireshark's full window.
     Limited {
         /** before */
         from: LimitedBy,
         /** now */
         to: LimitedBy,
     },
-    /// Loss recovery goes on to another state: by duplicates or RACK to `Recovery`, by a time-out to `Loss`, back to `Open` when all that was
-    /// sent before is acknowledged.
+    /// The state of loss recovery changed: to `Recovery` by duplicates or RACK, to `Loss` by a
+    /// timeout, to `Open` when all data sent before is acknowledged.
     CaState {
         /** before */
         from: CaState,
         /** now */
         to: CaState,
     },
-    /// Something was retransmitted.
+    /// A segment was retransmitted.
     Retransmitted {
         /** first sequence number */
         seq: SeqNum,
@@ -104,13 +104,13 @@ pub enum Traced {
         /** why */
         why: RetransmitWhy,
     },
-    /// A packet, or the text of a segment, went no further.
+    /// A packet, or the data of a segment, was dropped.
     Dropped(DropWhy),
-    /// A segment came in.
+    /// A segment was received.
     Received(SegmentSummary),
-    /// A segment (perhaps a burst that the device cuts) went out.
+    /// A segment was sent, or a burst that the device cuts.
     Sent(SegmentSummary),
-    /// A packet came from where none can (`log_martians`).
+    /// A packet came from an impossible source (`log_martians`).
     Martian {
         /** where it says that it is from */
         source: IpAddr,
@@ -122,7 +122,7 @@ pub enum Traced {
 }
 
 impl Traced {
-    /// The bit of the mask that asks for it.
+    /// Returns the bit of the mask that requests it.
     pub fn kind(&self) -> TraceMask {
         match self {
             Traced::State { .. } => TraceMask::STATE,
@@ -140,17 +140,17 @@ impl Traced {
     }
 }
 
-/// Why something was retransmitted.
+/// The reason of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetransmitWhy {
     /// No answer to a SYN or SYN-ACK.
     Handshake,
-    /// It is held to be lost: later segments arrived (SACK, RACK, duplicate acknowledgements).
+    /// It is marked lost: later segments arrived (SACK, RACK, duplicate ACKs).
     Lost,
     /// A tail loss probe.
     Probe,
-    /// A time-out.
+    /// A timeout.
     Timeout,
 }
 
@@ -168,13 +168,13 @@ impl RetransmitWhy {
     }
 }
 
-/// Why something went no further.
+/// The reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropWhy {
-    /// The packet meant nothing here.
+    /// The stack dropped the packet.
     Packet(DropReason),
-    /// Its connection refused it; the name is that of the counter.
+    /// Its connection dropped the segment; the value is the counter's name.
     Segment(&'static str),
 }
 
@@ -197,20 +197,20 @@ impl DropWhy {
     }
 }
 
-/// A segment in few words.
+/// A summary of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSummary {
     /// Control bits.
     pub flags: Flags,
     /// Sequence number.
     pub seq: SeqNum,
-    /// Acknowledgement, if ACK is set.
+    /// Acknowledgment number, if ACK is set.
     pub ack: SeqNum,
     /// Payload bytes.
     pub len: u32,
-    /// Window field, as it stands in the header.
+    /// Window field of the header.
     pub window: u16,
-    /// What the field is shifted by; in a SYN, what it offers for later. `None`: no window scaling, or not known.
+    /// Scale of the window field; in a SYN, the offered one. `None` without scaling or if unknown.
     pub shift: Option<u8>,
 }
 

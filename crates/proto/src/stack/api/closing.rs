@@ -1,4 +1,4 @@
-//! The application's verbs that end a connection.
+//! Calls that end a connection.
 
 use super::stream::open_for_writing;
 use crate::stack::timers::settle::settle_ordinary;
@@ -11,10 +11,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Stack {
-    /// Ends the sending direction: a FIN follows what was written.
+    /// Closes the sending direction: a FIN follows the written data.
     ///
     /// # Errors
-    /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
+    /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] if the connection ended
+    /// before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
         let connection = open_for_writing(&mut self.connections, id)?;
         match connection.handshake.as_deref_mut() {
@@ -31,16 +32,16 @@ impl Stack {
         Ok(())
     }
 
-    /// The application will read no more. Alone that changes nothing, as the peer cannot know; text that comes after our own FIN is
-    /// answered by a reset.
+    /// Closes the receiving direction. By itself that has no effect, because the peer cannot know.
+    /// Data that arrives after this end's FIN is answered with a reset.
     pub fn shutdown_read(&mut self, now: Instant, id: ConnId) {
         if let Some(connection) = self.owned(id) {
             connection.read_no_more(now);
         }
     }
 
-    /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
-    /// delivered, in the background.
+    /// Closes a connection; the id becomes invalid. Unread data, or linger 0, resets it. Otherwise
+    /// written data is still delivered in the background.
     pub fn close(&mut self, now: Instant, id: ConnId) {
         let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return };
         if !self.shared.let_go(connection) {
@@ -75,7 +76,7 @@ impl Stack {
         }
     }
 
-    /// Resets and forgets.
+    /// Resets a connection and removes it.
     pub fn abort(&mut self, now: Instant, id: ConnId) {
         if self.owned(id).is_some() {
             self.abort_connection(now, id.index);
@@ -97,7 +98,8 @@ impl Stack {
         }
     }
 
-    /// Has the peer acknowledged everything that was written, and the FIN if there is one? `None`: no such connection.
+    /// Returns whether the peer has acknowledged all written data, and the FIN if there is one.
+    /// `None` for an unknown connection.
     pub fn is_delivered(&self, id: ConnId) -> Option<bool> {
         let connection = self.connections.get(id.index).filter(|connection| !connection.orphan);
         connection
@@ -105,12 +107,13 @@ impl Stack {
             .map(|found| !is_undelivered(found))
     }
 
-    /// Connections with bytes or a FIN that the peer has not acknowledged.
+    /// Returns the number of connections with unacknowledged bytes or an unacknowledged FIN.
     pub fn undelivered(&self) -> usize {
         self.connections.iter().filter(|(_, connection)| is_undelivered(connection)).count()
     }
 
-    /// Resets every connection with bytes or a FIN that the peer has not acknowledged, also those let go of earlier.
+    /// Resets every connection with unacknowledged bytes or an unacknowledged FIN, including those
+    /// closed before.
     pub fn abort_undelivered(&mut self, now: Instant) {
         let undelivered = self.connections.iter().filter(|(_, connection)| is_undelivered(connection));
         let indices: Vec<u32> = undelivered.map(|(index, _)| index).collect();

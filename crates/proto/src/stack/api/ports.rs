@@ -1,9 +1,12 @@
-//! Choosing the local end of an active open (RFC 6056 §3.3.4: double hash), as Linux has done since 5.18 (`__inet_hash_connect`).
+//! Selection of the local port of an active open (RFC 6056 §3.3.4: double hash), as on Linux since
+//! 5.18 (`__inet_hash_connect`).
 //!
-//! The search for a port begins at a keyed hash of the destination, moved on by a counter that few destinations share, and goes up from
-//! there. So the ports towards one destination tell nothing of those towards others. An observer whose destination happens to share a counter
-//! with another one could count the connections to that; hence 2^16 counters, steps of random length, and every ten seconds
-//! another hash (Kol, Klein and Gilad, "Device Tracking via Linux's New TCP Source Port Selection Algorithm", 2022).
+//! The search starts at a keyed hash of the destination plus a counter shared by few destinations,
+//! and proceeds upwards. The ports for one destination therefore reveal nothing about those for
+//! others. An observer whose destination shares a counter with another could count the connections
+//! to that one. Hence there are 2^16 counters, steps of random length, and a new hash every ten
+//! seconds (Kol, Klein and Gilad, "Device Tracking via Linux's New TCP Source Port Selection
+//! Algorithm", 2022).
 
 use super::peer_time_wait::PASSED_OVER;
 use crate::rng::Rng;
@@ -134,13 +137,14 @@ impl Stack {
         Ok((name, is_free))
     }
 
-    /// A number that nobody outside knows: who chooses a port for a socket that is only bound looks for a free one from there on (Linux's
-    /// `inet_csk_find_open_port`).
+    /// Returns an unpredictable number, from which the port search of a bound socket starts
+    /// (Linux's `inet_csk_find_open_port`).
     pub fn random_port(&mut self) -> u32 {
         self.ports.rng.next_u64() as u32
     }
 
-    /// The ports that may be chosen: the stack's, within what a socket asks for (`inet_sk_get_local_port_range`).
+    /// Returns the range of ports to choose from: the stack's, limited by the socket's
+    /// (`inet_sk_get_local_port_range`).
     pub fn port_range(&self, asked: Option<(u16, u16)>) -> (u32, u32) {
         let own = (self.shared.config.port_low, self.shared.config.port_high);
         let Some((low, high)) = asked else { return own };
@@ -151,8 +155,9 @@ impl Stack {
         (within(low, own.0), within(high, own.1))
     }
 
-    /// The port, counted from the first of `count`, that is tried after so many: all of `begin`'s parity, then the others. Of an odd number one is
-    /// left over, the first or the last as `begin` has it (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`).
+    /// Returns the port to try after `tried` others, relative to the first of `count`: all with the
+    /// parity of `begin`, then the others. An odd `count` leaves one over, the first or the last
+    /// depending on `begin` (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`).
     pub fn offset_by_parity(count: u32, begin: u32, tried: u32) -> u32 {
         let pairs = (count & !1).max(1);
         let (pass, step) = (tried / pairs.div_ceil(2), tried % pairs.div_ceil(2));

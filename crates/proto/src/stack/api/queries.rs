@@ -1,5 +1,6 @@
-//! Queries about one connection or listener: its state, names, queues and sequence numbers, and what is kept only on demand (reports of what was
-//! sent, arrival times, the last ICMP error). Everything about a connection at once is [`ConnectionInfo`](crate::ConnectionInfo).
+//! Queries about one connection or listener: state, addresses, queues, sequence numbers, and values
+//! kept on request (reports of sent data, arrival times, the last ICMP error).
+//! [`ConnectionInfo`](crate::ConnectionInfo) has everything about a connection at once.
 
 use crate::stack::Stack;
 use crate::tcp::connection::Connection;
@@ -8,18 +9,18 @@ use core::net::{IpAddr, SocketAddr};
 use wire::{Addr, SeqNum};
 
 impl Stack {
-    /// State of a connection; `None`: no such connection.
+    /// Returns the state of a connection; `None` if it is unknown.
     pub fn state(&self, id: ConnId) -> Option<State> {
         self.connection(id).map(|c| c.state)
     }
 
-    /// Local and remote name of a connection.
+    /// Returns the local and the peer's address of a connection.
     pub fn names(&self, id: ConnId) -> Option<(SocketAddr, SocketAddr)> {
         self.connection(id).map(|c| (c.tuple.local_addr(), c.tuple.peer_addr()))
     }
 
-    /// Is there a connection with this local name whose application has let go of it, be it in TIME-WAIT? All of them are looked at: a
-    /// question for who takes a name, not for who sends.
+    /// Returns whether an orphan or a TIME-WAIT entry has this local address and port. Visits all
+    /// of them, so it is for binding, not for sending.
     pub fn is_port_parting(&self, local: IpAddr, port: u16) -> bool {
         let local = Addr::from(local);
         let named = |connection: &Connection| {
@@ -29,12 +30,12 @@ impl Stack {
             || self.connections.iter().any(|(_, connection)| named(connection))
     }
 
-    /// Bytes received in order and not read; 0 where there is no such connection.
+    /// Returns the bytes received in order and not read; 0 for an unknown connection.
     pub fn recv_queue(&self, id: ConnId) -> usize {
         self.connection(id).map_or(0, |c| c.rcv.buffer.len())
     }
 
-    /// How full a connection's buffers are.
+    /// Returns the fill levels of a connection's buffers.
     pub fn queues(&self, id: ConnId) -> Option<Queues> {
         let c = self.connection(id)?;
         let (recv_memory, recv_set_aside) = c.rcv.charged();
@@ -53,36 +54,36 @@ impl Stack {
         })
     }
 
-    /// For the scripts' process in virtual time: a tap beside the stack (a capturing socket) has read so many of the TCP packets that came. It
-    /// shares each with the stack until then, so that nothing is copied behind its payload where buffers are counted by packets; `None`: there
-    /// is no tap.
+    /// For scripts in virtual time: reports how many of the received TCP packets a tap (a capturing
+    /// socket) has read. The tap shares unread packets with the stack, so payloads cannot be merged
+    /// where buffers are counted by packets. `None` if there is no tap.
     #[doc(hidden)]
     pub fn tap_has_read(&mut self, packets: Option<u64>) {
         self.shared.tap_read = packets.map(|packets| packets as u32);
     }
 
-    /// Connections that can be accepted.
+    /// Returns the number of connections that can be accepted.
     pub fn accept_queue(&self, id: ListenerId) -> usize {
         self.listener(id).map_or(0, |listener| listener.accept_queue.len())
     }
 
-    /// First sequence number that is not acknowledged, and the one behind the last byte written.
+    /// Returns the first unacknowledged sequence number, and the one after the last written byte.
     pub fn send_span(&self, id: ConnId) -> Option<(SeqNum, SeqNum)> {
         self.connection(id).map(|c| (c.snd.una, c.snd.queue.end()))
     }
 
-    /// Number of the next byte that is to come.
+    /// Returns the sequence number of the next expected byte.
     pub fn rcv_nxt(&self, id: ConnId) -> Option<SeqNum> {
         self.connection(id).map(|c| c.rcv.nxt)
     }
 
-    /// The MSS that the peer's SYN announced, bytes.
+    /// Returns the MSS option of the peer's SYN, bytes.
     pub fn peer_mss(&self, id: ConnId) -> Option<u16> {
         self.connection(id).map(|c| c.agreed.peer_mss)
     }
 
-    /// Asks for a report about the last byte that was written ([`Events::REPORT`](crate::Events::REPORT), [`take_report`](Self::take_report)). Of
-    /// several that share a segment only the last is reported.
+    /// Requests a report about the last written byte ([`Events::REPORT`](crate::Events::REPORT),
+    /// [`take_report`](Self::take_report)). If several share a segment, only the last is reported.
     ///
     /// # Errors
     /// [`WriteError::NotFound`].
@@ -91,7 +92,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Asks for an event when nothing is held any more of what has been written until now. `Ok(false)`: nothing is.
+    /// Requests an event for the time when no data written so far is held any more. Returns
+    /// `Ok(false)` if none is held now.
     ///
     /// # Errors
     /// [`WriteError::NotFound`].
@@ -99,23 +101,23 @@ impl Stack {
         Ok(self.owned(id).ok_or(WriteError::NotFound)?.report_released())
     }
 
-    /// The oldest report that was not taken.
+    /// Returns the oldest pending report.
     pub fn take_report(&mut self, id: ConnId) -> Option<SendReport> {
         self.owned(id)?.take_report()
     }
 
-    /// The last urgent byte has come, and was neither read apart nor passed over.
+    /// Returns whether the last urgent byte has arrived and was neither read nor skipped.
     pub fn urgent_has_come(&self, id: ConnId) -> bool {
         self.connection(id).is_some_and(|c| c.urgent_has_come())
     }
 
-    /// With [`receive_times`](field@crate::SocketOptions::receive_times): when the last byte read had come, or one that lies `ahead` bytes
-    /// behind it.
+    /// Returns the arrival time of the last read byte, or of the one `ahead` bytes after it, with
+    /// [`receive_times`](field@crate::SocketOptions::receive_times).
     pub fn arrived_at(&self, id: ConnId, ahead: usize) -> Option<Instant> {
         self.connection(id)?.arrived_at(ahead)
     }
 
-    /// The last ICMP error that was believed, other than of the path's MTU; it is reported once.
+    /// Returns the last accepted ICMP error, except about the path MTU; each is reported once.
     pub fn take_icmp_report(&mut self, id: ConnId) -> Option<IcmpReport> {
         self.owned(id)?.special.as_mut()?.icmp.take().map(|report| *report)
     }

@@ -1,4 +1,4 @@
-//! Verbs that move a connection from one stack to another without its peer, and put one together by hand.
+//! Calls that move a connection to another stack without its peer, and that assemble one by hand.
 
 use super::ports::Claim;
 use crate::socket_options::Options;
@@ -13,11 +13,12 @@ use core::net::SocketAddr;
 use wire::SeqNum;
 
 impl Stack {
-    /// What another stack needs to go on with an established connection. It stays as it is: who moves it [discards](Self::discard) it
-    /// before the other stack takes it up, and keeps packets of the peer from both meanwhile, who would reset what they do not know.
+    /// Saves the state with which another stack continues an established connection. The connection
+    /// itself is unchanged. The caller [discards](Self::discard) it before the other stack restores
+    /// it. In between, the caller must keep the peer's packets from both stacks, because a stack
+    /// resets unknown connections.
     ///
-    /// `None` if there is no such connection, or one end has finished or ended it.
-    ///
+    /// `None` if the connection is unknown, or one end has closed or reset it.
     /// ```
     /// use firstbyte_proto::*;
     /// use core::net::SocketAddr;
@@ -61,10 +62,12 @@ impl Stack {
         (whole && !connection.orphan).then(|| connection.saved(self.shared.context(now)))
     }
 
-    /// Takes up a connection where another stack left it. The peer is asked for an acknowledgement, which shows where it is.
+    /// Restores a connection that another stack saved. Requests an acknowledgment from the peer,
+    /// which shows its state.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect): the local address must be the stack's, and the four-tuple free.
+    /// See [`connect`](Self::connect): the local address must be the stack's, and the four-tuple
+    /// must be free.
     pub fn restore_connection(
         &mut self,
         now: Instant,
@@ -96,11 +99,13 @@ impl Stack {
         Ok(id)
     }
 
-    /// A connection in ESTABLISHED of which no packet tells: the next byte we send has the first number, the next we receive the second.
-    /// Nothing is agreed with the peer, and its window is closed, until [`repair`](Self::repair) says otherwise.
+    /// Creates a connection in ESTABLISHED without a packet. The arguments are the next sequence
+    /// numbers to send and to receive. Nothing is negotiated with the peer, and its window is zero,
+    /// until [`repair`](Self::repair) changes that.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), but a listener with this name is in nobody's way. With port 0 one is chosen.
+    /// See [`connect`](Self::connect), except that listeners with this address are allowed. Port 0
+    /// selects a port.
     pub fn open_repaired(
         &mut self,
         now: Instant,
@@ -130,12 +135,12 @@ impl Stack {
         Ok(id)
     }
 
-    /// Puts a piece of a connection in its place. It is no reason for a packet, but what waits goes when a piece allows it: text as soon
-    /// as the [windows](Repair::Windows) have room.
+    /// Sets a part of a connection. It sends no packet by itself, but pending output leaves when a
+    /// part allows it: data as soon as the [windows](Repair::Windows) have room.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], also if it has ended, or its handshake is not complete (but for [`Repair::TsVal`]);
-    /// [`WriteError::Shutdown`] for text behind a FIN, ours or the peer's.
+    /// [`WriteError::NotFound`], also if the connection has ended or its handshake is incomplete
+    /// (except for [`Repair::TsVal`]); [`WriteError::Shutdown`] for data after a FIN of either end.
     pub fn repair(&mut self, now: Instant, id: ConnId, piece: Repair<'_>) -> Result<(), WriteError> {
         let connection =
             self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
@@ -149,17 +154,18 @@ impl Stack {
         if has_place { Ok(()) } else { Err(WriteError::Shutdown) }
     }
 
-    /// How far either end of a connection may send.
+    /// Returns the windows of both ends of a connection.
     pub fn windows(&self, id: ConnId) -> Option<Windows> {
         self.connection(id).map(Connection::windows)
     }
 
-    /// What was written and is not acknowledged, a copy.
+    /// Returns a copy of the written data that is not acknowledged.
     pub fn unacknowledged(&self, id: ConnId) -> Option<Bytes> {
         self.connection(id).map(Connection::unacknowledged)
     }
 
-    /// Asks the peer for an acknowledgement by a segment without text, and believes the window that it tells.
+    /// Requests an acknowledgment with a segment without data, and accepts the window that it
+    /// advertises.
     pub fn probe_window(&mut self, now: Instant, id: ConnId) {
         if let Some(connection) = self.owned(id)
             && connection.state == State::Established
@@ -169,7 +175,7 @@ impl Stack {
         }
     }
 
-    /// Ends a connection here without a word to its peer: somebody else goes on with it.
+    /// Removes a connection silently, because another stack continues it.
     pub fn discard(&mut self, now: Instant, id: ConnId) {
         if self.owned(id).is_some() {
             self.orphan(id.index);

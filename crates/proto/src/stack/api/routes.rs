@@ -1,4 +1,4 @@
-//! Routes: what they tell connections, set and removed by the application.
+//! Routes and their values for connections, set and removed by the application.
 
 use crate::fast_open::Network;
 use crate::route::Route;
@@ -10,9 +10,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Stack {
-    /// Sets what connections to and from `destination` begin with; the longest prefix counts. Connections there are hear of what can change
-    /// on the way (MTU, `quickack`, a smaller `rto_min`, and `initcwnd` after silence) when their next packet leaves. False when there is no room for
-    /// one more route (65 536).
+    /// Sets the initial values of connections to and from `destination`; the longest prefix
+    /// applies. Open connections adopt changes of MTU, `quickack`, a smaller `rto_min`, and
+    /// `initcwnd` after idle time, when their next packet leaves. Returns false if there is no room
+    /// for another route (65 536).
     pub fn set_route(&mut self, now: Instant, destination: Network, metrics: RouteMetrics) -> bool {
         let set = self.routes.set(&self.shared.config, destination, metrics);
         self.reroute(now, destination);
@@ -43,7 +44,7 @@ impl Stack {
         }
     }
 
-    /// Every route, by prefix.
+    /// Returns every route, by prefix.
     pub fn routes(&self) -> impl Iterator<Item = (Network, RouteMetrics)> {
         self.routes.iter()
     }

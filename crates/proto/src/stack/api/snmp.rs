@@ -1,5 +1,5 @@
-//! SNMP: how many connections are in which state, and the counters that Linux shows in `/proc/net/snmp` and `/proc/net/netstat`, as `nstat`
-//! lists them. Both are computed when asked for.
+//! SNMP: connections by state, and the counters of `/proc/net/snmp` and `/proc/net/netstat`, as
+//! `nstat` lists them. Both are computed on request.
 
 use crate::stack::Stack;
 use crate::{State, StateCounts};
@@ -13,8 +13,8 @@ const RTO_ALGORITHM_OTHER: u64 = 1;
 const NOT_FORWARDING: u64 = 2;
 
 impl Stack {
-    /// How many connections are in which state, as `ss -s` and `netstat` would count them: half-open requests are in SYN-RECEIVED, and
-    /// TIME-WAIT has its entries. Looks at each connection once.
+    /// Counts connections by state, as `ss -s` and `netstat` do: half-open requests are in
+    /// SYN-RECEIVED, and TIME-WAIT has its entries. Visits each connection once.
     pub fn states(&self) -> StateCounts {
         let mut counts = StateCounts::default();
         for (_, connection) in self.connections.iter().filter(|(_, connection)| connection.mapped) {
@@ -28,8 +28,8 @@ impl Stack {
         counts
     }
 
-    /// Counters and what is no counter, as `nstat -az` lists them. Looks at each connection once, for `TcpCurrEstab`.
-    ///
+    /// Returns all lines that `nstat -az` lists, counters and others. Visits each connection once,
+    /// for `TcpCurrEstab`.
     /// ```
     /// # use firstbyte_proto::{Capabilities, Config, Stack};
     /// let stack = Stack::new(Config::default(), Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }, [1; 32]);

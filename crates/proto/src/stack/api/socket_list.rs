@@ -5,8 +5,8 @@ use crate::{ConnectionInfo, RunningTimer, SocketInfo, State, TimerKind};
 use alloc::boxed::Box;
 
 impl Stack {
-    /// Listeners, half-open requests, connections (those too whose application has let go, as long as they exchange packets) and TIME-WAIT, in
-    /// this order. Made as it is asked for.
+    /// Returns listeners, half-open requests, connections (orphans included) and TIME-WAIT entries,
+    /// in this order. The list is built lazily.
     pub fn sockets(&self) -> impl Iterator<Item = SocketInfo> {
         let listeners = self.listeners.iter().map(|(_, listener)| SocketInfo::Listener(listener.info()));
         let firsts = self.request_timers.firsts(&self.requests);

@@ -1,4 +1,4 @@
-//! The application's verbs on a stream of bytes: write, push, read, peek.
+//! Calls on a stream of bytes: write, push, read, peek.
 
 use crate::slab::Slab;
 use crate::stack::demux::replies::Replies;
@@ -19,10 +19,11 @@ use bytes::Bytes;
 use core::ops::Range;
 
 impl Stack {
-    /// Takes as many bytes as fit.
+    /// Writes as many bytes as fit.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] when nothing fits: wait for [`Events::WRITABLE`](crate::Events::WRITABLE).
+    /// [`WriteError::Blocked`] if nothing fits: wait for
+    /// [`Events::WRITABLE`](crate::Events::WRITABLE).
     pub fn write(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, WriteError> {
         if self.write_small(now, id, data) {
             return Ok(data.len());
@@ -47,10 +48,10 @@ impl Stack {
         taken
     }
 
-    /// As [`write`](Stack::write); the flags hold only if all of `data` was taken.
+    /// Writes like [`write`](Stack::write). The flags apply only if all of `data` was written.
     ///
     /// # Errors
-    /// As [`write`](Stack::write).
+    /// See [`write`](Stack::write).
     pub fn write_with(
         &mut self,
         now: Instant,
@@ -63,10 +64,10 @@ impl Stack {
         })
     }
 
-    /// Takes bytes without copying them; what does not fit stays in `data`.
+    /// Writes bytes without copying them. Bytes that do not fit stay in `data`.
     ///
     /// # Errors
-    /// As [`write`](Stack::write).
+    /// See [`write`](Stack::write).
     pub fn write_bytes(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.write_from(now, id, data.len(), WriteFlags::empty(), |queue, part, goal, blocks| {
             queue.write_bytes(data.split_to(part.len()), goal, blocks);
@@ -121,10 +122,11 @@ impl Stack {
         Ok(taken)
     }
 
-    /// Bytes that [`write`](Stack::write) would take now, at least 1.
+    /// Returns the number of bytes that [`write`](Stack::write) would accept now, at least 1.
     ///
     /// # Errors
-    /// As [`write`](Stack::write); `Blocked` is followed by [`Events::WRITABLE`](crate::Events::WRITABLE) here too.
+    /// See [`write`](Stack::write); after `Blocked`, [`Events::WRITABLE`](crate::Events::WRITABLE)
+    /// follows here, too.
     pub fn send_capacity(&mut self, id: ConnId) -> Result<usize, WriteError> {
         let (connection, _, room) = writable(&mut self.connections, &self.shared, id)?;
         if room == 0 {
@@ -134,8 +136,8 @@ impl Stack {
         Ok(room)
     }
 
-    /// The application has seen that there is little room to write, and waits for more: [`Events::WRITABLE`](crate::Events::WRITABLE)
-    /// follows, as after a write that was blocked. Nothing to wait for before the handshake's end.
+    /// Requests [`Events::WRITABLE`](crate::Events::WRITABLE) although there is some room, as after
+    /// a blocked write. It has no effect before the end of the handshake.
     pub fn await_room(&mut self, id: ConnId) {
         let Some(connection) = self.owned(id) else { return };
         let fast =
@@ -145,8 +147,8 @@ impl Stack {
         }
     }
 
-    /// Nothing more is coming soon: what waits for more goes now, in a SYN-ACK or for Nagle or under a cork. (A `flush` of a buffered
-    /// writer is not this.)
+    /// Declares that no more data follows soon: data held for a SYN-ACK, by Nagle or by a cork is
+    /// sent now. (A `flush` of a buffered writer is different.)
     pub fn push(&mut self, now: Instant, id: ConnId) {
         if let Some(connection) = self.owned(id) {
             connection.push_queued();
@@ -155,10 +157,11 @@ impl Stack {
         }
     }
 
-    /// Reads into `buf`. `Ok(0)` is the end of the stream (for a `buf` that is not empty).
+    /// Reads into `buf`. `Ok(0)` is the end of the stream, unless `buf` is empty.
     ///
     /// # Errors
-    /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
+    /// [`ReadError::Blocked`] if there is no data yet: wait for
+    /// [`Events::READABLE`](crate::Events::READABLE).
     #[inline]
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         let at_end = match self.connections.find(id.index, id.generation) {
@@ -201,19 +204,19 @@ impl Stack {
         Ok(read)
     }
 
-    /// Copies what [`read`](Stack::read) would give into `buf`, and leaves it there. `Ok(0)` is the end of the stream (for a `buf`
-    /// that is not empty).
+    /// Copies the data that [`read`](Stack::read) would return into `buf`, without consuming it.
+    /// `Ok(0)` is the end of the stream, unless `buf` is empty.
     ///
     /// # Errors
-    /// As [`read`](Stack::read).
+    /// See [`read`](Stack::read).
     pub fn peek(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         self.peek_from(now, id, 0, buf)
     }
 
-    /// As [`peek`](Stack::peek), without the next `skip` bytes (`SO_PEEK_OFF`).
+    /// Peeks like [`peek`](Stack::peek), after skipping `skip` bytes (`SO_PEEK_OFF`).
     ///
     /// # Errors
-    /// As [`read`](Stack::read); [`ReadError::Blocked`] if there are no more than `skip`.
+    /// See [`read`](Stack::read); [`ReadError::Blocked`] if there are at most `skip` bytes.
     pub fn peek_from(
         &mut self,
         now: Instant,
@@ -236,7 +239,7 @@ impl Stack {
     /// Reads at most `max` bytes without copying. `Ok(None)` is the end of the stream.
     ///
     /// # Errors
-    /// As [`read`](Stack::read).
+    /// See [`read`](Stack::read).
     pub fn read_chunk(&mut self, now: Instant, id: ConnId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
         connection.pass_urgent();
@@ -299,15 +302,17 @@ impl Stack {
         Ok(())
     }
 
-    /// Bytes to be read before the last urgent one that the peer announced, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
-    /// come. Urgent bytes stay in the stream (`SO_OOBINLINE`, as RFC 6093 §6 advises) unless the socket has
-    /// [`urgent_apart`](field@SocketOptions::urgent_apart), and one read does not go over the mark.
+    /// Returns the number of bytes before the last urgent byte announced by the peer, 0 if it is
+    /// next (`SIOCATMARK`); `None` if there is none. Urgent bytes stay in the stream
+    /// (`SO_OOBINLINE`, as RFC 6093 §6 advises), unless the socket has
+    /// [`urgent_apart`](field@SocketOptions::urgent_apart). A read stops before the mark.
     pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
         self.connection(id)?.urgent_mark()
     }
 
-    /// The last urgent byte, of a socket with [`urgent_apart`](field@SocketOptions::urgent_apart) (`recv` with `MSG_OOB`): as soon as it has
-    /// come, even if something before it is missing. `take`: it can be read once.
+    /// Returns the last urgent byte of a socket with
+    /// [`urgent_apart`](field@SocketOptions::urgent_apart) (`recv` with `MSG_OOB`), as soon as it
+    /// has arrived, even if earlier data is missing. With `take` it can be read once.
     ///
     /// # Errors
     /// See [`UrgentError`].
@@ -315,7 +320,7 @@ impl Stack {
         self.owned(id).ok_or(UrgentError::NotFound)?.read_urgent(take)
     }
 
-    /// The options of a connection; `None`: no such connection.
+    /// Returns the options of a connection; `None` if it is unknown.
     pub fn options(&self, id: ConnId) -> Option<SocketOptions> {
         self.connection(id).map(Connection::socket_options)
     }

@@ -1,4 +1,4 @@
-//! The application's verbs that open: listen, accept, connect.
+//! Calls that open sockets: listen, accept, connect.
 
 use super::ports::Claim;
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
@@ -32,11 +32,12 @@ struct FirstBytes {
 }
 
 impl Stack {
-    /// Opens a listener. An unspecified address means every local address of that family, `[::]` those of both.
+    /// Opens a listener. An unspecified address means every local address of that family, `[::]`
+    /// those of both.
     ///
     /// # Errors
-    /// [`ListenError::AddrInUse`] if this address and port have a listener, [`ListenError::AddrNotAvailable`] for an address that is
-    /// not the stack's, or port 0.
+    /// [`ListenError::AddrInUse`] if this address and port have a listener,
+    /// [`ListenError::AddrNotAvailable`] for an address that is not the stack's, or port 0.
     pub fn listen(
         &mut self,
         _now: Instant,
@@ -65,10 +66,11 @@ impl Stack {
         Ok(id)
     }
 
-    /// The next connection of a listener. With Fast Open it may still be in SYN-RECEIVED: its data can be read and answered.
+    /// Accepts the next connection of a listener. With Fast Open it may still be in SYN-RECEIVED:
+    /// its data can be read and answered.
     ///
     /// # Errors
-    /// [`AcceptError::Blocked`] when there is none yet.
+    /// [`AcceptError::Blocked`] if there is none yet.
     pub fn accept(&mut self, now: Instant, id: ListenerId) -> Result<(ConnId, SocketAddr), AcceptError> {
         loop {
             let listener = self.listener_mut(id).ok_or(AcceptError::Closed)?;
@@ -98,8 +100,9 @@ impl Stack {
         }
     }
 
-    /// `listen` once more on an open listener: its backlog is this from now on, capped by `net.core.somaxconn` as that is now. What is in
-    /// its queues stays there. False: there is no such listener.
+    /// Changes the backlog of an open listener, as a second `listen` does; the current
+    /// `net.core.somaxconn` limits it. Its queues are unchanged. Returns false if there is no such
+    /// listener.
     pub fn set_backlog(&mut self, now: Instant, id: ListenerId, backlog: u32) -> bool {
         let backlog = backlog.min(self.shared.config.somaxconn);
         let Some(listener) = self.listener_mut(id) else { return false };
@@ -108,8 +111,8 @@ impl Stack {
         true
     }
 
-    /// Changes what a listener was opened with: what is in its queues stays there, and what is accepted from now on inherits the options.
-    /// False: there is no such listener.
+    /// Changes the options of a listener. Its queues are unchanged; connections accepted from now
+    /// on inherit the options. Returns false if there is no such listener.
     pub fn set_listen_options(&mut self, now: Instant, id: ListenerId, options: ListenOptions) -> bool {
         if !self.listeners.contains(id.index, id.generation) {
             return false;
@@ -124,8 +127,9 @@ impl Stack {
         true
     }
 
-    /// Would data of a [`connect`](Stack::connect) now ride on the SYN? Asking changes nothing, and negative verdicts are not looked at.
-    /// Without `local` it is the address that would be chosen.
+    /// Returns whether the SYN of a [`connect`](Stack::connect) would carry data now. The query
+    /// changes nothing and ignores negative verdicts. Without `local` it uses the address that
+    /// would be chosen.
     pub fn fast_open_readiness(
         &self,
         now: Instant,
@@ -156,9 +160,10 @@ impl Stack {
         }
     }
 
-    /// Closes a listener. Another one that shares its port takes what it has not handed over, if `tcp_migrate_req` says so. Otherwise
-    /// such connections are reset, half-open requests forgotten (and with `firstbyte.accept_overflow` reset, if they believe themselves
-    /// connected).
+    /// Closes a listener. Another one on its port takes its requests and unaccepted connections if
+    /// `tcp_migrate_req` allows that. Otherwise these connections are reset and half-open requests
+    /// removed; with `firstbyte.accept_overflow`, requests that consider themselves connected are
+    /// reset.
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
         if self.listener(id).is_none() {
             return;
@@ -181,10 +186,11 @@ impl Stack {
         }
     }
 
-    /// Opens a connection; its SYN leaves with the next [`poll_transmit`](Stack::poll_transmit).
+    /// Opens a connection. Its SYN leaves with the next [`poll_transmit`](Stack::poll_transmit).
     ///
     /// # Errors
-    /// See [`ConnectError`]. What the network says comes later, as an event and a [`CloseReason`](crate::CloseReason).
+    /// See [`ConnectError`]. Errors of the network are reported later, as an event and a
+    /// [`CloseReason`](crate::CloseReason).
     pub fn connect(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! A packet arrives: IP, then whom it concerns.
+//! An arriving packet: IP, then demultiplexing.
 
 use super::holders::Holder;
 use super::replies::Replies;
@@ -23,14 +23,14 @@ use wire::{
 };
 
 impl Stack {
-    /// A packet from the network. It comes back when nobody here claims it: another protocol, or another destination.
+    /// Handles a packet from the network. Returns packets of other protocols or destinations.
     pub fn handle_packet(&mut self, now: Instant, mut packet: RxPacket) -> Option<RxPacket> {
         let is_claimed = self.claim_packet(now, &mut (&mut packet).into());
         (!is_claimed).then_some(packet)
     }
 
-    /// Handles a packet in the caller's memory, of which only the bytes are known; what is kept of its text is copied. False: nobody here
-    /// claims it.
+    /// Handles a packet in the caller's memory, without knowing more than its bytes. Kept data is
+    /// copied. Returns false for packets of other protocols or destinations.
     pub fn handle_slice(&mut self, now: Instant, packet: &[u8]) -> bool {
         let (data, truesize) = (RxData::Lent(packet), packet.len());
         self.claim_packet(now, &mut Arrival { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 })

@@ -1,7 +1,10 @@
-//! Where packets may come from: the reverse path filter (RFC 3704, Linux's `rp_filter`), and sources that cannot be right.
+//! Validation of packet sources: the reverse path filter (RFC 3704, Linux's `rp_filter`), and
+//! impossible sources.
 //!
-//! Asked of whatever belongs to no connection, as Linux does, whose connections remember the way (early demultiplexing), and to no
-//! half-open request, of which the SYN was asked. A stack has one device, so the way back is always the way a packet came, unless its route rejects packets.
+//! Only packets without a connection or half-open request are checked, as on Linux, where
+//! connections remember the route (early demultiplexing). For requests the SYN was checked. A stack
+//! has one device, so the route back is always the device of arrival, unless the route rejects
+//! packets.
 
 use crate::stack::Stack;
 use crate::trace::Traced;
@@ -12,13 +15,13 @@ use alloc::vec::Vec;
 use wire::Addr;
 
 impl Stack {
-    /// Gives the device a name, under which it has settings of its own: `net.ipv4.conf.NAME.rp_filter` and `….log_martians`. Without one it
-    /// has none.
+    /// Names the device, which then has its own settings `net.ipv4.conf.NAME.rp_filter` and
+    /// `….log_martians`.
     pub fn set_device_name(&mut self, name: &str) {
         self.device_name = name.into();
     }
 
-    /// The device's name; empty if it has none.
+    /// Returns the device's name; empty if it has none.
     pub fn device_name(&self) -> &str {
         &self.device_name
     }
@@ -32,7 +35,7 @@ impl Stack {
         DEVICE_ROWS.iter().find(|(last, _)| *last == row).map(|(_, ours)| *ours)
     }
 
-    /// The settings that the device has under its own name: (that name, value).
+    /// Returns the settings under the device's own name: (name, value).
     pub fn device_settings(&self) -> Vec<(String, String)> {
         let all = self.config().all();
         let value = |row: &str| all.iter().find(|(name, _)| *name == row).map(|(_, value)| value.clone());

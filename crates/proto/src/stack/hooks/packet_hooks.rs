@@ -1,7 +1,9 @@
-//! Packet hooks: what a few socket options do to single packets. A SYN's headers are kept (`TCP_SAVE_SYN`), packets that took too many hops
-//! are dropped (`IP_MINTTL`), packets leave later (`TCP_TX_DELAY`), segments are signed (`TCP_MD5SIG`, in `signing`).
+//! Packet hooks: socket options that act on single packets. They save the headers of a SYN
+//! (`TCP_SAVE_SYN`), drop packets with too many hops (`IP_MINTTL`), delay packets (`TCP_TX_DELAY`),
+//! and sign segments (`TCP_MD5SIG`, in `signing`).
 //!
-//! Until a socket sets one of these options there are no hooks, and a packet costs one look at a null pointer.
+//! Until a socket sets one of these options there are no hooks, and a packet costs one test of a
+//! null pointer.
 
 use super::signing::{Signing, tuple_of};
 use crate::socket_options::RareOptions;
@@ -180,20 +182,20 @@ impl Stack {
         }
     }
 
-    /// The IP and TCP headers of the SYN that began a passive open, if its listener kept them
-    /// ([`save_syn`](field@crate::SocketOptions::save_syn)); not of one that came back as a SYN cookie.
+    /// Returns the IP and TCP headers of the SYN of a passive open, if its listener kept them
+    /// ([`save_syn`](field@crate::SocketOptions::save_syn)). SYN cookies do not keep them.
     pub fn saved_syn(&self, id: ConnId) -> Option<&[u8]> {
         self.connection(id)?.special.as_deref()?.saved_syn.as_deref()
     }
 
-    /// Forgets them.
+    /// Removes the saved headers.
     pub fn forget_saved_syn(&mut self, id: ConnId) {
         if let Some(special) = self.owned(id).and_then(|connection| connection.special.as_deref_mut()) {
             special.saved_syn = None;
         }
     }
 
-    /// TSval of a segment that would be sent now (`TCP_TIMESTAMP`).
+    /// Returns the TSval of a segment sent now (`TCP_TIMESTAMP`).
     pub fn timestamp(&self, now: Instant, id: ConnId) -> Option<u32> {
         self.connection(id).map(|connection| (now.as_millis() as u32).wrapping_add(connection.ts_offset))
     }

@@ -1,5 +1,6 @@
-//! Signed segments (RFC 2385): what leaves for a peer with a key is signed, and what comes from it must be. As long as no socket has a key,
-//! a packet costs one look at a null pointer, and one at a flag of its options.
+//! Signed segments (RFC 2385): segments to a peer with a key are signed, and its segments must be.
+//! While no socket has a key, a packet costs one test of a null pointer and one of a flag of its
+//! options.
 
 use crate::md5::Md5Key;
 use crate::stack::Stack;
@@ -58,7 +59,7 @@ enum Owner {
 }
 
 impl Stack {
-    /// The keys of a connection are these from now on: its next segment is signed by them, or not at all.
+    /// Replaces the keys of a connection. Its next segment is signed with them, or not at all.
     ///
     /// # Errors
     /// [`OptionError::NotFound`].

@@ -1,4 +1,4 @@
-//! Where the trace looks: around every packet that comes in or goes out, and after every change of a connection.
+//! Trace points: around every received or sent packet, and after every change of a connection.
 
 use crate::stack::Stack;
 use crate::trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced, Tracer};
@@ -19,8 +19,8 @@ struct Seen {
 }
 
 impl Stack {
-    /// Traces every connection, and packets that belong to none; an empty mask ends it. Off, a trace costs one test per packet.
-    ///
+    /// Traces every connection, and packets without one. An empty mask stops the trace; a stopped
+    /// trace costs one test per packet.
     /// ```
     /// # use firstbyte_proto::*;
     /// # let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
@@ -37,7 +37,8 @@ impl Stack {
         self.drop_idle_tracer();
     }
 
-    /// Traces one connection, beside what [`set_trace`](Stack::set_trace) says of all; an empty mask ends it.
+    /// Traces one connection, in addition to [`set_trace`](Stack::set_trace) for all; an empty mask
+    /// stops it.
     pub fn trace_connection(&mut self, id: ConnId, mask: TraceMask) {
         if let Some(tuple) = self.connection(id).map(|c| c.tuple) {
             self.tracer().set_single(tuple, mask);
@@ -45,7 +46,7 @@ impl Stack {
         }
     }
 
-    /// The next event of the trace.
+    /// Returns the next event of the trace.
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
         let event = self.trace.as_mut()?.pop();
         if event.is_none() {
@@ -54,7 +55,8 @@ impl Stack {
         event
     }
 
-    /// Events since the last call that found no room: 65 536 wait to be polled at most.
+    /// Returns the number of events lost since the last call for lack of room: at most 65 536
+    /// events are pending.
     pub fn take_trace_lost(&mut self) -> u64 {
         self.trace.as_mut().map_or(0, |tracer| tracer.take_lost())
     }

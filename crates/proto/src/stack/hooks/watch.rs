@@ -1,6 +1,7 @@
-//! What must hold of every connection whenever the stack has been drained; in builds with debug assertions only.
+//! Invariants of every connection after the stack was drained, only with debug assertions.
 //!
-//! Simulations ask after each drain, so that a connection that will stall is found when it begins to, not when nothing happens any more.
+//! Simulations check them after each drain, so that a stalling connection is found when the stall
+//! begins.
 
 use crate::stack::Stack;
 use crate::tcp::connection::Context;
@@ -11,16 +12,17 @@ use alloc::string::String;
 /// A rule that a connection breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// Whose connection.
+    /// The connection.
     pub connection: ConnId,
     /// The rule, in words.
     pub rule: &'static str,
-    /// What was seen.
+    /// The observed values.
     pub seen: String,
 }
 
 impl Stack {
-    /// The first rule that a connection breaks, once [`poll_transmit`](Stack::poll_transmit) has nothing more at `now`.
+    /// Returns the first rule that a connection breaks, once
+    /// [`poll_transmit`](Stack::poll_transmit) returns nothing more at `now`.
     pub fn complaint(&mut self, now: Instant) -> Option<Complaint> {
         let next = self.poll_timeout().unwrap_or(NEVER);
         let cx: &Context = self.shared.context(now);

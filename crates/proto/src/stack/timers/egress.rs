@@ -1,4 +1,4 @@
-//! What goes out, what is reported, and when the stack wants to be called again.
+//! Output of the stack: packets, events, and the time of the next call.
 
 use crate::stack::{MANY, Stack};
 use crate::tcp::timers::NEVER;
@@ -8,14 +8,15 @@ use smallvec::SmallVec;
 use wire::TxPacket;
 
 impl Stack {
-    /// The next packet to send; connections take turns.
+    /// Returns the next packet to send; connections take turns.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<TxPacket> {
         let mut packet = TxPacket::default();
         self.poll_transmit_into(now, &mut packet).then_some(packet)
     }
 
-    /// As [`poll_transmit`](Stack::poll_transmit), without moving the packet: it is written where the caller has room for it. False:
-    /// there is none, and what lies there means nothing.
+    /// Writes the next packet into the caller's memory, like
+    /// [`poll_transmit`](Stack::poll_transmit) without the move. Returns false if there is none;
+    /// the memory is unspecified then.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         self.is_transmit_pending() && self.transmit_pending(now, packet)
@@ -79,7 +80,8 @@ impl Stack {
         false
     }
 
-    /// Might [`poll_transmit`](Stack::poll_transmit) have something? True may be wrong, false never is.
+    /// Returns whether [`poll_transmit`](Stack::poll_transmit) may return a packet. May return
+    /// false positives, never false negatives.
     #[inline]
     pub fn is_transmit_pending(&self) -> bool {
         !self.replies.is_empty()
@@ -87,7 +89,7 @@ impl Stack {
             || self.hooks.as_ref().is_some_and(|hooks| hooks.is_due())
     }
 
-    /// The next event; events of one socket are merged until they are polled.
+    /// Returns the next event. Events of one socket are merged until they are polled.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(SocketId, Events)> {
         if self.work.events.is_empty() { None } else { self.take_event() }
@@ -118,13 +120,13 @@ impl Stack {
         None
     }
 
-    /// Most connections, half-open requests, entries of TIME-WAIT and packets put off, of each kind, whose time comes in one
-    /// [`handle_timeout`](Stack::handle_timeout). However many end by one jump of the clock, a driver has its lock, its packets and its
-    /// applications back soon.
+    /// Maximum connections, half-open requests, TIME-WAIT entries and postponed packets, of each
+    /// kind, that expire in one [`handle_timeout`](Stack::handle_timeout). A large jump of the
+    /// clock therefore does not block a driver for long.
     pub const EXPIRED_AT_ONCE: usize = 256;
 
-    /// When [`handle_timeout`](Stack::handle_timeout) wants to be called next, exactly; `None` = not until something else happens. A moment
-    /// that has passed means at once.
+    /// Returns the exact time of the next [`handle_timeout`](Stack::handle_timeout); `None` if
+    /// nothing is scheduled. A time in the past means at once.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         self.look_at_connections();
         self.look_at_others();
@@ -132,12 +134,13 @@ impl Stack {
         (earliest != NEVER).then_some(earliest)
     }
 
-    /// The time is `now`: what is due until then happens, the earliest of each kind first, and of each kind no more than
-    /// [`EXPIRED_AT_ONCE`](Stack::EXPIRED_AT_ONCE). While [`poll_timeout`](Stack::poll_timeout) names a moment that is not after `now`, some
-    /// is left: let out what there is to send, then call again.
+    /// Advances the time to `now` and fires what is due, earliest first, at most
+    /// [`EXPIRED_AT_ONCE`](Stack::EXPIRED_AT_ONCE) of each kind. While
+    /// [`poll_timeout`](Stack::poll_timeout) returns a time that is not after `now`, more is due:
+    /// drain the output, then call again.
     ///
-    /// Nearly free when nothing is due: a driver with packets to handle may call it before every batch, and
-    /// [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
+    /// Nearly free if nothing is due: a driver may call it before every batch, and
+    /// [`poll_timeout`](Stack::poll_timeout) only when it is idle.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.wants_reclaim() {

@@ -1,8 +1,8 @@
-//! Packets that could not leave: the device, or a queue before it, refused them at once.
+//! Packets refused by the device or a queue before it.
 //!
-//! On the way to the peer a packet is lost and nobody says so. Here somebody does, and Linux's TCP listens (`net_xmit_eval` in
-//! `__tcp_transmit_skb`): what was refused has not been sent. Whose it was is read from the packet, so that nothing is kept for it while
-//! all leave.
+//! A packet lost on the path is lost silently. A local refusal is reported, and Linux's TCP reacts
+//! to it (`net_xmit_eval` in `__tcp_transmit_skb`): the refused data counts as unsent. The packet
+//! itself identifies its connection, so nothing is stored while packets leave normally.
 
 use crate::stack::Stack;
 use crate::tcp::send::output::Refused;
@@ -11,12 +11,13 @@ use crate::{ConnId, Instant};
 use wire::{Flags, SeqNum, TxPacket};
 
 impl Stack {
-    /// `packet`, which [`poll_transmit`](Stack::poll_transmit) gave, was refused here, and has not left: its connection takes it back, takes
-    /// the refusal for a sign of congestion, and tries again at the next event, or after 500 ms where nothing is in flight that could be
-    /// answered. To be called before the next packet is asked for; of several that were, the last first.
+    /// Reports that `packet`, returned by [`poll_transmit`](Stack::poll_transmit), was refused
+    /// locally and has not left. Its connection takes the data back, treats the refusal as
+    /// congestion, and retries at the next event, or after 500 ms if nothing in flight can be
+    /// answered. Call it before the next packet is polled; for several packets, the last first.
     ///
-    /// A packet that belongs to no connection is lost, and so is one that others of the same connection have left behind. So is a reset: it
-    /// answers what came, and has nothing that a connection could take back.
+    /// A packet without a connection is lost. So is one that the connection has already superseded,
+    /// and a reset, because it contains nothing to take back.
     #[cold]
     pub fn handle_refusal(&mut self, now: Instant, packet: &TxPacket) {
         let ends = wire::ends_of(packet.header());

@@ -1,30 +1,32 @@
-//! What keeps the sender from sending more, and for how long.
+//! Limits of the sender, and their durations.
 //!
-//! After a connection has sent what it could, one look tells what held the rest back; when that differs from the last look, the time
-//! in between is booked. As Linux's `tcp_chrono`, with the congestion window's time kept apart from the network's.
+//! After a connection has sent all it could, one check determines what held the rest back. If that
+//! changed, the time since the last change is recorded. It corresponds to Linux's `tcp_chrono`,
+//! with separate times of the congestion window and the network.
 
 mod connection;
 
 use crate::Instant;
 use core::time::Duration;
 
-/// What keeps the sender from sending more.
+/// The reason why the sender sends no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LimitedBy {
     /// Nothing: everything written is sent and acknowledged.
     #[default]
     Idle,
-    /// The application has written no more, or Nagle's algorithm waits for it to.
+    /// The application has written no more, or Nagle's algorithm waits for more.
     Application,
     /// The handshake is not complete.
     Handshake,
-    /// The send buffer: it is full of what is in flight, and the application has more.
+    /// The send buffer: it is full of data in flight, and the application has more.
     SendBuffer,
     /// The congestion window, or the pacing rate.
     Congestion,
-    /// The window the peer offers.
+    /// The window advertised by the peer.
     Receiver,
-    /// Queues of the host below the stack, in which enough of the connection waits ([`Stack::hold_back`](crate::Stack::hold_back)).
+    /// Queues of the host below the stack, with enough of the connection in them
+    /// ([`Stack::hold_back`](crate::Stack::hold_back)).
     Device,
 }
 
@@ -70,8 +72,8 @@ impl Clocks {
     }
 }
 
-/// What limits a sender, and has limited it. The clocks that run when the snapshot is taken go on: the times are those up to a `now`
-/// not before it.
+/// Current and past limits of a sender. Clocks that run at the time of the snapshot continue: the
+/// times are those up to a `now` not before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderLimits {
     by: LimitedBy,
@@ -81,12 +83,12 @@ pub struct SenderLimits {
 }
 
 impl SenderLimits {
-    /// What keeps the sender from sending more.
+    /// Returns the current limit.
     pub fn by(&self) -> LimitedBy {
         self.by
     }
 
-    /// Time in which something written was not yet acknowledged (`tcpi_busy_time`).
+    /// Returns the time with unacknowledged data (`tcpi_busy_time`).
     pub fn busy_time(&self, now: Instant) -> Duration {
         if self.by == LimitedBy::Idle {
             Duration::from_nanos(self.busy.0)
@@ -95,28 +97,31 @@ impl SenderLimits {
         }
     }
 
-    /// Of that, time in which the peer's window held data back (`tcpi_rwnd_limited`).
+    /// Returns the part of that time in which the peer's window held data back
+    /// (`tcpi_rwnd_limited`).
     pub fn rwnd_limited(&self, now: Instant) -> Duration {
         self.time_of(LimitedBy::Receiver, now)
     }
 
-    /// Time in which everything written was in flight, both windows had room, and the application found no room in the send buffer
-    /// (`tcpi_sndbuf_limited`).
+    /// Returns the time in which all written data was in flight, both windows had room, and the
+    /// send buffer was full (`tcpi_sndbuf_limited`).
     pub fn sndbuf_limited(&self, now: Instant) -> Duration {
         self.time_of(LimitedBy::SendBuffer, now)
     }
 
-    /// Time in which the congestion window, or pacing, held data back.
+    /// Returns the time in which the congestion window or pacing held data back.
     pub fn cwnd_limited(&self, now: Instant) -> Duration {
         self.time_of(LimitedBy::Congestion, now)
     }
 
-    /// Time in which queues of the host below held data back. Linux, where those are its small queues, counts it as busy and no more.
+    /// Returns the time in which queues of the host below held data back. Linux counts that of its
+    /// small queues only as busy.
     pub fn device_limited(&self, now: Instant) -> Duration {
         self.time_of(LimitedBy::Device, now)
     }
 
-    /// Time since the handshake in which none of these did: the application could have sent more.
+    /// Returns the time since the handshake without any of these limits: the application could have
+    /// sent more.
     pub fn app_limited(&self, now: Instant) -> Duration {
         let open = self.established_at.map_or(Duration::ZERO, |at| now.since(at));
         let sending = self.cwnd_limited(now) + self.device_limited(now);

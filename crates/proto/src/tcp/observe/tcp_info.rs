@@ -1,4 +1,4 @@
-//! What Linux's `tcp_info` tells of a connection, under its names.
+//! Values of Linux's `tcp_info`, under its names.
 
 mod connection;
 
@@ -38,11 +38,12 @@ fn segments(payload: usize, gso_size: u16) -> u32 {
 /// Linux's `tcpi_ca_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CaState {
-    /// All in order.
+    /// No loss or reordering.
     Open,
-    /// Something was delivered out of order; nothing is held to be lost.
+    /// Data was delivered out of order; nothing is marked lost.
     Disorder,
-    /// Congestion was echoed, and the window shrinks; nothing is held to be lost (Linux's `TCP_CA_CWR`).
+    /// Congestion was echoed, and the window shrinks; nothing is marked lost (Linux's
+    /// `TCP_CA_CWR`).
     Reducing,
     /// Fast recovery.
     Recovery,
@@ -50,140 +51,146 @@ pub enum CaState {
     Loss,
 }
 
-/// What Linux's `tcp_info` tells of Accurate ECN (RFC 9768). Counts wrap at 2³².
+/// Values of Accurate ECN in Linux's `tcp_info` (RFC 9768). Counts wrap at 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccurateEcnInfo {
     /// Packets received with a mark.
     pub received_ce: u32,
-    /// Packets of ours that the peer received with a mark, as far as it has reported.
+    /// Packets that the peer received with a mark, as far as reported.
     pub delivered_ce: u32,
     /// Payload bytes received as ECT(1).
     pub received_e1_bytes: u32,
-    /// As ECT(0).
+    /// Payload bytes received as ECT(0).
     pub received_e0_bytes: u32,
-    /// With a mark.
+    /// Payload bytes received with a mark.
     pub received_ce_bytes: u32,
-    /// Payload bytes of ours that the peer received as ECT(1).
+    /// Payload bytes that the peer received as ECT(1).
     pub delivered_e1_bytes: u32,
-    /// As ECT(0).
+    /// Payload bytes that the peer received as ECT(0).
     pub delivered_e0_bytes: u32,
-    /// With a mark.
+    /// Payload bytes that the peer received with a mark.
     pub delivered_ce_bytes: u32,
-    /// What the path does not carry: 2, the IP-ECN field; 8, the option.
+    /// Failures of the path: 2, the IP-ECN field; 8, the option.
     pub fail_mode: u16,
-    /// Of the peer's options: 0 none was seen, 1 an empty one, 2 one with counters, 3 one that was zeroed, or none for too long.
+    /// The peer's option: 0 never seen, 1 empty, 2 with counters, 3 zeroed or absent for too long.
     pub opt_seen: u16,
 }
 
-/// Linux's `tcp_info`: what [`ConnectionInfo`](crate::ConnectionInfo) does not tell already. `docs/counters.md` has every field of
-/// Linux 6.18's, where it is here, or why it means nothing. Sizes are in bytes where Linux counts segments, since this engine does.
-/// Counts wrap at 2³².
+/// Values of Linux's `tcp_info` that [`ConnectionInfo`](crate::ConnectionInfo) does not have.
+/// `docs/counters.md` lists every field of Linux 6.18 and its place here. Sizes are in bytes where
+/// Linux counts segments. Counts wrap at 2³².
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TcpInfo {
-    /// Where loss recovery is.
+    /// State of loss recovery.
     pub ca_state: CaState,
-    /// Our SYN is not acknowledged, which counts as a segment in Linux: with data as two.
+    /// True if the SYN is unacknowledged. Linux counts it as a segment; with data, as two.
     pub syn_in_flight: bool,
-    /// The congestion window, whole segments: as large as the path and the peer's MSS let them be, whatever its window does.
+    /// Congestion window in whole segments of the maximum size for the path and the peer's MSS,
+    /// whatever the peer's window is.
     pub cwnd_segs: u32,
-    /// SYNs have crossed.
+    /// True if SYNs have crossed.
     pub crossed: bool,
-    /// A segment without data was sent with a Fast Open SYN, and counts as one.
+    /// True if a segment without data was sent with a Fast Open SYN; it counts as one.
     pub empty_syn_data: bool,
-    /// Time-outs in a row without progress, of data.
+    /// Consecutive timeouts of data without progress.
     pub retransmits: u8,
-    /// Probes of a closed window in a row.
+    /// Consecutive zero-window probes.
     pub probes: u8,
-    /// Doublings of the time-out.
+    /// Doublings of the timeout.
     pub backoff: u8,
-    /// Our SYN went more than once.
+    /// True if the SYN was retransmitted.
     pub syn_repeated: bool,
-    /// The server's side: our SYN's data was not acknowledged, and why (`tcpi_fastopen_client_fail`).
+    /// The reason why the SYN's data was not acknowledged (`tcpi_fastopen_client_fail`).
     pub fastopen_client_fail: Option<NotAcknowledged>,
-    /// Longest delay of an acknowledgement.
+    /// Maximum delay of an acknowledgment.
     pub ato: Duration,
-    /// Largest segment the peer was seen to send, bytes.
+    /// Largest segment received from the peer, bytes.
     pub rcv_mss: u16,
-    /// The exchange is held to go back and forth: acknowledgements wait for the answer (`TCP_QUICKACK` reads 0).
+    /// True if the exchange is considered interactive: acknowledgments wait for the answer
+    /// (`TCP_QUICKACK` reads 0).
     pub pingpong: bool,
-    /// MSS announced to the peer, bytes.
+    /// MSS advertised to the peer, bytes.
     pub advmss: u16,
     /// Path MTU, bytes.
     pub pmtu: u16,
-    /// Sent and not acknowledged, bytes (0 once the connection has ended, as its queue is thrown away); where segments count (`firstbyte.window_unit`), those of whole ones, as all that follows.
+    /// Sent and unacknowledged bytes (0 once the connection has ended, because its queue is
+    /// dropped). Where segments count (`firstbyte.window_unit`), whole segments, here and below.
     pub unacked: u32,
     /// In flight and delivered out of order, bytes.
     pub sacked: u32,
-    /// Held to be lost, bytes.
+    /// Marked lost, bytes.
     pub lost: u32,
-    /// Sent again and not yet acknowledged, bytes.
+    /// Retransmitted and not yet acknowledged, bytes.
     pub retrans: u32,
-    /// When data was last sent; `None`: never.
+    /// Time of the last sent data; `None` if never.
     pub last_data_sent: Option<Instant>,
-    /// When data last came.
+    /// Time of the last received data.
     pub last_data_recv: Option<Instant>,
-    /// When the peer last acknowledged anything, if only again what it had before; to the millisecond.
+    /// Time of the last acknowledgment, new or repeated, in milliseconds.
     pub last_ack_recv: Option<Instant>,
-    /// The window does not grow beyond this for now, bytes; `u32::MAX` = no such bound.
+    /// Current limit of the window's growth, bytes; `u32::MAX` for none.
     pub rcv_ssthresh: u32,
-    /// The window last advertised to the peer, bytes, from the number on that was acknowledged with it.
+    /// Window last advertised to the peer, bytes, from the sequence number acknowledged with it.
     pub rcv_wnd: u32,
-    /// The receiver's estimate of the round trip; `None` while it has none.
+    /// Round trip estimated by the receiver; `None` if unknown.
     pub rcv_rtt: Option<Duration>,
-    /// Most bytes the application took in a round trip; `None` while it is not measured.
+    /// Maximum bytes read by the application in a round trip; `None` while unmeasured.
     pub rcv_space: Option<u32>,
-    /// Segments delivered beyond a hole that make it a loss.
+    /// Segments delivered beyond a hole before it is marked lost.
     pub reordering: u32,
-    /// The congestion window per round trip, and some more of it: what bursts are made for where nothing paces them, bytes per second.
+    /// Congestion window per round trip with some margin, bytes per second: the size of bursts
+    /// without pacing.
     pub window_rate: Option<u64>,
-    /// Most bytes per second the application allows.
+    /// Maximum bytes per second allowed by the application.
     pub max_pacing_rate: Option<u32>,
     /// Written and not sent, bytes.
     pub notsent_bytes: u32,
-    /// Segments sent, and of those with data.
+    /// Segments sent.
     pub segs_out: u32,
-    /// See `segs_out`.
+    /// Segments with data sent.
     pub data_segs_out: u32,
-    /// Segments received, and of those with data.
+    /// Segments received.
     pub segs_in: u32,
-    /// See `segs_in`.
+    /// Segments with data received.
     pub data_segs_in: u32,
-    /// Payload bytes sent, repetitions included, and of those the repetitions.
+    /// Payload bytes sent, retransmissions included.
     pub bytes_sent: u64,
-    /// See `bytes_sent`.
+    /// Payload bytes retransmitted.
     pub bytes_retrans: u64,
     /// Segments retransmitted.
     pub total_retrans: u32,
-    /// Sequence numbers acknowledged beside those of the payload, as Linux counts them: our FIN's, and of an active open the SYN's.
+    /// Acknowledged sequence numbers of controls, as Linux counts them: the FIN, and the SYN of an
+    /// active open.
     pub controls_acked: u8,
-    /// The peer's FIN is received, which counts as a byte in Linux.
+    /// True if the peer's FIN was received; Linux counts it as a byte.
     pub fin_received: bool,
-    /// Our FIN was acknowledged that went without text, and so is a segment delivered.
+    /// True if a FIN without data was acknowledged, which counts as a delivered segment.
     pub fin_delivered: bool,
-    /// It began as the child of a Fast Open (`TCPI_OPT_TFO_CHILD`).
+    /// True if it began as a Fast Open child (`TCPI_OPT_TFO_CHILD`).
     pub fast_open_child: bool,
     /// Bytes delivered, acknowledged or reported by SACK.
     pub delivered: u32,
-    /// Segments that were acknowledged with an echo of congestion (RFC 3168), or that the peer counted as marked (RFC 9768).
+    /// Segments acknowledged with an echo of congestion (RFC 3168), or counted as marked by the
+    /// peer (RFC 9768).
     pub delivered_ce: u32,
-    /// Something that could have been marked has come (`TCPI_OPT_ECN_SEEN`).
+    /// True if a packet that could have been marked has arrived (`TCPI_OPT_ECN_SEEN`).
     pub ecn_seen: bool,
-    /// The counts of Accurate ECN; zeros where it was not agreed.
+    /// Counts of Accurate ECN; zeros if it was not negotiated.
     pub accurate_ecn: AccurateEcnInfo,
     /// D-SACKs received.
     pub dsack_dups: u32,
-    /// Acknowledgements that showed reordering.
+    /// Acknowledgments that showed reordering.
     pub reord_seen: u32,
-    /// Segments that came out of order.
+    /// Segments received out of order.
     pub rcv_ooopack: u32,
-    /// Time-outs of data.
+    /// Timeouts of data.
     pub total_rto: u32,
-    /// Rows of time-outs.
+    /// Sequences of timeouts.
     pub total_rto_recoveries: u32,
-    /// How long the rows lasted that are over.
+    /// Duration of finished sequences of timeouts.
     pub total_rto_time: Duration,
-    /// When a row of them began that is not over: it does not count there yet.
+    /// Start of the current sequence of timeouts, which is not counted yet.
     pub rto_since: Option<Instant>,
 }

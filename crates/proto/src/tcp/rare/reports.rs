@@ -1,6 +1,7 @@
-//! What became of bytes that were written, for who asks: when the last byte of a write left and when the peer acknowledged it (Linux's
-//! transmit time stamps of a stream, `tcp_tx_timestamp`, `tcp_ack_tstamp`), and when nothing is held any more of what was written until
-//! then. And when the bytes that are read had come (`tcp_update_recv_tstamps`). Nothing is kept of it while nobody asks.
+//! Reports about written bytes, on request: when the last byte of a write left, when the peer
+//! acknowledged it (Linux's transmit timestamps of a stream, `tcp_tx_timestamp`, `tcp_ack_tstamp`),
+//! and when no earlier data is held any more. Also the arrival times of read bytes
+//! (`tcp_update_recv_tstamps`). Nothing is stored without a request.
 
 mod connection;
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use wire::SeqNum;
 
 bitflags::bitflags! {
-    /// What is to be reported of the last byte of a write.
+    /// Requested reports about the last byte of a write.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct ReportKinds: u8 {
         /// [`ReportKind::Scheduled`].
@@ -24,29 +25,33 @@ bitflags::bitflags! {
     }
 }
 
-/// What a report tells.
+/// The kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportKind {
-    /// The packet with the byte is complete (`SCM_TSTAMP_SCHED`). One that is retransmitted is reported again.
+    /// The packet with the byte is complete (`SCM_TSTAMP_SCHED`). A retransmitted one is reported
+    /// again.
     Scheduled,
-    /// It was handed to the device (`SCM_TSTAMP_SND`): there is no queue between, so that is at the same time.
+    /// The packet was passed to the device (`SCM_TSTAMP_SND`). There is no queue in between, so the
+    /// time is the same.
     Sent,
     /// The peer has acknowledged the byte and all before it (`SCM_TSTAMP_ACK`).
     Acknowledged,
-    /// So it has all that was written until [`Stack::report_released`](crate::Stack::report_released).
+    /// The peer has acknowledged all data written before
+    /// [`Stack::report_released`](crate::Stack::report_released).
     Released,
 }
 
-/// One report.
+/// A report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReport {
-    /// What it tells.
+    /// Its kind.
     pub kind: ReportKind,
-    /// When that was.
+    /// Time of the event.
     pub at: Instant,
-    /// Sequence number of the byte; of [`Released`](ReportKind::Released) the one behind the last.
+    /// Sequence number of the byte; for [`Released`](ReportKind::Released), the one after the last.
     pub seq: SeqNum,
-    /// With [`ReportKinds::PACKET`]: the IP packet, before a device cuts it; of an acknowledged segment its payload.
+    /// With [`ReportKinds::PACKET`]: the IP packet before the device cuts it; for an acknowledged
+    /// segment, its payload.
     pub packet: Bytes,
 }
 
