@@ -14,7 +14,8 @@ use std::time::Duration;
     after_help = "Examples:\n  firstbyte bdp 100mbit 20ms\n  firstbyte bdp 12.5MB/s 10ms --json"
 )]
 pub(crate) struct BdpArgs {
-    /// Rate of the slowest link, e.g. 100mbit, 100Mbit/s, 1Gbps or 12.5MB/s (b: bits, B: bytes), then round-trip time, e.g. 20ms.
+    /// Rate of the slowest link, e.g. 100mbit, 100Mbit/s, 1Gbps or 12.5MB/s (b: bits, B: bytes),
+    /// then round-trip time, e.g. 20ms.
     #[arg(required = true, value_names = ["RATE", "RTT"], num_args = 2..)]
     path: Vec<String>,
     /// Payload of a segment in bytes; 1448 fits an MTU of 1500 with IPv4 and timestamps.
@@ -40,7 +41,8 @@ struct Path {
 }
 
 impl Path {
-    /// Reads two quantities. A shell splits `10 ms` into two words, so a number without a unit takes the next word.
+    /// Reads two quantities. A shell splits `10 ms` into two words, so a number without a unit
+    /// takes the next word.
     fn parse(words: &[String]) -> Result<Path, Failure> {
         let mut parts: Vec<String> = Vec::new();
         for word in words {

@@ -18,7 +18,8 @@ use std::time::Duration;
                   firstbyte nstat --stack --interval 1s\n\n\
                   Columns: name, increment, increment per second.")]
 pub(crate) struct NstatArgs {
-    /// Show only matching names: a part of the name in any case, or a shell pattern such as 'TcpExtTCPFastOpen*'.
+    /// Show only matching names: a part of the name in any case, or a shell pattern such as
+    /// 'TcpExtTCPFastOpen*'.
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
     /// Read twice, this far apart (e.g. 5s), and show the increments.
@@ -33,7 +34,8 @@ pub(crate) struct NstatArgs {
     /// Leave nstat's history file alone: always the case, as none is kept.
     #[arg(short = 's', long = "noupdate", hide = true)]
     noupdate: bool,
-    /// Explain each counter below the list: its meaning, usual values, and the rules of `firstbyte doctor` that read it.
+    /// Explain each counter below the list: its meaning, usual values, and the rules of `firstbyte
+    /// doctor` that read it.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
     /// Print JSON instead of columns.

@@ -7,7 +7,8 @@ use doctor::show::queues;
 use doctor::{Report, Window, sources};
 use std::process::ExitCode;
 
-/// Show the kernel's queueing disciplines as `tc -s qdisc show` does: bytes sent, drops and backlog.
+/// Show the kernel's queueing disciplines as `tc -s qdisc show` does: bytes sent, drops and
+/// backlog.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "firstbyte tc [OPTIONS] [qdisc] [show] [[dev] DEVICE]",
@@ -23,7 +24,8 @@ pub(crate) struct TcArgs {
     /// Show details, as tc -d does: always on.
     #[arg(short, long, hide = true)]
     details: bool,
-    /// Explain each kind and number below the list: its meaning, usual values, and the rules of `firstbyte doctor` that read it.
+    /// Explain each kind and number below the list: its meaning, usual values, and the rules of
+    /// `firstbyte doctor` that read it.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
     /// Print JSON instead of lines.
@@ -58,7 +60,8 @@ pub(crate) fn run(args: &TcArgs) -> Result<ExitCode, Failure> {
     print(&format!("{text}\n{}", queues::explained(device, &now, &findings)))
 }
 
-/// Reads tc's own words, `[qdisc] [show] [[dev] DEVICE]`; tc accepts the beginnings of its keywords.
+/// Reads tc's own words, `[qdisc] [show] [[dev] DEVICE]`; tc accepts the beginnings of its
+/// keywords.
 fn device(words: &[String]) -> Result<Option<&str>, Failure> {
     let mut rest: Vec<&str> = words.iter().map(String::as_str).collect();
     if let Some(object @ ("class" | "filter" | "chain" | "action" | "actions" | "monitor" | "exec")) =

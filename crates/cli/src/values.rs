@@ -126,7 +126,8 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
     Ok(bits as u64)
 }
 
-/// Bits per second of a unit: a prefix, then bits (`bit`, `b`, `bps`) or bytes (`B`, `byte`), then perhaps `/s`.
+/// Bits per second of a unit: a prefix, then bits (`bit`, `b`, `bps`) or bytes (`B`, `byte`), then
+/// perhaps `/s`.
 ///
 /// `bps` always means bits, unlike in tc(8), where `mbps` are megabytes.
 fn rate_unit(unit: &str) -> Option<f64> {
