@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(path(line), Ok(ten_ms(rate)), "{line}");
         }
         for (line, part) in [
-            ("100|20ms", "write a rate with a unit"),
+            ("100|20ms", "expected a rate with a unit"),
             ("100mbit|20", "cannot read `20` as a round-trip time"),
             ("100mbit|20ms|5", "write a rate and a round-trip time"),
             ("100mbit|0ms", "leaves no time"),
