@@ -62,7 +62,7 @@ impl Path {
                 rtt: values::positive_duration(rtt).map_err(|told| wrong("round-trip time", rtt, told))?,
             }),
             _ => Err(Failure::usage(format!(
-                "cannot read `{}`: write a rate and a round-trip time, e.g. `firstbyte bdp 100mbit 20ms`",
+                "cannot read `{}`: expected a rate and a round-trip time, e.g. `firstbyte bdp 100mbit 20ms`",
                 words.join(" ")
             ))),
         }
@@ -197,8 +197,8 @@ mod tests {
         for (line, part) in [
             ("100|20ms", "expected a rate with a unit"),
             ("100mbit|20", "cannot read `20` as a round-trip time"),
-            ("100mbit|20ms|5", "write a rate and a round-trip time"),
-            ("100mbit|0ms", "leaves no time"),
+            ("100mbit|20ms|5", "expected a rate and a round-trip time"),
+            ("100mbit|0ms", "expected a time above 0"),
         ] {
             assert!(path(line).unwrap_err().message().contains(part), "{line}: {:?}", path(line));
         }
