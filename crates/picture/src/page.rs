@@ -117,8 +117,8 @@ fn block(block: &Block) -> String {
 fn judged(table: &Table, held: &[bool]) -> String {
     let (count, missed) = (held.len(), held.iter().filter(|holds| !**holds).count());
     let text = match (count, missed) {
-        (1, 0) => "the figure".to_owned(),
-        (2, 0) => "both figures".to_owned(),
+        (1, 0) => "the check passed".to_owned(),
+        (2, 0) => "both checks passed".to_owned(),
         (_, 0) => format!("all {count} checks passed"),
         _ => format!("{missed} of {count} checks failed"),
     };
@@ -327,9 +327,11 @@ mod tests {
         let columns = ["what", "here"].map(|name| (name.to_owned(), false)).to_vec();
         let rows = vec![vec!["one".into(), "1".into()], vec!["two".into(), "3".into()]];
         let html = block(&Block::Judged(Table { columns, rows }, vec![true, false]));
-        for part in
-            ["✗ not as expected</b> 1 of 2 figures", "title=\"as expected\">✓", "title=\"not as expected\">✗"]
-        {
+        for part in [
+            "✗ not as expected</b> 1 of 2 checks failed",
+            "title=\"as expected\">✓",
+            "title=\"not as expected\">✗",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
     }
