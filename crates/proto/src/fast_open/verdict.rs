@@ -2,7 +2,7 @@
 //! (RFC 7413 §4.1.3.1, R14–R16, R24).
 //!
 //! > "The client MUST cache negative responses from the server in order to avoid potential
-//! connection failures."
+//! > connection failures."
 //!
 //! A verdict concerns one port of one peer as seen from one local network. Its duration doubles
 //! with every consecutive failure:
