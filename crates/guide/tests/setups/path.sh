@@ -21,7 +21,7 @@ def serve(port, fast_open):
 threading.Thread(target=serve, args=(80, False)).start()
 threading.Thread(target=serve, args=(81, True)).start()
 END
-ip netns exec server python3 /run/netns/server.py &
+ip netns exec server timeout --foreground 300 python3 /run/netns/server.py &
 until [ "$(ip netns exec server ss -Htln | grep -c ":8[01] ")" = 2 ]; do sleep 0.02; done
-firstbyte link client server rtt=40ms | sed -u "s/.*are joined.*/ready/"
+timeout --foreground 300 firstbyte link client server rtt=40ms | sed -u "s/.*are joined.*/ready/"
 '

@@ -22,11 +22,11 @@ if option != "none":
 stream.connect(("10.79.0.2", 9000))
 transfer(stream, way == "up")
 END
-ip netns exec server python3 /run/netns/transfer.py serve-$0 none 0 &
+ip netns exec server timeout --foreground 300 python3 /run/netns/transfer.py serve-$0 none 0 &
 until ip netns exec server ss -Htln | grep -q ":9000 "; do sleep 0.02; done
-firstbyte link client server "${@:3}" > /run/netns/link &
+timeout --foreground 300 firstbyte link client server "${@:3}" > /run/netns/link &
 until grep -q "are joined" /run/netns/link; do sleep 0.02; done
-python3 /run/netns/transfer.py "$0" "$1" "$2" &
+timeout --foreground 300 python3 /run/netns/transfer.py "$0" "$1" "$2" &
 sleep 1
 echo ready
 wait
