@@ -63,31 +63,33 @@ on_both! {
 }
 
 impl Connection {
+    // Boxed, so that a task that waits for our stack does not reserve the kernel's future.
+
     pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
             Connection::Stack(connection) => poll_fn(|cx| connection.poll_readable(cx)).await,
-            Connection::Kernel(connection) => connection.readable().await,
+            Connection::Kernel(connection) => Box::pin(connection.readable()).await,
         }
     }
 
     pub(super) async fn writable(&self) -> io::Result<()> {
         match self {
             Connection::Stack(connection) => poll_fn(|cx| connection.poll_writable(cx)).await,
-            Connection::Kernel(connection) => connection.writable().await,
+            Connection::Kernel(connection) => Box::pin(connection.writable()).await,
         }
     }
 
     pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Stack(connection) => poll_fn(|cx| connection.poll_peek(cx, buf)).await,
-            Connection::Kernel(connection) => connection.peek(buf).await,
+            Connection::Kernel(connection) => Box::pin(connection.peek(buf)).await,
         }
     }
 
     pub(super) async fn delivered(&self) -> io::Result<()> {
         match self {
             Connection::Stack(connection) => poll_fn(|cx| connection.poll_delivered(cx)).await,
-            Connection::Kernel(connection) => connection.delivered().await,
+            Connection::Kernel(connection) => Box::pin(connection.delivered()).await,
         }
     }
 
