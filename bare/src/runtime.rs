@@ -1,4 +1,5 @@
-//! What a program needs where there is no standard library: memory, an end, and what to do when something panics.
+//! What a program needs where there is no standard library: memory, an end, and what to do when
+//! something panics.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -19,7 +20,8 @@ unsafe impl Sync for Heap {}
 #[global_allocator]
 static ALLOCATOR: Heap = Heap { bytes: UnsafeCell::new([0; HEAP]), used: AtomicUsize::new(0) };
 
-// SAFETY: what `alloc` returns lies inside `bytes`, is aligned as asked, and overlaps nothing that was returned before.
+// SAFETY: what `alloc` returns lies inside `bytes`, is aligned as asked, and overlaps nothing that
+// was returned before.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let spare = layout.align() - 1;

@@ -134,7 +134,8 @@ fn suite_of(message: &str) -> Option<Suite> {
     let is_test = message["profile"]["test"].as_bool()?;
     let program = PathBuf::from(message["executable"].as_str()?);
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-    // `path+file:///…/crates/wire/tests#firstbyte-wire-tests@0.1.0`, or `…/xtask#0.1.0` where the folder has the package's name.
+    // `path+file:///…/crates/wire/tests#firstbyte-wire-tests@0.1.0`, or `…/xtask#0.1.0` where the
+    // folder has the package's name.
     let (path, name) = message["package_id"].as_str()?.rsplit_once('#')?;
     let package = match name.split_once('@') {
         Some((name, _)) => name,

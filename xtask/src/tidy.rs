@@ -135,7 +135,8 @@ fn check_docs(name: &str, text: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// The scripts that a source names: by file, or by a string that is its stem, of three words and more (one or two may be anything's name).
+/// The scripts that a source names: by file, or by a string that is its stem, of three words and
+/// more (one or two may be anything's name).
 fn named_scripts<'a>(names: &'a BTreeSet<&str>, text: &'a str) -> impl Iterator<Item = &'a str> {
     let of_a_stem = |sign: char| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_';
     let files = text

@@ -1,6 +1,8 @@
-//! Checksum throughput beside memcpy, in GB/s: `cargo run --profile dist -p firstbyte-bench --example checksum_speed`.
+//! Checksum throughput beside memcpy, in GB/s: `cargo run --profile dist -p firstbyte-bench
+//! --example checksum_speed`.
 //!
-//! Each figure is the best of several rounds, on data that stays in the cache: what a stack sees just after the application's write.
+//! Each figure is the best of several rounds, on data that stays in the cache: what a stack sees
+//! just after the application's write.
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use wire::Checksum;

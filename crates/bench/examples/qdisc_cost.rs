@@ -1,8 +1,10 @@
-//! What a packet costs in each discipline: `cargo run --profile dist -p firstbyte-bench --example qdisc_cost [KIND…]`.
+//! What a packet costs in each discipline: `cargo run --profile dist -p firstbyte-bench --example
+//! qdisc_cost [KIND…]`.
 //!
-//! Frames of 1000 bytes of 2 and of 1000 flows come in bursts of 64 and leave in between; a hundred wait at a time. The times are of
-//! this machine at this moment; for a number that stands, count instructions of one discipline:
-//! `valgrind --tool=callgrind --toggle-collect='*measure*' target/dist/examples/qdisc_cost htb`.
+//! Frames of 1000 bytes of 2 and of 1000 flows come in bursts of 64 and leave in between; a hundred
+//! wait at a time. The times are of this machine at this moment; for a number that stands, count
+//! instructions of one discipline: `valgrind --tool=callgrind --toggle-collect='*measure*'
+//! target/dist/examples/qdisc_cost htb`.
 use qdisc::{Dequeue, Device, Packet, Qdisc, Skb};
 use std::time::Instant;
 

@@ -1,10 +1,13 @@
-//! Budgets: how many instructions a packet may cost that tells of holes, or comes out of order, with up to 100,000 segments in flight or
-//! held. Over budget is a failure: these are the costs that a hostile peer would like to see grow with their number.
+//! Budgets: how many instructions a packet may cost that tells of holes, or comes out of order,
+//! with up to 100,000 segments in flight or held. Over budget is a failure: these are the costs
+//! that a hostile peer would like to see grow with their number.
 //!
-//! Each case runs in a process of its own under callgrind, which counts only what `measured` calls: packets in, and what they have sent. A packet
-//! is one that comes or one that goes. What is played before takes far longer, and is not even instrumented: the process says when that is over
-//! (`paused`), and goes on when callgrind has begun. `--times` says how long they take here, which is worth something where nothing else runs.
-//! `sender` has the cases of selective acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
+//! Each case runs in a process of its own under callgrind, which counts only what `measured` calls:
+//! packets in, and what they have sent. A packet is one that comes or one that goes. What is played
+//! before takes far longer, and is not even instrumented: the process says when that is over
+//! (`paused`), and goes on when callgrind has begun. `--times` says how long they take here, which
+//! is worth something where nothing else runs. `sender` has the cases of selective
+//! acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
 
 mod paused;
 mod peer;
@@ -26,7 +29,8 @@ pub struct Options {
     /// Only cases whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Plays this one case here, uncounted, instead, and says how many packets came and went (what callgrind is run on).
+    /// Plays this one case here, uncounted, instead, and says how many packets came and went (what
+    /// callgrind is run on).
     #[arg(long, requires = "segments", conflicts_with = "only")]
     case: Option<String>,
     /// Segments of that case.
@@ -35,7 +39,8 @@ pub struct Options {
     /// Says when that case is prepared, and goes on at the next byte of the standard input.
     #[arg(long, requires = "case")]
     paused: bool,
-    /// Times every case instead of counting: nanoseconds of a packet that comes, apart from those that it has sent.
+    /// Times every case instead of counting: nanoseconds of a packet that comes, apart from those
+    /// that it has sent.
     #[arg(long, conflicts_with = "case")]
     times: bool,
 }
@@ -64,7 +69,8 @@ const IN_FLIGHT: &[u32] = &[21_845, 87_381];
 /// A send buffer of 4 MiB holds no more of 48 bytes, where it is counted with its bookkeeping.
 const WITH_BOOKKEEPING: &[u32] = &[1000, 9000];
 
-/// A third more than was measured: 4,000 are about a microsecond. A burst that leaves is one packet.
+/// A third more than was measured: 4,000 are about a microsecond. A burst that leaves is one
+/// packet.
 const CASES: &[Case] = &[
     Case::ours("sack ascending", 9000, IN_FLIGHT, sender::ascending),
     Case::ours("sack descending", 8500, IN_FLIGHT, sender::descending),
@@ -131,7 +137,8 @@ impl Case {
     }
 }
 
-/// Takes the packets, a tenth of a millisecond apart, and what each has sent: how many packets that are.
+/// Takes the packets, a tenth of a millisecond apart, and what each has sent: how many packets that
+/// are.
 #[inline(never)]
 fn measured(stack: &mut Stack, mut now: Instant, packets: Vec<RxPacket>) -> u64 {
     let mut packet = TxPacket::default();

@@ -1,4 +1,5 @@
-//! The two ends of a stream: one writes blocks as fast as they are taken, the other reads and counts.
+//! The two ends of a stream: one writes blocks as fast as they are taken, the other reads and
+//! counts.
 
 use crate::exchange::Application;
 use crate::report::Failure;

@@ -1,4 +1,5 @@
-//! Many connections that stay open: a client that asks on one of them at a time or on all, a server that answers.
+//! Many connections that stay open: a client that asks on one of them at a time or on all, a server
+//! that answers.
 
 use crate::exchange::{Application, Inbox, REQUEST_BYTE, RESPONSE_BYTE};
 use crate::meter;

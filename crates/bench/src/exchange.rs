@@ -1,11 +1,12 @@
 //! The short exchange of the contract, as two applications on `proto::Stack`.
 //!
-//! The client opens a connection and sends a request; the server answers when it has the whole of it; the client closes when it has
-//! the whole answer, the server on the end of the stream. Done when the client has seen the server's FIN. Everything else (a reset,
-//! a byte too many or too few or wrong, another mode than asked for) is a failure.
+//! The client opens a connection and sends a request; the server answers when it has the whole of
+//! it; the client closes when it has the whole answer, the server on the end of the stream. Done
+//! when the client has seen the server's FIN. Everything else (a reset, a byte too many or too few
+//! or wrong, another mode than asked for) is a failure.
 //!
-//! [`Client`] in `exchange/client.rs`, [`Server`] in `exchange/server.rs`. Both do what an event loop does: they are told events,
-//! and read until a read would block.
+//! [`Client`] in `exchange/client.rs`, [`Server`] in `exchange/server.rs`. Both do what an event
+//! loop does: they are told events, and read until a read would block.
 mod client;
 mod server;
 
@@ -84,7 +85,8 @@ impl Inbox {
         Inbox { buffer: vec![0; READ_MAX], expected: vec![byte; READ_MAX] }
     }
 
-    /// Reads what there is, up to a few thousand bytes; 0 at the end of the stream, `None` when there is nothing yet.
+    /// Reads what there is, up to a few thousand bytes; 0 at the end of the stream, `None` when
+    /// there is nothing yet.
     ///
     /// # Errors
     /// The connection ended, or a byte is not what the peer wrote.

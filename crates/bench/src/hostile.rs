@@ -1,5 +1,6 @@
-//! What a hostile peer may cost: for each case the time that a packet of it takes beside an ordinary data packet's of the same run, the
-//! memory that it pins, and the bytes it has sent back. Every case has bounds, so that the table is a test.
+//! What a hostile peer may cost: for each case the time that a packet of it takes beside an
+//! ordinary data packet's of the same run, the memory that it pins, and the bytes it has sent back.
+//! Every case has bounds, so that the table is a test.
 //!
 //! | module | what |
 //! |---|---|
@@ -11,9 +12,10 @@
 //! | [`table`] | the cases as a table, for a terminal or as Markdown |
 //! | `opening`, `strangers`, `acknowledging`, `receiving`, `waiting`, `greedy` | the cases, by what they abuse |
 //!
-//! Times are of the thread's CPU clock, by batches of 64 packets, of which nine of ten took no longer. After each batch comes one of ordinary
-//! data to another stack: a cost is the ratio of both within one run, as other programs on the machine slow both. A packet is one that comes
-//! or one that goes.
+//! Times are of the thread's CPU clock, by batches of 64 packets, of which nine of ten took no
+//! longer. After each batch comes one of ordinary data to another stack: a cost is the ratio of
+//! both within one run, as other programs on the machine slow both. A packet is one that comes or
+//! one that goes.
 
 mod acknowledging;
 pub mod arena;
@@ -113,7 +115,8 @@ fn ours(case: &Case, heap_in_use: fn() -> usize) -> Result<Measured, Failure> {
     best.ok_or_else(|| "nothing was played".into())
 }
 
-/// The cheapest of some runs against the kernel, each in a network namespace of its own. `None`: it cannot be played there.
+/// The cheapest of some runs against the kernel, each in a network namespace of its own. `None`: it
+/// cannot be played there.
 fn kernel(case: &Case) -> Option<Measured> {
     let play = || {
         let mut arena = Arena::new(Box::new(Kernel::new().ok()?));

@@ -1,4 +1,5 @@
-//! What an application knows of each of its connections: a table, as servers keep one by file descriptor.
+//! What an application knows of each of its connections: a table, as servers keep one by file
+//! descriptor.
 
 use proto::ConnId;
 

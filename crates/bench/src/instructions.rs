@@ -1,11 +1,14 @@
 //! Instruction counts of the hot paths, by callgrind, beside recorded ones.
 //!
-//! Times on a busy machine say little; instructions repeat to a per mille, where the clock steps instead of showing the machine's time
-//! ([`meter::step_clock`](crate::meter::step_clock)). Each path is run twice, shorter and longer, and the difference divided by the units
-//! between them, so that start-up does not count. Beside them stands how much code an exchange runs through (`code_lines`). The record is `instructions.txt` in this
-//! crate: one line per path, written by `firstbyte-bench instructions --record`.
+//! Times on a busy machine say little; instructions repeat to a per mille, where the clock steps
+//! instead of showing the machine's time ([`meter::step_clock`](crate::meter::step_clock)). Each
+//! path is run twice, shorter and longer, and the difference divided by the units between them, so
+//! that start-up does not count. Beside them stands how much code an exchange runs through
+//! (`code_lines`). The record is `instructions.txt` in this crate: one line per path, written by
+//! `firstbyte-bench instructions --record`.
 //!
-//! A changed count is shown, not refused: whoever changes it records it anew, and the review sees both numbers.
+//! A changed count is shown, not refused: whoever changes it records it anew, and the review sees
+//! both numbers.
 
 mod code_lines;
 
@@ -16,14 +19,15 @@ use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// Nanoseconds from one look at the clock to the next: about a round between two stacks. By the machine's clock timers would go off as it has
-/// time for us.
+/// Nanoseconds from one look at the clock to the next: about a round between two stacks. By the
+/// machine's clock timers would go off as it has time for us.
 const CLOCK_STEP: &str = "1000";
 
 /// A change beyond this share is shown.
 const TOLERANCE: f64 = 0.05;
 
-/// callgrind counts every turn of `rep movsb` and `rep stosb`; without them a copy is counted as what it costs.
+/// callgrind counts every turn of `rep movsb` and `rep stosb`; without them a copy is counted as
+/// what it costs.
 const GLIBC_TUNABLES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000";
 

@@ -1,7 +1,8 @@
-//! What the engine costs. One program, `firstbyte-bench WORKLOAD --key value …`, that prints one line of JSON per figure.
+//! What the engine costs. One program, `firstbyte-bench WORKLOAD --key value …`, that prints one
+//! line of JSON per figure.
 //!
-//! It drives [`proto::Stack`] itself, with a real clock and a loop of its own: no runtime, no lock, no thread. What is measured is
-//! the engine and the device, nothing above them.
+//! It drives [`proto::Stack`] itself, with a real clock and a loop of its own: no runtime, no lock,
+//! no thread. What is measured is the engine and the device, nothing above them.
 //!
 //! | module | what |
 //! |---|---|
@@ -16,8 +17,9 @@
 //! | [`budgets`] | instructions that packets may cost which tell of holes or come out of order |
 //! | [`instructions`] | instruction counts of the hot paths by callgrind, beside recorded ones |
 //!
-//! The exit status is 0 with a figure, 3 for a workload or parameter that does not exist here, 1 when a run lost a byte, met a reset or
-//! used another mode than it was asked for: then there is no figure.
+//! The exit status is 0 with a figure, 3 for a workload or parameter that does not exist here, 1
+//! when a run lost a byte, met a reset or used another mode than it was asked for: then there is no
+//! figure.
 #![forbid(unsafe_code)]
 
 pub mod budgets;

@@ -1,8 +1,9 @@
 //! One direction of an in-memory link: whole packets in a queue.
 //!
-//! A packet is copied once, from the sender's slices into a buffer of the receiver's ring, as a network card would. There is no
-//! loss and no delay. That copy also cuts what is larger than the MTU, and with checksums it computes them (work that a stack leaves to a
-//! device that can), and the receiver verifies them in software; without, neither happens.
+//! A packet is copied once, from the sender's slices into a buffer of the receiver's ring, as a
+//! network card would. There is no loss and no delay. That copy also cuts what is larger than the
+//! MTU, and with checksums it computes them (work that a stack leaves to a device that can), and
+//! the receiver verifies them in software; without, neither happens.
 
 use bytes::BytesMut;
 use core::ops::Range;
@@ -14,7 +15,8 @@ use wire::{MAX_HEADER, RxChecksum, Segments};
 const RING: usize = 1024;
 /// Smallest buffer, bytes.
 const BUFFER_MIN: usize = 2048;
-/// What a burst is cut into lies in one buffer of this size, or a few, each packet from a cache line on.
+/// What a burst is cut into lies in one buffer of this size, or a few, each packet from a cache
+/// line on.
 const BURST: usize = 96 * 1024;
 const CACHE_LINE: usize = 64;
 
@@ -47,7 +49,8 @@ impl Link {
         self.packets
     }
 
-    /// Puts a packet, or what it is to be cut into, on the link; returns how many packets that were.
+    /// Puts a packet, or what it is to be cut into, on the link; returns how many packets that
+    /// were.
     pub fn send(&mut self, packet: &TxPacket) -> usize {
         let len = packet.len();
         if len <= SMALL && packet.gso_size == 0 {

@@ -1,4 +1,5 @@
-//! `firstbyte-bench`: every workload; `idle` and `hostile` run in programs of their own, whose allocators count.
+//! `firstbyte-bench`: every workload; `idle` and `hostile` run in programs of their own, whose
+//! allocators count.
 
 use bench::report::{Failure, Outcome};
 use bench::{budgets, hostile, instructions, meter, workload};
@@ -15,8 +16,8 @@ const UNSUPPORTED: u8 = 3;
 #[derive(Parser)]
 #[command(name = "firstbyte-bench", about = "Measures what the engine costs", version)]
 struct Arguments {
-    /// Time goes on by so many nanoseconds at each look at the clock, however long that takes: what is counted is the same in every run. Figures
-    /// in seconds mean nothing then.
+    /// Time goes on by so many nanoseconds at each look at the clock, however long that takes: what
+    /// is counted is the same in every run. Figures in seconds mean nothing then.
     #[arg(long, global = true, value_name = "NANOS")]
     clock_step: Option<u64>,
     #[command(subcommand)]
@@ -82,7 +83,8 @@ fn report(outcome: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Becomes a program beside this one that counts allocations: doing so here would burden every other workload. No option stands before its word.
+/// Becomes a program beside this one that counts allocations: doing so here would burden every
+/// other workload. No option stands before its word.
 fn become_program(name: &str) -> Outcome {
     let own = std::env::current_exe()?;
     let program = own.with_file_name(name);
@@ -105,8 +107,9 @@ fn profile_of(program: &Path) -> String {
     }
 }
 
-/// A source that was changed after the one program was built and before the other was. Cargo writes beside a program what it was built from;
-/// the programs' own times say little, since those of one build end one after the other.
+/// A source that was changed after the one program was built and before the other was. Cargo writes
+/// beside a program what it was built from; the programs' own times say little, since those of one
+/// build end one after the other.
 fn changed_between(older: &Path, newer: &Path) -> Option<String> {
     let time = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
     let (older_at, newer_at) = (time(older)?, time(newer)?);

@@ -11,7 +11,8 @@ static STEP: AtomicU64 = AtomicU64::new(0);
 /// Where a clock that steps is; it does not begin at nothing.
 static STEPPED: AtomicU64 = AtomicU64::new(1_000_000_000_000);
 
-/// From now on time goes on by so many nanoseconds at each look, however long that takes: every run is the same.
+/// From now on time goes on by so many nanoseconds at each look, however long that takes: every run
+/// is the same.
 pub fn step_clock(nanos: u64) {
     STEP.store(nanos, Ordering::Relaxed);
 }
@@ -68,7 +69,8 @@ impl Meter {
     }
 }
 
-/// CPU time of this thread over a short stretch of work: what others do on the machine is not in it.
+/// CPU time of this thread over a short stretch of work: what others do on the machine is not in
+/// it.
 pub struct Stopwatch {
     begun: u64,
     /// What two looks at the clock take by themselves.

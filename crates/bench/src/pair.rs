@@ -84,7 +84,8 @@ impl Pair {
         self.server.link.drop_buffers();
     }
 
-    /// One round: each host takes what has come, lets its application run, and sends. Returns the packets that moved.
+    /// One round: each host takes what has come, lets its application run, and sends. Returns the
+    /// packets that moved.
     ///
     /// # Errors
     /// The applications', or that nothing has moved for ten seconds.

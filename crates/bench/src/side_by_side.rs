@@ -1,4 +1,5 @@
-//! Counts that do not depend on time are taken side by side, as many at once as there are processors.
+//! Counts that do not depend on time are taken side by side, as many at once as there are
+//! processors.
 
 use crate::report::Failure;
 use std::sync::Mutex;

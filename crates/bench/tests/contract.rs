@@ -63,7 +63,8 @@ fn idle_connections_are_counted_and_hold_their_data_no_longer() {
     }
 }
 
-/// A connection whose turn comes seldom acknowledges the answer by itself when the delay is over: one packet more at most.
+/// A connection whose turn comes seldom acknowledges the answer by itself when the delay is over:
+/// one packet more at most.
 #[test]
 fn a_request_among_idle_connections_takes_as_many_packets_as_alone() {
     for (pattern, more) in [("", 0.01), (" --pattern random", 1.0)] {

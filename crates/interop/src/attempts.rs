@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const ATTEMPTS: u32 = 3;
 
-/// Runs a test that counts the packets of a real kernel, up to three times until one attempt holds; what each attempt
-/// that fails found is printed.
+/// Runs a test that counts the packets of a real kernel, up to three times until one attempt holds;
+/// what each attempt that fails found is printed.
 ///
-/// The kernel's retransmission and delayed-ACK timers run in real time. A process that is not scheduled for some 20 ms
-/// lets one of them expire, and more packets cross than on an idle machine. Each attempt makes its own hosts. The exact
-/// packets of our stack are tested in virtual time, in the crates `proto` and `script`.
+/// The kernel's retransmission and delayed-ACK timers run in real time. A process that is not
+/// scheduled for some 20 ms lets one of them expire, and more packets cross than on an idle
+/// machine. Each attempt makes its own hosts. The exact packets of our stack are tested in virtual
+/// time, in the crates `proto` and `script`.
 ///
 /// # Panics
 ///

@@ -75,7 +75,8 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Longest silence between two packets of one exchange: a delayed ACK (40 ms) and the way of a packet, doubled.
+    /// Longest silence between two packets of one exchange: a delayed ACK (40 ms) and the way of a
+    /// packet, doubled.
     const QUIET: Duration = Duration::from_millis(100);
 
     /// Builds both ends and joins them.

@@ -20,7 +20,8 @@ pub fn syn_with_data(syn: &[u8], port: u16, cookie: &[u8], data: &[u8]) -> Vec<u
     finish(packet)
 }
 
-/// A reset of the connection a SYN opened, as its sender would send it next, without options or payload.
+/// A reset of the connection a SYN opened, as its sender would send it next, without options or
+/// payload.
 pub fn reset_after(syn: &[u8]) -> Vec<u8> {
     let segment = Segment::decode(syn).expect("a SYN");
     let tcp = tcp_start(syn);
@@ -32,8 +33,8 @@ pub fn reset_after(syn: &[u8]) -> Vec<u8> {
     finish(packet)
 }
 
-/// `packet` with the cookie of its Fast Open option replaced, or with the option removed when `cookie` is `None`.
-/// The header is padded with NOPs to a multiple of four bytes.
+/// `packet` with the cookie of its Fast Open option replaced, or with the option removed when
+/// `cookie` is `None`. The header is padded with NOPs to a multiple of four bytes.
 pub fn with_cookie(packet: &[u8], cookie: Option<&[u8]>) -> Vec<u8> {
     let segment = Segment::decode(packet).expect("a TCP segment");
     let tcp = tcp_start(packet);

@@ -1,13 +1,15 @@
 //! The two ends of an exchange, whoever implements them.
 //!
-//! Each row of a table runs with the kernel at both ends (the control) and with our stack in place of either. So
-//! tests speak to [`ClientEnd`] and [`ServerEnd`]; who stands behind them is the test bed's choice.
+//! Each row of a table runs with the kernel at both ends (the control) and with our stack in place
+//! of either. So tests speak to [`ClientEnd`] and [`ServerEnd`]; who stands behind them is the test
+//! bed's choice.
 use crate::netns::{Addresses, IpVersion};
 use proto::Outcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Fast Open counters by Linux's name without `TCPFastOpen`: `Active`, `PassiveFail`, … Zeros are left out.
+/// Fast Open counters by Linux's name without `TCPFastOpen`: `Active`, `PassiveFail`, … Zeros are
+/// left out.
 pub type FastOpenCounters = BTreeMap<String, i64>;
 
 /// Writes counters as a test expects them: `counters(&[("Active", 1)])`.
@@ -97,7 +99,8 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// The exchange of the tables: port 80, IPv4, Fast Open with a queue of 16, 43 bytes after 27, server closes first.
+    /// The exchange of the tables: port 80, IPv4, Fast Open with a queue of 16, 43 bytes after 27,
+    /// server closes first.
     pub fn new() -> Serve {
         Serve {
             port: 80,
@@ -128,10 +131,11 @@ pub struct Exchange {
     pub first_byte_ms: Option<f64>,
     /// From before the first call to the end of the stream, ms.
     pub total_ms: f64,
-    /// `tcpi_fastopen_client_fail`: 0 none, 1 cookie unavailable, 2 data not acknowledged, 3 SYN retransmitted. Our
-    /// outcomes are told in these numbers too.
+    /// `tcpi_fastopen_client_fail`: 0 none, 1 cookie unavailable, 2 data not acknowledged, 3 SYN
+    /// retransmitted. Our outcomes are told in these numbers too.
     pub client_fail: u64,
-    /// What our library says became of Fast Open; `None` from the kernel, or when there was no connection.
+    /// What our library says became of Fast Open; `None` from the kernel, or when there was no
+    /// connection.
     pub outcome: Option<Outcome>,
     /// What ended it before its time.
     pub error: Option<String>,

@@ -58,8 +58,8 @@ pub fn drop_server_data() -> Hook {
     })
 }
 
-/// Drops and duplicates packets at random, each with a chance of `per_mille`; copies come up to 8 ms later. The seed decides
-/// everything but the packets themselves.
+/// Drops and duplicates packets at random, each with a chance of `per_mille`; copies come up to 8
+/// ms later. The seed decides everything but the packets themselves.
 pub fn unreliable(seed: u64, per_mille: u64) -> Hook {
     let mut state = seed | 1;
     let mut next = move |below: u64| {

@@ -18,7 +18,8 @@ pub struct KernelEnd {
 }
 
 impl KernelEnd {
-    /// Takes over a fresh namespace; `partner` is the other end. Fast Open is on for clients and servers.
+    /// Takes over a fresh namespace; `partner` is the other end. Fast Open is on for clients and
+    /// servers.
     pub fn new(host: Host, partner: Addresses) -> KernelEnd {
         host.sysctl("net.ipv4.tcp_fastopen", "3");
         let peer = KernelPeer::new(&host);

@@ -14,7 +14,8 @@
 //! - [`responder`]: the smallest HTTP server on our library.
 //! - [`segment`]: how a packet is read here; [`craft`]: packets made from recorded ones.
 //!
-//! It ships nothing and is not a network simulator: time is real, the peers are real, and figures vary accordingly.
+//! It ships nothing and is not a network simulator: time is real, the peers are real, and figures
+//! vary accordingly.
 pub mod attempts;
 pub mod bed;
 pub mod command;

@@ -1,8 +1,9 @@
 //! Network namespaces: each test makes its own, and they vanish with it.
 //!
-//! A `Host` is one namespace with one TUN device whose other side the test holds. Everything that must happen inside
-//! (sockets, commands, files under /proc/sys/net) goes through `Host::run`, which does it on a thread that entered the
-//! namespace. It is not a container: files, users and processes are shared with the test.
+//! A `Host` is one namespace with one TUN device whose other side the test holds. Everything that
+//! must happen inside (sockets, commands, files under /proc/sys/net) goes through `Host::run`,
+//! which does it on a thread that entered the namespace. It is not a container: files, users and
+//! processes are shared with the test.
 use device::tun::Tun;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::BTreeMap;
@@ -58,8 +59,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A namespace with a TUN device of these addresses, MTU 1500. The second value is the device's other side: plain IP
-    /// packets, whole and with their checksums.
+    /// A namespace with a TUN device of these addresses, MTU 1500. The second value is the device's
+    /// other side: plain IP packets, whole and with their checksums.
     ///
     /// # Panics
     /// Where namespaces cannot be made; see [`testnet::can`].
@@ -70,7 +71,8 @@ impl Host {
         (host, end)
     }
 
-    /// A host, and its TUN device as our stack opens it; `offload` as in [`device::tun::Builder::offload`].
+    /// A host, and its TUN device as our stack opens it; `offload` as in
+    /// [`device::tun::Builder::offload`].
     pub fn with_tun(addresses: Addresses, offload: bool) -> (Host, Tun) {
         let host = Host::bare(addresses);
         let tun = host.run(|| tun_builder(addresses).offload(offload).open().expect("a TUN device"));
@@ -139,7 +141,8 @@ fn tun_builder(addresses: Addresses) -> device::tun::Builder {
     Tun::builder().name(DEVICE).mtu(1500).address(v4.into(), 24).address(v6.into(), 64)
 }
 
-/// The Fast Open counters that grew, without the common beginning of their names: `Active`, `PassiveFail`, …
+/// The Fast Open counters that grew, without the common beginning of their names: `Active`,
+/// `PassiveFail`, …
 pub fn fast_open_since(now: &Counters, before: &Counters) -> BTreeMap<String, i64> {
     let grown = now.since(before).into_iter();
     grown

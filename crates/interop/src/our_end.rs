@@ -16,7 +16,8 @@ use tokio::runtime::Runtime;
 /// What each connection of a port sent, in order of acceptance.
 type Received = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// One stack of ours with its runtime (one worker thread, so that application and driver share it as in a small server).
+/// One stack of ours with its runtime (one worker thread, so that application and driver share it
+/// as in a small server).
 pub struct OurEnd {
     /// The stack.
     pub net: Net,
@@ -24,8 +25,8 @@ pub struct OurEnd {
     here: Addresses,
     partner: Addresses,
     received: BTreeMap<u16, Received>,
-    /// What is written leaves before the application's next call, as with a kernel's `write`. Otherwise a reply and
-    /// the end behind it leave together.
+    /// What is written leaves before the application's next call, as with a kernel's `write`.
+    /// Otherwise a reply and the end behind it leave together.
     pub writes_leave_at_once: bool,
 }
 

@@ -1,8 +1,9 @@
 //! The path between two ends, in real time.
 //!
-//! A thread reads whole IP packets from both ends, shows each to a [`Hook`], holds it for the path's delay and
-//! hands it to the other end. Everything it saw is in a [`Record`]. An end is a descriptor with packet semantics: a TUN
-//! device, or one side of a packet socket pair. It has no rate and no queue limit; time comes from the monotonic clock.
+//! A thread reads whole IP packets from both ends, shows each to a [`Hook`], holds it for the
+//! path's delay and hands it to the other end. Everything it saw is in a [`Record`]. An end is a
+//! descriptor with packet semantics: a TUN device, or one side of a packet socket pair. It has no
+//! rate and no queue limit; time comes from the monotonic clock.
 use crate::direction::Direction;
 use crate::hook::{Hook, Verdict, pass};
 use crate::record::{Fate, Packet, Record};
@@ -64,7 +65,8 @@ impl Wire {
         self.shared.lock().hook = hook;
     }
 
-    /// Sends a packet of the test's own, as if it had just entered in this direction. No hook sees it.
+    /// Sends a packet of the test's own, as if it had just entered in this direction. No hook sees
+    /// it.
     pub fn inject(&self, direction: Direction, packet: Vec<u8>) {
         self.shared.lock().injected.push((direction, packet));
         self.shared.wake();
@@ -109,7 +111,8 @@ impl Shared {
     }
 }
 
-/// A packet on its way: when it arrives, its number (keeps order among equals), where to, its bytes.
+/// A packet on its way: when it arrives, its number (keeps order among equals), where to, its
+/// bytes.
 type InFlight = Reverse<(Instant, u64, Direction, Vec<u8>)>;
 
 struct Pump {
@@ -236,7 +239,8 @@ mod tests {
 
     const DELAY: Duration = Duration::from_millis(4);
 
-    /// Packets come out in order and no more than a fraction of a millisecond late, but for those that a busy machine holds up.
+    /// Packets come out in order and no more than a fraction of a millisecond late, but for those
+    /// that a busy machine holds up.
     #[test]
     fn delays_precisely() {
         const ROUNDS: usize = 20;

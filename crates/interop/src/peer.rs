@@ -1,7 +1,7 @@
 //! Programs on the kernel's sockets.
 //!
-//! [`KernelPeer`] is a Python process in a namespace that listens and connects as told; what it can do stands in
-//! `tests/support/peer.py`. It ends with its handle.
+//! [`KernelPeer`] is a Python process in a namespace that listens and connects as told; what it can
+//! do stands in `tests/support/peer.py`. It ends with its handle.
 use crate::netns::Host;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,7 +14,8 @@ const PROGRAM: &str = include_str!("../tests/support/peer.py");
 /// Longer than any single task may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A Python program that uses the kernel's TCP inside a namespace. Dropping it ends the process and all its sockets.
+/// A Python program that uses the kernel's TCP inside a namespace. Dropping it ends the process and
+/// all its sockets.
 #[derive(Debug)]
 pub struct KernelPeer {
     child: Child,

@@ -1,5 +1,5 @@
-//! Programs as the distribution ships them: curl, nginx, tcpdump, tshark. Each runs inside a namespace, with files in a
-//! folder of its own, and ends with its handle.
+//! Programs as the distribution ships them: curl, nginx, tcpdump, tshark. Each runs inside a
+//! namespace, with files in a folder of its own, and ends with its handle.
 use crate::direction::Direction;
 use crate::netns::{DEVICE, Host};
 use crate::record::{Fate, Packet, Record};
@@ -27,8 +27,8 @@ pub const TCPDUMP: Program = ("tcpdump", "tcpdump");
 /// tshark.
 pub const TSHARK: Program = ("tshark", "tshark");
 
-/// May a test run that makes namespaces and needs these programs? If not, says on stderr what is missing: the test is
-/// skipped then.
+/// May a test run that makes namespaces and needs these programs? If not, says on stderr what is
+/// missing: the test is skipped then.
 pub fn ready(programs: &[Program]) -> bool {
     if let Err(reason) = testnet::can() {
         skip(&format!("needs root and /dev/net/tun ({reason})"));
@@ -124,7 +124,8 @@ impl Nginx {
     }
 }
 
-/// Waits until something listens (at most 10 s), asking from inside the namespace over its loopback.
+/// Waits until something listens (at most 10 s), asking from inside the namespace over its
+/// loopback.
 pub fn wait_for_port(host: &Host, address: SocketAddr) {
     let begun = Instant::now();
     while host.run(|| TcpStream::connect_timeout(&address, Duration::from_secs(1))).is_err() {
@@ -178,7 +179,8 @@ impl Capture {
         Capture { process, said, folder }
     }
 
-    /// Ends it after `quiet` and gives what it saw; the folder holds `capture.pcap`. Packets of `client` go to the server.
+    /// Ends it after `quiet` and gives what it saw; the folder holds `capture.pcap`. Packets of
+    /// `client` go to the server.
     pub fn finish(self, client: IpAddr, quiet: Duration) -> (Record, Folder) {
         let Capture { mut process, said, folder } = self;
         thread::sleep(quiet);

@@ -34,7 +34,8 @@ pub struct Packet {
     pub bytes: Vec<u8>,
 }
 
-/// Every TCP packet of a path, in the order of entering. Other protocols (ICMPv6 of the kernel) are left out.
+/// Every TCP packet of a path, in the order of entering. Other protocols (ICMPv6 of the kernel) are
+/// left out.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The packets.
@@ -49,8 +50,8 @@ impl Record {
         self.packets.last().map(|packet| packet.at)
     }
 
-    /// The conversations in order of their first packet: all packets between one client socket and one server socket.
-    /// A new SYN after a FIN or RST of the same pair begins another one.
+    /// The conversations in order of their first packet: all packets between one client socket and
+    /// one server socket. A new SYN after a FIN or RST of the same pair begins another one.
     pub fn conversations(&self) -> Vec<Conversation> {
         let mut conversations: Vec<Conversation> = Vec::new();
         let mut current: BTreeMap<(SocketAddr, SocketAddr), usize> = BTreeMap::new();
@@ -119,8 +120,8 @@ impl Conversation {
         self.packets.iter().filter(|packet| packet.fate != Fate::Injected).count()
     }
 
-    /// As [`len`](Self::len), without what its sender had said before: text, SYN or FIN again because a busy machine was late, and
-    /// acknowledgements that acknowledge nothing more.
+    /// As [`len`](Self::len), without what its sender had said before: text, SYN or FIN again
+    /// because a busy machine was late, and acknowledgements that acknowledge nothing more.
     pub fn told(&self) -> usize {
         let sent = self.packets.iter().filter(|packet| packet.fate != Fate::Injected);
         let mut said = BTreeSet::new();
@@ -139,7 +140,8 @@ impl Conversation {
         self.len() == 0
     }
 
-    /// The shapes in order, `>` towards the server and `<` towards the client: `>S(27)`, `<SA`, `<PA(43)`, `<FA`, …
+    /// The shapes in order, `>` towards the server and `<` towards the client: `>S(27)`, `<SA`,
+    /// `<PA(43)`, `<FA`, …
     pub fn shapes(&self) -> Vec<String> {
         self.packets.iter().map(Packet::shape).collect()
     }
@@ -169,8 +171,9 @@ impl Conversation {
         self.syn_ack(0).segment.ack.wrapping_sub(self.syn(0).segment.seq).wrapping_sub(1)
     }
 
-    /// Round trips until the client has the server's first payload byte, on a path of this delay: counted from which
-    /// packet could answer which, so that a busy machine changes nothing. `None` if the server sent no payload.
+    /// Round trips until the client has the server's first payload byte, on a path of this delay:
+    /// counted from which packet could answer which, so that a busy machine changes nothing. `None`
+    /// if the server sent no payload.
     pub fn round_trips_to_first_byte(&self, one_way: Duration) -> Option<usize> {
         let mut trips: Vec<usize> = Vec::new();
         for packet in &self.packets {
@@ -213,7 +216,8 @@ impl Packet {
     }
 }
 
-/// A ladder: time in ms, direction, the packet in tcpdump's words, its fate unless it simply passed.
+/// A ladder: time in ms, direction, the packet in tcpdump's words, its fate unless it simply
+/// passed.
 impl fmt::Display for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.packets.first() else { return writeln!(f, "  (nothing)") };

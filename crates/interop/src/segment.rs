@@ -1,8 +1,8 @@
 //! TCP segments as the harness sees them on the path.
 //!
-//! A decoder of its own, on purpose: what is counted here must not depend on the code whose packets are counted.
-//! It reads well-formed packets of either IP version and leaves everything else to the caller as "not TCP".
-//! It judges nothing: no checksum is verified, no state is kept.
+//! A decoder of its own, on purpose: what is counted here must not depend on the code whose packets
+//! are counted. It reads well-formed packets of either IP version and leaves everything else to the
+//! caller as "not TCP". It judges nothing: no checksum is verified, no state is kept.
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -122,7 +122,8 @@ impl Segment {
     }
 }
 
-/// The shape of a segment: control bits in the usual letters and the payload's length, `S(27)`, `SA`, `PA(43)`.
+/// The shape of a segment: control bits in the usual letters and the payload's length, `S(27)`,
+/// `SA`, `PA(43)`.
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (bit, letter) in [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (PSH, 'P'), (ACK, 'A')] {
@@ -134,7 +135,8 @@ impl fmt::Display for Segment {
     }
 }
 
-/// Kind and place of each option, NOPs left out, up to the end of the list or the first malformed one.
+/// Kind and place of each option, NOPs left out, up to the end of the list or the first malformed
+/// one.
 pub fn options(packet: &[u8], range: std::ops::Range<usize>) -> Vec<(u8, std::ops::Range<usize>)> {
     let mut found = Vec::new();
     let mut at = range.start;

@@ -11,7 +11,8 @@ use wire::{Capabilities, RxBatch, RxPacket, TxPacket};
 /// Room for one packet.
 const PACKET_MAX: usize = 65_535;
 
-/// A device without any offload whose packets appear at a descriptor of packet semantics, one by one.
+/// A device without any offload whose packets appear at a descriptor of packet semantics, one by
+/// one.
 #[derive(Debug)]
 pub struct SocketDevice {
     socket: OwnedFd,

@@ -1,5 +1,5 @@
-//! The functions of the table. Each believes that its first argument is the userdata it was given with, and hands on the rest; pointers
-//! are null or as long as their lengths say.
+//! The functions of the table. Each believes that its first argument is the userdata it was given
+//! with, and hands on the rest; pointers are null or as long as their lengths say.
 
 use crate::plugin::{PACKET_WAIT, Plugin};
 use crate::shim;

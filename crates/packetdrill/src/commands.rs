@@ -1,7 +1,9 @@
-//! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`, `ip route …`, `tc qdisc …`.
+//! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`, `ip route …`,
+//! `tc qdisc …`.
 //!
-//! Scripts run shell commands. A folder in front of `PATH` has an `ip` and a `tc` of ours, which leave a note of what they were called
-//! with, and hand it on to the real ones; but routes and single paths are the stack's alone, and the system is not asked for them. The folder lies in
+//! Scripts run shell commands. A folder in front of `PATH` has an `ip` and a `tc` of ours, which
+//! leave a note of what they were called with, and hand it on to the real ones; but routes and
+//! single paths are the stack's alone, and the system is not asked for them. The folder lies in
 //! `PD_TEST_DIR`, which is the script's own; without it nothing changes.
 
 use crate::give_up;
@@ -32,8 +34,9 @@ impl Notes {
         }
     }
 
-    /// What was asked for since this was last called. What is not the stack's is left to the real tool's answer; what is nonsense ends the
-    /// run, because our `ip` has said already that all is well.
+    /// What was asked for since this was last called. What is not the stack's is left to the real
+    /// tool's answer; what is nonsense ends the run, because our `ip` has said already that all is
+    /// well.
     pub(crate) fn take(&self) -> Vec<NetworkCommand> {
         if fs::rename(&self.left, &self.taken).is_err() {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! The table of functions packetdrill calls: 33 pointers in the order of its `struct packetdrill_interface`.
+//! The table of functions packetdrill calls: 33 pointers in the order of its `struct
+//! packetdrill_interface`.
 
 use crate::calls;
 use crate::plugin::Plugin;
@@ -44,7 +45,8 @@ table! {
     send(c_int, *const c_void, usize, c_int) -> ssize_t;
     sendto(c_int, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t;
     sendmsg(c_int, *const msghdr, c_int) -> ssize_t;
-    /// Variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
+    /// Variadic in C; its third argument lies where a fixed one would, and means nothing to
+    /// commands without.
     fcntl(c_int, c_int, usize) -> c_int;
     /// Variadic in C, as `fcntl`.
     ioctl(c_int, c_ulong, usize) -> c_int;

@@ -1,15 +1,18 @@
 //! The engine for google/packetdrill: the interface of its `--so_filename`, in virtual time.
 //!
-//! packetdrill loads `libfirstbyte_packetdrill.so` and asks [`packetdrill_interface_init`] for its table of functions ([`Interface`]).
-//! Scripts then run against [`proto::Stack`] with Linux's profile instead of the kernel, without root and as fast as the machine can:
-//! packetdrill takes all time from the table, and the clock behind it jumps.
+//! packetdrill loads `libfirstbyte_packetdrill.so` and asks [`packetdrill_interface_init`] for its
+//! table of functions ([`Interface`]). Scripts then run against [`proto::Stack`] with Linux's
+//! profile instead of the kernel, without root and as fast as the machine can: packetdrill takes
+//! all time from the table, and the clock behind it jumps.
 //!
-//! What packetdrill does not tell comes by `--so_flags`, e.g. `local=192.168.0.1,mtu=1500` (see [`flags`]), and by the environment:
-//! `PD_SYSCTL_DIR`, a tree of files in the form of /proc/sys/net, read live; `PROC_NET_NETSTAT` and `PROC_NET_SNMP`, files for nstat, which
-//! are rewritten when a counter changes.
+//! What packetdrill does not tell comes by `--so_flags`, e.g. `local=192.168.0.1,mtu=1500` (see
+//! [`flags`]), and by the environment: `PD_SYSCTL_DIR`, a tree of files in the form of
+//! /proc/sys/net, read live; `PROC_NET_NETSTAT` and `PROC_NET_SNMP`, files for nstat, which are
+//! rewritten when a counter changes.
 //!
-//! `plugin` is the process the scripts see, `interface` the table, `calls` the functions in it, `shim` what packetdrill sends to libc
-//! itself and a preloaded library hands back, `commands` what scripts ask of the system's tools.
+//! `plugin` is the process the scripts see, `interface` the table, `calls` the functions in it,
+//! `shim` what packetdrill sends to libc itself and a preloaded library hands back, `commands` what
+//! scripts ask of the system's tools.
 #![expect(unsafe_code, reason = "packetdrill calls through C pointers")]
 
 mod calls;

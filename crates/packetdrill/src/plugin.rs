@@ -1,4 +1,5 @@
-//! The process that scripts see: a stack with Linux's profile, its sockets, its clock, its settings and counters in files.
+//! The process that scripts see: a stack with Linux's profile, its sockets, its clock, its settings
+//! and counters in files.
 
 use crate::commands::Notes;
 use crate::flags::Flags;

@@ -1,4 +1,5 @@
-//! What packetdrill asks libc for although the socket is ours: a preloaded library hands it back, if there is one.
+//! What packetdrill asks libc for although the socket is ours: a preloaded library hands it back,
+//! if there is one.
 
 use crate::plugin::Plugin;
 use libc::{c_int, c_void, off_t, socklen_t, ssize_t};

@@ -50,8 +50,9 @@ struct Loaded {
 /// A function of the table: its type is named where it is called.
 macro_rules! call {
     ($table:expr, $at:expr, ($($type:ty),*) -> $result:ty, $($argument:expr),*) => {{
-        // SAFETY: the table has a function of this type there, which takes the table's own userdata; the pointers of each call are to
-        // places of this test that are as long as it says, or null where that is what is tested.
+        // SAFETY: the table has a function of this type there, which takes the table's own
+        // userdata; the pointers of each call are to places of this test that are as long as it
+        // says, or null where that is what is tested.
         unsafe {
             let function: unsafe extern "C" fn(Ud $(, $type)*) -> $result = transmute($table[$at]);
             function($table[0] as Ud $(, $argument)*)
@@ -292,7 +293,8 @@ fn what_is_wrong_is_told_by_errno() {
     assert_eq!(plugin.read(fd, &mut buf), 5);
 }
 
-/// What packetdrill cannot be told of by a call ends the run, and with it packetdrill: so it is a process of its own.
+/// What packetdrill cannot be told of by a call ends the run, and with it packetdrill: so it is a
+/// process of its own.
 #[test]
 fn what_cannot_be_done_ends_the_run() {
     for (number, (flags, command, said)) in [

@@ -1,4 +1,5 @@
-//! Many worlds on several threads: each seed is played, panics are caught, and a world that does not come back is named.
+//! Many worlds on several threads: each seed is played, panics are caught, and a world that does
+//! not come back is named.
 
 use crate::open::Open;
 use crate::scenario::{Intensity, Scenario};
@@ -11,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// A world takes a millisecond; one during which each thread has worked this long does not end. (Time on the processor: a busy machine is no
-/// fault.)
+/// A world takes a millisecond; one during which each thread has worked this long does not end.
+/// (Time on the processor: a busy machine is no fault.)
 const STUCK: Duration = Duration::from_secs(60);
 /// One in so many worlds is played twice, which must give the same packets.
 const TWICE: u64 = 50;

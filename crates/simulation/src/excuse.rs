@@ -1,7 +1,8 @@
 //! Ends of connections that a scenario rightly brings about.
 //!
-//! An end that did not hear everything needs one of these. Each says in the standard's words why TCP may, or must, give up there; an end
-//! without an excuse is a failure. What the streams carry is never excused.
+//! An end that did not hear everything needs one of these. Each says in the standard's words why
+//! TCP may, or must, give up there; an end without an excuse is a failure. What the streams carry
+//! is never excused.
 
 mod retry_limits;
 
@@ -22,8 +23,8 @@ pub struct Facts<'a> {
 pub struct Side<'a> {
     /// `None`: the server has never accepted it.
     pub fate: Option<Fate>,
-    /// When its connection was over, and what the wire had seen of it by then. Of one that its application has let go: when a reset told of it,
-    /// or the end of the world.
+    /// When its connection was over, and what the wire had seen of it by then. Of one that its
+    /// application has let go: when a reset told of it, or the end of the world.
     pub over: Option<(Instant, Account)>,
     /// What the wire has seen of it until the end of the world.
     pub account: &'a Account,
@@ -117,7 +118,8 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 5461 §4.1 and RFC 1122 §4.2.3.9: a soft error may end an attempt to open, but no connection",
         applies: |facts, side| {
             let end = &facts.sides[side];
-            // A Fast Open child may be over before it is accepted, and nobody has been told by then.
+            // A Fast Open child may be over before it is accepted, and nobody has been told by
+            // then.
             let accepted_at = end.begun_at.filter(|_| side == SERVER);
             let was_opening = end.over.as_ref().is_some_and(|(over_at, _)| {
                 accepted_at == Some(*over_at) || end.account.answered_at.is_none_or(|at| at >= *over_at)
@@ -276,7 +278,8 @@ pub fn find(facts: &Facts<'_>, side: usize) -> Option<&'static str> {
     let end = &facts.sides[side];
     let misses_text = end.misses_text && end.values("recv_lowat").next().is_none();
     if end.undelivered || end.misses_end || misses_text {
-        // Nothing lets an end wait for ever for an answer, which is given, or the end gives up; nor for what has come.
+        // Nothing lets an end wait for ever for an answer, which is given, or the end gives up; nor
+        // for what has come.
         return None;
     }
     EXCUSES.iter().find(|excuse| (excuse.applies)(facts, side)).map(|excuse| excuse.name)
@@ -315,8 +318,9 @@ fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
     GIVEN_UP.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
-/// An end that waits as if the connection were open has missed the reset, which nobody repeats; or it came before its turn, and the challenge
-/// (RFC 5961 §3.2) was lost; or there was one too many to be sent.
+/// An end that waits as if the connection were open has missed the reset, which nobody repeats; or
+/// it came before its turn, and the challenge (RFC 5961 §3.2) was lost; or there was one too many
+/// to be sent.
 fn may_be_reset(facts: &Facts<'_>, side: usize) -> bool {
     let is_missed = facts.sides.iter().any(|side| side.account.harmed_at.is_some());
     let is_dropped = |drops: &Drops| {
@@ -328,7 +332,8 @@ fn may_be_reset(facts: &Facts<'_>, side: usize) -> bool {
         || facts.sides.iter().any(|side| is_dropped(side.drops))
 }
 
-/// The client's SYN has gone more than once, or may have been copied on its way, or an attacker repeats it.
+/// The client's SYN has gone more than once, or may have been copied on its way, or an attacker
+/// repeats it.
 fn syn_comes_again(facts: &Facts<'_>) -> bool {
     let is_replayed = facts.scenario.attacks.iter().any(|attack| attack.kind == Forgery::Replay);
     facts.sides[CLIENT].account.syns > 1 || facts.scenario.wire.duplicate > 0 || is_replayed
@@ -339,7 +344,8 @@ fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {
     reasons.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
-/// A locked route, or `IPV6_PMTUDISC_INTERFACE`, keeps an end from hearing what ICMP tells of the path.
+/// A locked route, or `IPV6_PMTUDISC_INTERFACE`, keeps an end from hearing what ICMP tells of the
+/// path.
 fn is_deaf_to_mtu(facts: &Facts<'_>) -> bool {
     let locked =
         facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));

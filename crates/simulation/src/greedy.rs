@@ -1,8 +1,10 @@
-//! Greedy peers beside an honest one, on one server: whatever they do, the honest one is served in bounded time.
+//! Greedy peers beside an honest one, on one server: whatever they do, the honest one is served in
+//! bounded time.
 //!
-//! The greedy ones have a few addresses and many connections, and each has a [`Habit`]: it reads slowly or not at all, leaves a hole that is
-//! never filled, opens and never completes, or only holds its place. The honest one opens a connection now and then, asks for a little, and
-//! reads it. [`Greed`] is what was drawn; `world` plays it; `server` and `peers` are the applications.
+//! The greedy ones have a few addresses and many connections, and each has a [`Habit`]: it reads
+//! slowly or not at all, leaves a hole that is never filled, opens and never completes, or only
+//! holds its place. The honest one opens a connection now and then, asks for a little, and reads
+//! it. [`Greed`] is what was drawn; `world` plays it; `server` and `peers` are the applications.
 
 mod peers;
 mod server;

@@ -1,4 +1,5 @@
-//! What a long campaign has played, a line of JSON for each part, so that it can be ended at any time and goes on where it was.
+//! What a long campaign has played, a line of JSON for each part, so that it can be ended at any
+//! time and goes on where it was.
 
 use crate::campaign::{Campaign, Outcome};
 use core::ops::Range;
@@ -18,7 +19,8 @@ pub struct Part {
     pub from: u64,
     /// Behind the last seed.
     pub to: u64,
-    /// What was off the defaults, and how many worlds had an attacker: the same seed of another kind is another world.
+    /// What was off the defaults, and how many worlds had an attacker: the same seed of another
+    /// kind is another world.
     pub kind: String,
     /// Worlds.
     pub worlds: u64,

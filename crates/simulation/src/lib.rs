@@ -1,5 +1,6 @@
-//! Two stacks in virtual time, with everything drawn at random: settings, socket options, routes, devices, what the wire does, what
-//! the applications do, and what an attacker does who knows every number.
+//! Two stacks in virtual time, with everything drawn at random: settings, socket options, routes,
+//! devices, what the wire does, what the applications do, and what an attacker does who knows every
+//! number.
 //!
 //! ```text
 //!  seed ──► scenario (a value: what was drawn) ──► world (plays it) ──► a failure, or a summary

@@ -1,4 +1,5 @@
-//! `cargo xtask simulate`: plays random worlds, shows failures, makes them smaller, and plays saved ones again.
+//! `cargo xtask simulate`: plays random worlds, shows failures, makes them smaller, and plays saved
+//! ones again.
 
 mod progress;
 
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Two stacks in virtual time with everything drawn at random, and what must hold in every such world.
+/// Two stacks in virtual time with everything drawn at random, and what must hold in every such
+/// world.
 #[derive(Parser)]
 #[command(name = "cargo xtask simulate")]
 struct Arguments {
@@ -41,7 +43,8 @@ struct Arguments {
     /// One in so many worlds has an attacker who knows every number; 0: none.
     #[arg(long, default_value_t = ATTACKED_EVERY)]
     attacked_every: u64,
-    /// Plays each world on stacks with fast paths and on stacks without, which must send, tell and count the same.
+    /// Plays each world on stacks with fast paths and on stacks without, which must send, tell and
+    /// count the same.
     #[arg(long)]
     differential: bool,
     /// Threads; without it one for each core.
@@ -53,15 +56,16 @@ struct Arguments {
     /// Makes the first failure of each kind smaller, and prints it.
     #[arg(long)]
     shrink: bool,
-    /// Writes what is shrunk into this folder, for --replay; without --shrink, the world of --seed as it is.
+    /// Writes what is shrunk into this folder, for --replay; without --shrink, the world of --seed
+    /// as it is.
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
-    /// Writes what has been played into this file, 10,000 worlds a line, and plays only what it does not have: a campaign can be ended and
-    /// goes on. --failures counts for each line.
+    /// Writes what has been played into this file, 10,000 worlds a line, and plays only what it
+    /// does not have: a campaign can be ended and goes on. --failures counts for each line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "replay", "shrink"])]
     journal: Option<PathBuf>,
-    /// Plays worlds with greedy peers beside an honest one, which must be served; no other option than --worlds, --from, --seed and
-    /// --threads matters then.
+    /// Plays worlds with greedy peers beside an honest one, which must be served; no other option
+    /// than --worlds, --from, --seed and --threads matters then.
     #[arg(long)]
     greedy: bool,
     /// Prints every excuse there is, with its words, and plays nothing.
@@ -178,8 +182,8 @@ fn play_one(arguments: &Arguments, scenario: &Scenario) -> Result<bool, String> 
     Ok(held)
 }
 
-/// Takes the listed failures out of the outcome, and names them: how many there were, and whether one that is listed fails no more, or
-/// otherwise.
+/// Takes the listed failures out of the outcome, and names them: how many there were, and whether
+/// one that is listed fails no more, or otherwise.
 fn set_open_apart(campaign: &Campaign, outcome: &mut Outcome) -> (u64, bool) {
     let listed = &campaign.open;
     let played = campaign.seeds.start..campaign.seeds.start + outcome.worlds;

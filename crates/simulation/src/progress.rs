@@ -16,7 +16,8 @@ pub(crate) struct Progress {
     shown_at: Instant,
     /// Worlds, and failures, of parts that are over.
     before: (u64, usize),
-    /// Failures of this part that have been shown: they come in any order, and are sorted at the end.
+    /// Failures of this part that have been shown: they come in any order, and are sorted at the
+    /// end.
     shown: BTreeSet<u64>,
     /// Worlds that are to be played.
     all: u64,

@@ -1,6 +1,7 @@
 //! Everything that is drawn of a world, as a value.
 //!
-//! `draw` makes one of a seed, and `added` adds what earlier draws did not have; `settings` and `options` know what can be drawn of the engine's tables. What happens packet by packet (which
+//! `draw` makes one of a seed, and `added` adds what earlier draws did not have; `settings` and
+//! `options` know what can be drawn of the engine's tables. What happens packet by packet (which
 //! one is lost) is decided while the world is played, by [`Scenario::seed`].
 
 mod added;
@@ -47,7 +48,8 @@ impl Intensity {
 /// A world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
-    /// Decides what is not drawn: which packets suffer, sizes of single reads, the stacks' own randomness.
+    /// Decides what is not drawn: which packets suffer, sizes of single reads, the stacks' own
+    /// randomness.
     pub seed: u64,
     /// IPv6, otherwise IPv4.
     pub v6: bool,
@@ -70,7 +72,8 @@ pub struct Scenario {
     /// Both sides sign their segments (`TCP_MD5SIG`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub signed: bool,
-    /// Each host has a second stack, without fast paths, that is given the same and must do the same.
+    /// Each host has a second stack, without fast paths, that is given the same and must do the
+    /// same.
     #[serde(default)]
     pub differential: bool,
 }
@@ -272,7 +275,8 @@ impl Scenario {
         format!("{:08x}", (hash >> 32) as u32 ^ hash as u32)
     }
 
-    /// Whoever attacks sends only what must harm nobody, so that every byte and every end is judged.
+    /// Whoever attacks sends only what must harm nobody, so that every byte and every end is
+    /// judged.
     pub fn is_judged(&self) -> bool {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())
     }
@@ -282,8 +286,8 @@ impl Scenario {
         self.has_option(|option| option.0 == "max_pacing_rate")
     }
 
-    /// An end takes only so little from its application at a time that all of it waits for more (`TCP_NOTSENT_LOWAT` beside `MSG_MORE` or
-    /// `TCP_CORK`).
+    /// An end takes only so little from its application at a time that all of it waits for more
+    /// (`TCP_NOTSENT_LOWAT` beside `MSG_MORE` or `TCP_CORK`).
     pub fn trickles(&self) -> bool {
         let more = |step: &Step| matches!(step, Step::Write { flags, .. } if flags & 1 != 0);
         let ends = self.connections.iter().flat_map(|plan| &plan.ends);
@@ -307,8 +311,9 @@ impl Scenario {
 }
 
 impl Forgery {
-    /// Kinds that a standard says must not end a connection, nor change what it carries, though their sender knows every number. Such a packet
-    /// is made of the numbers that its receiver has at the very moment.
+    /// Kinds that a standard says must not end a connection, nor change what it carries, though
+    /// their sender knows every number. Such a packet is made of the numbers that its receiver has
+    /// at the very moment.
     pub const BOUNDED: [Forgery; 8] = [
         Forgery::Replay,
         Forgery::StrayReset,
@@ -326,8 +331,9 @@ impl Forgery {
     }
 }
 
-/// Kinds of forged packets. Of the first the attacker has seen the latest packet of the host it impersonates, and they may destroy a connection
-/// that has nothing but its numbers to be known by; for the others see [`Forgery::BOUNDED`].
+/// Kinds of forged packets. Of the first the attacker has seen the latest packet of the host it
+/// impersonates, and they may destroy a connection that has nothing but its numbers to be known by;
+/// for the others see [`Forgery::BOUNDED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Forgery {
     /// A reset.
@@ -362,7 +368,8 @@ pub enum Forgery {
     StrayReset,
     /// A SYN, or SYN-ACK, in the midst of a connection (RFC 5961 §4.2).
     StraySyn,
-    /// Text, perhaps with a FIN, all before or all beyond the window (RFC 9293 §3.10.7.4, first check).
+    /// Text, perhaps with a FIN, all before or all beyond the window (RFC 9293 §3.10.7.4, first
+    /// check).
     FarText,
     /// An acknowledgement of what was never sent, or of what is long past (RFC 5961 §5.2).
     FarAck,

@@ -5,7 +5,8 @@ use crate::scenario::{Connection, End, Scenario, Step};
 
 /// Worlds that may be played to make one smaller.
 const TRIES: usize = 4000;
-/// What is left is played with so many other seeds: taking a part away changes which packets are lost.
+/// What is left is played with so many other seeds: taking a part away changes which packets are
+/// lost.
 const SEEDS: u64 = 12;
 
 /// Makes a failing scenario smaller. `kind` is what it fails by.

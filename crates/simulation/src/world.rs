@@ -1,7 +1,9 @@
 //! Plays a scenario, and says what went wrong.
 //!
-//! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `bystander` watches the packets, `check` is what must hold after every step,
-//! `judge` what must hold at the end, `host` a stack, or two that must do the same, `summary` what was done. One mutation of a stack is followed by draining it, as its contract asks.
+//! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges,
+//! `bystander` watches the packets, `check` is what must hold after every step, `judge` what must
+//! hold at the end, `host` a stack, or two that must do the same, `summary` what was done. One
+//! mutation of a stack is followed by draining it, as its contract asks.
 
 mod app;
 mod attacker;
@@ -250,7 +252,8 @@ impl<'a> World<'a> {
             }
             if self.now > until {
                 self.say("that was forty days");
-                // A byte at a time that waits for more goes when a retransmission time-out passes, two minutes at most by `tcp_rto_min_us`.
+                // A byte at a time that waits for more goes when a retransmission time-out passes,
+                // two minutes at most by `tcp_rto_min_us`.
                 self.too_long =
                     self.scenario.trickles() && self.wire.idle_since(self.now) <= 2 * LONGEST_WAIT;
                 return Ok(());
@@ -267,8 +270,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Somebody has text to send, with none in flight, and asks for a rate of its own: at a byte a second it may wait for days, while keepalive
-    /// timers go off.
+    /// Somebody has text to send, with none in flight, and asks for a rate of its own: at a byte a
+    /// second it may wait for days, while keepalive timers go off.
     fn waits_for_a_rate(&self) -> bool {
         let waits = |side: usize| {
             let mut infos = self.by_id[side].keys().filter_map(|id| self.stacks[side].info(*id));

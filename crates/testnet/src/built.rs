@@ -1,13 +1,16 @@
-//! Programs and libraries of this workspace that a test starts or loads, which cargo does not build for tests.
+//! Programs and libraries of this workspace that a test starts or loads, which cargo does not build
+//! for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// In the environment: whoever runs the tests has built the whole workspace, and nothing is built again.
+/// In the environment: whoever runs the tests has built the whole workspace, and nothing is built
+/// again.
 const IS_BUILT: &str = "FIRSTBYTE_BUILT";
 
-/// Builds `package` if it is not up to date, by the profile of the running test, and gives the folder of what is built.
+/// Builds `package` if it is not up to date, by the profile of the running test, and gives the
+/// folder of what is built.
 ///
 /// # Panics
 /// If it cannot be built.

@@ -1,15 +1,18 @@
 //! The kernel's counters of this thread's namespace, by the names that nstat shows.
 use std::collections::BTreeMap;
 
-/// The counters of one moment, by name without prefix: `TCPFastOpenActive`, `RetransSegs`, `InCsumErrors`.
+/// The counters of one moment, by name without prefix: `TCPFastOpenActive`, `RetransSegs`,
+/// `InCsumErrors`.
 ///
-/// A name that occurs in several groups is reached by its full name (`TcpInErrs`, `IpInDiscards`, `TcpExtListenDrops`).
+/// A name that occurs in several groups is reached by its full name (`TcpInErrs`, `IpInDiscards`,
+/// `TcpExtListenDrops`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     values: BTreeMap<String, i64>,
 }
 
-/// Reads `netstat` and `snmp` of this thread's network namespace (/proc/net would be the process's first one).
+/// Reads `netstat` and `snmp` of this thread's network namespace (/proc/net would be the process's
+/// first one).
 ///
 /// # Panics
 /// If they cannot be read.
@@ -25,8 +28,8 @@ pub fn counters() -> Counters {
 }
 
 impl Counters {
-    /// A counter's value, by its name with or without the group in front (`TcpExtTCPFastOpenActive` or
-    /// `TCPFastOpenActive`; `TcpRetransSegs`).
+    /// A counter's value, by its name with or without the group in front (`TcpExtTCPFastOpenActive`
+    /// or `TCPFastOpenActive`; `TcpRetransSegs`).
     ///
     /// # Panics
     /// If there is none of that name: a misspelt counter must not read as 0.

@@ -1,12 +1,13 @@
 //! Tests with the real kernel as the peer: each in a network namespace of its own.
 //!
-//! [`in_namespace`] runs a closure in a new thread that has left the machine's network for an empty one with `lo` up. Tests
-//! run in parallel, each may call its interface `tun0`, and nothing of the machine's own network is touched. What the
-//! closure opens (TUN devices, sockets), starts ([`command`]) and writes ([`sysctl`]) belongs to its namespace; threads that it
-//! spawns inherit it too, so a tokio runtime must be started inside.
+//! [`in_namespace`] runs a closure in a new thread that has left the machine's network for an empty
+//! one with `lo` up. Tests run in parallel, each may call its interface `tun0`, and nothing of the
+//! machine's own network is touched. What the closure opens (TUN devices, sockets), starts
+//! ([`command`]) and writes ([`sysctl`]) belongs to its namespace; threads that it spawns inherit
+//! it too, so a tokio runtime must be started inside.
 //!
-//! Its kernel's congestion control is Reno, which every kernel has and every namespace may choose: the machine's own default, which a namespace
-//! would inherit, may be CUBIC, or BBR, which paces.
+//! Its kernel's congestion control is Reno, which every kernel has and every namespace may choose:
+//! the machine's own default, which a namespace would inherit, may be CUBIC, or BBR, which paces.
 //!
 //! Where the machine does not allow it the test is skipped, and says so on stderr: see [`can`].
 //!
@@ -29,8 +30,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs `test` in a new thread with a fresh network namespace, `lo` up, and gives its result. A panic goes on in the
-/// caller. `None`: skipped, after a line on stderr with the reason.
+/// Runs `test` in a new thread with a fresh network namespace, `lo` up, and gives its result. A
+/// panic goes on in the caller. `None`: skipped, after a line on stderr with the reason.
 ///
 /// # Panics
 /// If `test` panics, or if the namespace cannot be made although [`can`] said so.

@@ -1,7 +1,8 @@
-//! Checks the English of comments, messages and pages: banned words, beginnings of doc comments, width.
+//! Checks the English of comments, messages and pages: banned words, beginnings of doc comments,
+//! width.
 //!
-//! `prose` finds the texts of a file, `rules` judges one text, `record` compares the counts with the
-//! recorded ones, which may only fall.
+//! `prose` finds the texts of a file, `rules` judges one text, `record` compares the counts with
+//! the recorded ones, which may only fall.
 
 mod prose;
 mod record;

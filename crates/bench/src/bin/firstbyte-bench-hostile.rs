@@ -1,4 +1,5 @@
-//! The workload `hostile`, with an allocator that counts what is in use. `firstbyte-bench hostile` runs it.
+//! The workload `hostile`, with an allocator that counts what is in use. `firstbyte-bench hostile`
+//! runs it.
 
 use bench::hostile::{Options, run};
 use cap::Cap;

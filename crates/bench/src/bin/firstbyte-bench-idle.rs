@@ -1,4 +1,5 @@
-//! The workload `idle`, with an allocator that counts what is in use. `firstbyte-bench idle` runs it.
+//! The workload `idle`, with an allocator that counts what is in use. `firstbyte-bench idle` runs
+//! it.
 
 use bench::workload::idle::{Options, run};
 use cap::Cap;

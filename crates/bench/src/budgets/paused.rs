@@ -1,4 +1,5 @@
-//! callgrind over a part of a process: until it is told to begin, by valgrind's own `vgdb`, the process runs ten times as fast.
+//! callgrind over a part of a process: until it is told to begin, by valgrind's own `vgdb`, the
+//! process runs ten times as fast.
 
 use crate::instructions::{collected, under_callgrind};
 use crate::report::Failure;
@@ -10,16 +11,16 @@ use std::process::{Child, Command, Stdio};
 /// What the process says when it waits.
 const READY: &[u8] = b"ready\n";
 
-/// In the process: says that it is ready, and waits for a line. Nothing is allocated: where the heap ends decides which of the engine's vectors
-/// have to be copied as they grow.
+/// In the process: says that it is ready, and waits for a line. Nothing is allocated: where the
+/// heap ends decides which of the engine's vectors have to be copied as they grow.
 pub(super) fn pause() -> Result<(), Failure> {
     File::options().write(true).open("/dev/stdout")?.write_all(READY)?;
     File::open("/dev/stdin")?.read_exact(&mut [0])?;
     Ok(())
 }
 
-/// Instructions of this program inside functions whose names are like `pattern`, from where it has [paused](pause), and the number that it says
-/// at its end.
+/// Instructions of this program inside functions whose names are like `pattern`, from where it has
+/// [paused](pause), and the number that it says at its end.
 pub(super) fn count_inside(pattern: &str, arguments: &[&str]) -> Result<(u64, u64), Failure> {
     let inside = format!("--toggle-collect={pattern}");
     let options = ["--instr-atstart=no", &inside];

@@ -28,8 +28,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// A connection whose peer takes segments of `mss` bytes, over a device that cuts bursts of up to `burst` bytes. `cwnd`: our first
-    /// congestion window, segments.
+    /// A connection whose peer takes segments of `mss` bytes, over a device that cuts bursts of up
+    /// to `burst` bytes. `cwnd`: our first congestion window, segments.
     pub(super) fn connected(
         config: Config,
         listen: ListenOptions,
@@ -87,7 +87,8 @@ impl Peer {
         packet(Flags::ACK, ISN + 1 + at, self.first, TcpOptions::default(), payload)
     }
 
-    /// All of our stream that was sent so far, `len` bytes, is acknowledged, by and by: what follows is the stream from now on.
+    /// All of our stream that was sent so far, `len` bytes, is acknowledged, by and by: what
+    /// follows is the stream from now on.
     pub(super) fn acknowledge(&mut self, len: u32) {
         for ack in (STRETCH..len).step_by(STRETCH as usize).chain([len]) {
             self.send(self.ack(ack, &[]));

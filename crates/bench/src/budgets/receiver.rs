@@ -1,4 +1,5 @@
-//! Text beyond a gap: single bytes that never touch, in the order that is dearest to us, and packets that take more memory than they may.
+//! Text beyond a gap: single bytes that never touch, in the order that is dearest to us, and
+//! packets that take more memory than they may.
 
 use super::Play;
 use super::peer::Peer;

@@ -1,4 +1,5 @@
-//! Selective acknowledgements, at the least MSS: a peer that has not got our first segment reports the others as is dearest to us.
+//! Selective acknowledgements, at the least MSS: a peer that has not got our first segment reports
+//! the others as is dearest to us.
 
 use super::Play;
 use super::peer::Peer;
@@ -8,9 +9,11 @@ use proto::{Config, ListenOptions, SocketOptions};
 
 /// The least MSS that is taken from a peer (`tcp_min_snd_mss`).
 const MSS: u16 = 48;
-/// Where segments are counted with their bookkeeping, as in Linux, a byte of payload takes up to so many.
+/// Where segments are counted with their bookkeeping, as in Linux, a byte of payload takes up to so
+/// many.
 const BUFFER_PER_BYTE: u32 = 64;
-/// Acknowledgements before those that are counted, and how long the last of them is waited with: what was sent is found to be lost once.
+/// Acknowledgements before those that are counted, and how long the last of them is waited with:
+/// what was sent is found to be lost once.
 const FIRST_ACKS: u32 = 8;
 const REORDERING: Duration = Duration::from_millis(25);
 /// Acknowledgements that are counted.
@@ -155,7 +158,8 @@ pub(super) fn random_singles(config: Config, n: u32) -> Result<Play, Failure> {
     anywhere(in_flight(config, n, 0)?, n)
 }
 
-/// Four blocks that lie anywhere, of up to sixteen packets, and begin and end amid packets as often as not.
+/// Four blocks that lie anywhere, of up to sixteen packets, and begin and end amid packets as often
+/// as not.
 fn anywhere(mut peer: Peer, n: u32) -> Result<Play, Failure> {
     let anywhere = |i: u32| {
         let (from, to) = (1 + chance(3 * i) % (n - 20), 1 + chance(3 * i + 1) % 16);

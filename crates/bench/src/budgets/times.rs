@@ -6,7 +6,8 @@ use core::time::Duration;
 use proto::TxPacket;
 use std::time::Instant;
 
-/// A case is played so often; the run with the lowest median counts, since what disturbs it only makes it slower.
+/// A case is played so often; the run with the lowest median counts, since what disturbs it only
+/// makes it slower.
 const RUNS: usize = 5;
 
 /// Nanoseconds of the packets of one run.

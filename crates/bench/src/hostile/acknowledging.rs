@@ -78,7 +78,8 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// A connection of which this much is in flight: the peer, the first number that is not acknowledged, and the one behind all that was sent.
+/// A connection of which this much is in flight: the peer, the first number that is not
+/// acknowledged, and the one behind all that was sent.
 fn with_flight(arena: &mut Arena, mss: u16, flight: u32) -> Result<(Client, usize, SeqNum), Failure> {
     let mut peer = client(0);
     let connection = peer.open(arena, usual(mss))?;

@@ -27,7 +27,8 @@ pub(super) const CASES: &[Case] = &[Case {
     bounded_by: "`firstbyte.fair_shares`: new send buffers shrink, connections without progress are reset, and each honest client is served immediately.",
 }];
 
-/// All come within some minutes and read nothing; then the honest ones come, and the greedy again after each reset.
+/// All come within some minutes and read nothing; then the honest ones come, and the greedy again
+/// after each reset.
 fn slow_readers(arena: &mut Arena) -> Result<(), Failure> {
     arena.ours()?.set("net.ipv4.tcp_mem", MEMORY)?;
     let mut ports = 0;

@@ -1,7 +1,7 @@
 //! Linux behind a TUN device, in the network namespace of the thread that makes it.
 //!
-//! A packet is written to the device and handled in that call, on this thread's CPU clock; so a time has the system call in it, in the ordinary
-//! case as in all others.
+//! A packet is written to the device and handled in that call, on this thread's CPU clock; so a
+//! time has the system call in it, in the ordinary case as in all others.
 
 use super::victim::Ours;
 use super::victim::{BACKLOG, CLOSED_PORT, HOST, HOST_V6, PORT, Taken, Victim};

@@ -5,7 +5,8 @@
 pub struct Measured {
     /// CPU time of a packet, nanoseconds.
     pub nanos: f64,
-    /// CPU time of an ordinary data packet in the same run, nanoseconds; `None` where none was sent.
+    /// CPU time of an ordinary data packet in the same run, nanoseconds; `None` where none was
+    /// sent.
     pub ordinary: Option<f64>,
     /// Bytes held in the end.
     pub pinned: usize,
@@ -19,7 +20,8 @@ impl Measured {
         self.ordinary.map_or(f64::INFINITY, |ordinary| self.nanos / ordinary)
     }
 
-    /// The cheaper one of two runs of a case: by cost, or by time where no ordinary packets were sent.
+    /// The cheaper one of two runs of a case: by cost, or by time where no ordinary packets were
+    /// sent.
     #[must_use]
     pub fn cheaper(self, other: Measured) -> Measured {
         let key = |measured: Measured| (measured.cost(), measured.nanos);
@@ -31,7 +33,8 @@ impl Measured {
 mod tests {
     use super::*;
 
-    /// A busy machine slows both: the run counts whose ratio is least, not the one that took least time.
+    /// A busy machine slows both: the run counts whose ratio is least, not the one that took least
+    /// time.
     #[test]
     fn the_cheaper_run_is_the_one_that_costs_fewer_ordinary_packets() {
         let run = |nanos, ordinary| Measured { nanos, ordinary, pinned: 0, sent_back: 0.0 };

@@ -180,7 +180,8 @@ fn path_cache(arena: &mut Arena) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Address and port of all have the same sum and the same difference to others' modulo powers of two.
+/// Address and port of all have the same sum and the same difference to others' modulo powers of
+/// two.
 fn chosen_tuples(arena: &mut Arena) -> Result<(), Failure> {
     let chosen: Vec<Bytes> = (0..BACKLOG)
         .map(|number| {

@@ -1,4 +1,5 @@
-//! Ordinary data to a stack of its own, in the midst of a hostile case: what its packets take is the measure of the others.
+//! Ordinary data to a stack of its own, in the midst of a hostile case: what its packets take is
+//! the measure of the others.
 
 use super::arena::{Arena, BATCH};
 use super::client::{Client, client, usual};

@@ -1,4 +1,5 @@
-//! Cases of those who have no connection, or write into somebody else's: stray segments, guessed numbers, ICMP, headers, fragments.
+//! Cases of those who have no connection, or write into somebody else's: stray segments, guessed
+//! numbers, ICMP, headers, fragments.
 
 use super::arena::Arena;
 use super::case::Case;

@@ -54,7 +54,8 @@ pub trait Victim {
     /// The system's.
     fn accept_and_reset_all(&mut self) -> Result<(), Failure>;
 
-    /// Writes as much as the connection takes of `len` bytes; returns that. What leaves comes with the next [`take`](Victim::take).
+    /// Writes as much as the connection takes of `len` bytes; returns that. What leaves comes with
+    /// the next [`take`](Victim::take).
     ///
     /// # Errors
     /// The connection is over.
@@ -140,7 +141,8 @@ impl Ours {
         id.map_err(|error| format!("connect: {error:?}").into())
     }
 
-    /// Time passes until the next deadline, and `longer`: what comes soon after it comes with it. False: there is none.
+    /// Time passes until the next deadline, and `longer`: what comes soon after it comes with it.
+    /// False: there is none.
     pub fn sleep(&mut self, longer: Duration) -> bool {
         let next = self.stack.poll_timeout();
         self.now = next.map_or(self.now, |next| self.now.max(next) + longer);

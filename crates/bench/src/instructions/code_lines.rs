@@ -1,12 +1,14 @@
 //! How much code an exchange runs through: the cache lines that hold its instructions.
 //!
-//! Code that is not in the first-level cache (32 KB, 512 lines of 64 bytes, on most machines) has to be brought there, which the count of
-//! instructions does not show. What counts are the lines of both ends, their applications and the link between them; what only some
-//! exchanges run through (a table that grows, a timer's turn) does not.
+//! Code that is not in the first-level cache (32 KB, 512 lines of 64 bytes, on most machines) has
+//! to be brought there, which the count of instructions does not show. What counts are the lines of
+//! both ends, their applications and the link between them; what only some exchanges run through (a
+//! table that grows, a timer's turn) does not.
 //!
-//! What holds the number: a plain exchange runs through 12,000 different instructions, 52 KB, which would be 810 lines if nothing lay between
-//! them, and are 1,225 with the branches that are not taken. It is not inlining: optimised for size (`opt-level = "s"` for `proto` and `wire`)
-//! the same exchange runs through 1,220 lines and 14 % more instructions. Some 540 of the lines serve
+//! What holds the number: a plain exchange runs through 12,000 different instructions, 52 KB, which
+//! would be 810 lines if nothing lay between them, and are 1,225 with the branches that are not
+//! taken. It is not inlining: optimised for size (`opt-level = "s"` for `proto` and `wire`) the
+//! same exchange runs through 1,220 lines and 14 % more instructions. Some 540 of the lines serve
 //! opening and closing alone.
 
 use super::{CLOCK_STEP, callgrind_into};
@@ -39,8 +41,9 @@ pub(super) fn count(arguments: &[&str]) -> Result<f64, Failure> {
     Ok(lines as f64)
 }
 
-/// Lines that have an instruction which ran at least so often, in callgrind's format: below `ob=`, the number and name of an object file whose
-/// addresses follow, `0xADDRESS line times`. What stands behind `calls=` is the cost of a call, no instruction's own.
+/// Lines that have an instruction which ran at least so often, in callgrind's format: below `ob=`,
+/// the number and name of an object file whose addresses follow, `0xADDRESS line times`. What
+/// stands behind `calls=` is the cost of a call, no instruction's own.
 fn lines_run_through(profile: &str, times_min: u64) -> usize {
     let mut times: HashMap<(&str, u64), u64> = HashMap::new();
     let (mut object, mut is_call) = ("", false);

@@ -142,7 +142,8 @@ impl Choice {
         match self.pattern {
             Pattern::Fixed => connections[connections.len() / 2],
             Pattern::Random => {
-                // A linear congruential generator (Knuth's MMIX); its upper bits are good enough to spread accesses.
+                // A linear congruential generator (Knuth's MMIX); its upper bits are good enough to
+                // spread accesses.
                 self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 connections[(self.state >> 32) as usize % connections.len()]
             }

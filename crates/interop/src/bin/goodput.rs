@@ -14,8 +14,8 @@ const ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
 
 /// Goodput of the library beside Linux, over the same emulated paths in real time.
 ///
-/// Needs root and /dev/net/tun; everything happens in network namespaces of its own. The whole table takes about 14 minutes,
-/// and wants a machine that does nothing else.
+/// Needs root and /dev/net/tun; everything happens in network namespaces of its own. The whole
+/// table takes about 14 minutes, and wants a machine that does nothing else.
 #[derive(Parser)]
 #[command(
     name = "goodput",

@@ -1,9 +1,10 @@
 //! The path of a goodput run: one bottleneck with delay each way, in real time.
 //!
-//! Two [`qdisc::Link`]s between two TUN devices. The forward one (towards the receiver of the data) loses segments with data
-//! by a seeded draw for each, counted from the first: the same seed loses the same ones whoever sends. Acknowledgements are
-//! never lost. A link keeps its rate to the nanosecond whatever the thread's sleep; packets come out at most some ten
-//! microseconds late on a quiet machine.
+//! Two [`qdisc::Link`]s between two TUN devices. The forward one (towards the receiver of the data)
+//! loses segments with data by a seeded draw for each, counted from the first: the same seed loses
+//! the same ones whoever sends. Acknowledgements are never lost. A link keeps its rate to the
+//! nanosecond whatever the thread's sleep; packets come out at most some ten microseconds late on a
+//! quiet machine.
 use qdisc::{Limit, Link, LinkConfig, LinkStats, Probability, Rng};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -190,7 +191,8 @@ mod tests {
         assert!(!carries_data(&udp) && !carries_data(&[0x45]) && !carries_data(&[]));
     }
 
-    /// At 8 Mbit/s a packet of 1000 bytes takes 1 ms and the queue of a BDP holds twenty. A busy machine may hold a thread up.
+    /// At 8 Mbit/s a packet of 1000 bytes takes 1 ms and the queue of a BDP holds twenty. A busy
+    /// machine may hold a thread up.
     #[test]
     fn rate_delay_and_queue_are_kept() {
         let path = Path { rtt: Duration::from_millis(20), rate: 8_000_000, loss: Probability::ZERO, seed: 1 };
@@ -209,7 +211,8 @@ mod tests {
         assert!(kept, "what crossed, and when each arrived: {tries:?}");
     }
 
-    /// Thirty packets of 1000 bytes enter at once: what became of them, and when they arrived within 200 ms.
+    /// Thirty packets of 1000 bytes enter at once: what became of them, and when they arrived
+    /// within 200 ms.
     fn thirty_cross(path: Path) -> (Crossed, Vec<Duration>) {
         let (sender, sender_end) = crate::socket_device::pair();
         let (receiver, receiver_end) = crate::socket_device::pair();

@@ -1,8 +1,8 @@
 //! Which cells are measured, how often, and how many at once.
 //!
-//! A `Job` is one cell with one seed: its three pairings run side by side in namespaces of their own, so that a busy moment of
-//! the machine hits them alike. Jobs start as long as the sum of their rates stays within what the machine emulates without
-//! falling behind.
+//! A `Job` is one cell with one seed: its three pairings run side by side in namespaces of their
+//! own, so that a busy moment of the machine hits them alike. Jobs start as long as the sum of
+//! their rates stays within what the machine emulates without falling behind.
 use super::bottleneck::Path;
 use super::run::{Pairing, Run, run};
 use proto::Config;
@@ -54,7 +54,8 @@ impl Cell {
         cells
     }
 
-    /// Does loss keep the sender well below the path's rate? Linux's BBR does not mind it, and ours may not either.
+    /// Does loss keep the sender well below the path's rate? Linux's BBR does not mind it, and ours
+    /// may not either.
     pub fn is_loss_limited(&self) -> bool {
         self.loss_permille > 0 && self.algorithm != "bbr"
     }
@@ -80,16 +81,19 @@ pub struct Effort {
     pub runs: u64,
     /// Length of each,
     pub duration: Duration,
-    /// and where loss limits it: a few losses decide such a run, and chance evens out with their number.
+    /// and where loss limits it: a few losses decide such a run, and chance evens out with their
+    /// number.
     pub lossy_duration: Duration,
-    /// Sum of the rates of the cells that run at once, Mbit/s; each counts once, though it stands for three paths.
+    /// Sum of the rates of the cells that run at once, Mbit/s; each counts once, though it stands
+    /// for three paths.
     pub capacity_mbit: u64,
 }
 
 /// What was measured of a cell: all runs of each pairing, in the order of their seeds.
 pub type Measured = BTreeMap<(Cell, Pairing), Vec<Run>>;
 
-/// What a sender whom loss limits sends at most on the table's paths, Mbit/s: CUBIC at 20 ms and 0.1 %.
+/// What a sender whom loss limits sends at most on the table's paths, Mbit/s: CUBIC at 20 ms and
+/// 0.1 %.
 const LOSSY_MBIT: u64 = 25;
 
 /// Runs that are taken until one is as it should be.
@@ -219,7 +223,8 @@ fn run_all(job: &Job, effort: &Effort) -> [Run; 3] {
     })
 }
 
-/// A run that lost no packet beside the path: one that did says nothing of the path, and is taken again.
+/// A run that lost no packet beside the path: one that did says nothing of the path, and is taken
+/// again.
 fn undisturbed(mut once: impl FnMut() -> Run) -> Run {
     for _ in 0..TRIES {
         let run = once();

@@ -6,9 +6,10 @@
 //!   ours    library ── fb0 (GSO, checksum offload) ── namespace: forwarding ── tun0 ──┘
 //! ```
 //!
-//! `tun0` has no offload, so that the path sees packets as a wire does. Goodput is what the receiving application has read
-//! when `duration` has passed since `connect` returned to the sender, slow start included. Every run has fresh namespaces and a
-//! fresh stack: nothing is remembered from the one before.
+//! `tun0` has no offload, so that the path sees packets as a wire does. Goodput is what the
+//! receiving application has read when `duration` has passed since `connect` returned to the
+//! sender, slow start included. Every run has fresh namespaces and a fresh stack: nothing is
+//! remembered from the one before.
 use super::bottleneck::{Bottleneck, Crossed, Path};
 use crate::netns::{Addresses, Host};
 use crate::our_end::OurEnd;
@@ -77,7 +78,8 @@ pub type Settings<'a> = (&'a Config, &'a [(String, String)]);
 /// Runs it, our end and the kernel's with these settings.
 ///
 /// # Panics
-/// Where there are no namespaces (see [`testnet::can`]), where the kernel does not know a setting, or when no connection comes about.
+/// Where there are no namespaces (see [`testnet::can`]), where the kernel does not know a setting,
+/// or when no connection comes about.
 pub fn run(
     pairing: Pairing,
     (config, sysctls): Settings<'_>,
@@ -242,7 +244,8 @@ pub fn kernel_knows(algorithm: &str) -> Result<(), String> {
     })
 }
 
-/// The algorithm is chosen before the connection begins: one that was BBR's would go on being paced.
+/// The algorithm is chosen before the connection begins: one that was BBR's would go on being
+/// paced.
 fn connect_by(algorithm: &str, peer: SocketAddr) -> rustix::io::Result<TcpStream> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_tcp_congestion(&socket, algorithm)?;
@@ -255,7 +258,8 @@ fn keep(streams: &Mutex<Vec<TcpStream>>, stream: &TcpStream) {
     streams.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
 }
 
-/// Opens it with room for packets while a busy machine lets a thread wait: what is lost shall be lost on the path.
+/// Opens it with room for packets while a busy machine lets a thread wait: what is lost shall be
+/// lost on the path.
 fn open(builder: &device::tun::Builder) -> Tun {
     let tun = builder.open().expect("a TUN device");
     device::interface::set_queue_len(tun.index(), QUEUE_LEN).expect("a longer queue");

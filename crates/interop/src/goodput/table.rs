@@ -1,7 +1,8 @@
 //! `docs/goodput.md`: how it is written, read back and judged.
 //!
-//! The figures are medians in Mbit/s; a ratio is the quotient of the figures as printed. A cell below the [`goal`] must be listed
-//! under [`MISSED`] with its reason; reasons of a table that is written anew are kept.
+//! The figures are medians in Mbit/s; a ratio is the quotient of the figures as printed. A cell
+//! below the [`goal`] must be listed under [`MISSED`] with its reason; reasons of a table that is
+//! written anew are kept.
 use super::plan::{Cell, Effort, Measured, median};
 use super::run::Pairing;
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ pub const MISSED: &str = "## Missed";
 pub const UNEXPLAINED: &str = "not explained yet";
 const HEADER: &str = "| algorithm | RTT, ms | rate, Mbit/s | loss, % | Linux → Linux | ours → Linux | ratio | Linux → ours | ratio |";
 
-/// Least share of Linux's goodput that ours is to reach. Linux has the first version of BBR, which does not yield to loss.
+/// Least share of Linux's goodput that ours is to reach. Linux has the first version of BBR, which
+/// does not yield to loss.
 pub fn goal(algorithm: &str) -> f64 {
     if algorithm == "bbr" { 0.90 } else { 0.95 }
 }
@@ -107,7 +109,8 @@ pub struct Made<'a> {
     pub kernel: &'a str,
 }
 
-/// The whole file. `previous` is the file as it was, for its reasons; how the table was made goes into the method.
+/// The whole file. `previous` is the file as it was, for its reasons; how the table was made goes
+/// into the method.
 pub fn render(lines: &[Line], effort: &Effort, made: Made<'_>, previous: &str) -> String {
     let mut text = format!(
         "# Goodput, compared with Linux\n\n{}\n\n{HEADER}\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -159,8 +162,8 @@ pub fn reasons(text: &str) -> BTreeMap<String, String> {
     entries.map(|(name, reason)| (name.to_owned(), reason.trim().to_owned())).collect()
 }
 
-/// What is wrong with a file: cells missing, twice or unknown; ratios that are not their quotients; misses without a reason; reasons
-/// without a miss.
+/// What is wrong with a file: cells missing, twice or unknown; ratios that are not their quotients;
+/// misses without a reason; reasons without a miss.
 pub fn problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let rows = text.lines().filter(|line| line.starts_with("| ") && *line != HEADER);

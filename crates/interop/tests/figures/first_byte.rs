@@ -1,4 +1,5 @@
-//! Time to the first byte on a repeat visit over a delayed path: the kernel's own Fast Open beside ours.
+//! Time to the first byte on a repeat visit over a delayed path: the kernel's own Fast Open beside
+//! ours.
 use crate::{ONE_WAY, alone, measure};
 use interop::Maker::{Kernel, Ours};
 use interop::goodput::plan::median;
@@ -11,7 +12,8 @@ const MARGIN: f64 = 0.5;
 
 const PAIRS: [(Maker, Maker); 4] = [(Kernel, Kernel), (Kernel, Ours), (Ours, Kernel), (Ours, Ours)];
 
-/// Our server with the kernel's client, and our client with the kernel's server. Ours to ours is shown beside them.
+/// Our server with the kernel's client, and our client with the kernel's server. Ours to ours is
+/// shown beside them.
 #[test]
 fn no_later_than_the_kernels_own() {
     let Some(_alone) = alone() else { return };
@@ -22,7 +24,8 @@ fn no_later_than_the_kernels_own() {
         bed
     });
     measure(|| {
-        // A busy machine only adds time, and more to one pair than to another: the quickest visits are compared.
+        // A busy machine only adds time, and more to one pair than to another: the quickest visits
+        // are compared.
         let quickest @ [kernel, our_server, our_client, _] = series(&mut beds);
         let met = our_server.max(our_client) <= kernel + MARGIN;
         met.then_some(())

@@ -1,4 +1,5 @@
-//! The goodput table, `docs/goodput.md`: one short cell, so that what measures it keeps working, and the form of the page.
+//! The goodput table, `docs/goodput.md`: one short cell, so that what measures it keeps working,
+//! and the form of the page.
 use crate::alone;
 use interop::goodput::bottleneck::Path;
 use interop::goodput::run::{Pairing, run};
@@ -7,7 +8,8 @@ use proto::Config;
 use qdisc::Probability;
 use std::time::Duration;
 
-/// Each pairing fills most of a path of 10 Mbit/s that loses a segment now and then, and none more than it carries.
+/// Each pairing fills most of a path of 10 Mbit/s that loses a segment now and then, and none more
+/// than it carries.
 #[test]
 fn a_path_of_ten_megabits() {
     let Some(_alone) = alone() else { return };
@@ -22,7 +24,8 @@ fn a_path_of_ten_megabits() {
     }
 }
 
-/// Every cell once, ratios that are quotients of the figures, and a reason for each goal that was missed.
+/// Every cell once, ratios that are quotients of the figures, and a reason for each goal that was
+/// missed.
 #[test]
 fn the_page_is_whole_and_sound() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/goodput.md");

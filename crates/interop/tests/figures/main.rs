@@ -1,4 +1,5 @@
-//! Figures that compare our stack with the kernel in the same run. Each test has the machine to itself.
+//! Figures that compare our stack with the kernel in the same run. Each test has the machine to
+//! itself.
 mod first_byte;
 mod goodput;
 mod middlebox;
@@ -16,7 +17,8 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     ready(&[PYTHON]).then(|| ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Takes the measurement again, five times in all, when it does not come out as it should: a busy machine adds time.
+/// Takes the measurement again, five times in all, when it does not come out as it should: a busy
+/// machine adds time.
 fn measure(mut once: impl FnMut() -> Result<(), String>) {
     let failures: Vec<String> = (0..5).map_while(|_| once().err()).collect();
     assert!(failures.len() < 5, "{failures:#?}");

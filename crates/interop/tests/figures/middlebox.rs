@@ -1,4 +1,5 @@
-//! A middlebox that drops SYNs with data, at a round-trip time of 40 ms: what each connection costs.
+//! A middlebox that drops SYNs with data, at a round-trip time of 40 ms: what each connection
+//! costs.
 use crate::{ONE_WAY, alone, measure};
 use interop::Maker::Kernel;
 use interop::hook::drop_syn_data;
@@ -7,8 +8,9 @@ use interop::{Addresses, Ask, Bed, Exchange, Host, OurEnd, Serve, SocketDevice, 
 use proto::Config;
 use proto::fast_open::PathEntry;
 
-/// What scheduling and timers may add to one of two visits that are compared, ms: less than half of the least cost that is looked for, so
-/// that a visit that pays is told from one that does not even on a busy machine.
+/// What scheduling and timers may add to one of two visits that are compared, ms: less than half of
+/// the least cost that is looked for, so that a visit that pays is told from one that does not even
+/// on a busy machine.
 const SLACK: f64 = 40.0;
 
 fn first_byte(visit: &Exchange) -> f64 {
@@ -27,7 +29,8 @@ fn ours_to_kernel() -> (Bed, firstbyte::Net) {
     (Bed { client: Box::new(client), server, wire: Wire::new(end, tun, ONE_WAY) }, net)
 }
 
-/// First bytes in ms: a plain visit, then four with Fast Open after the path began to drop SYNs with data.
+/// First bytes in ms: a plain visit, then four with Fast Open after the path began to drop SYNs
+/// with data.
 fn costs(bed: &mut Bed, before_the_drops: impl FnOnce()) -> (f64, [f64; 4]) {
     bed.server.serve(&Serve::new());
     bed.client.exchange(&Ask::new(Way::FastOpen));

@@ -1,4 +1,5 @@
-//! Megabytes through the TUN's offloads: merged segments in, large packets out, and every byte where it belongs.
+//! Megabytes through the TUN's offloads: merged segments in, large packets out, and every byte
+//! where it belongs.
 use crate::kernel_and_ours;
 
 use interop::programs::{PYTHON, ready};

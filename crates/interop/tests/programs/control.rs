@@ -6,8 +6,9 @@ use std::time::Duration;
 
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Ten packets plain and eight on a repeat visit, give or take one ACK: the FINs may cross, and a client that is slow to
-/// close acknowledges the server's FIN first. tcpdump and tshark see the same.
+/// Ten packets plain and eight on a repeat visit, give or take one ACK: the FINs may cross, and a
+/// client that is slow to close acknowledges the server's FIN first. tcpdump and tshark see the
+/// same.
 #[test]
 fn curl_and_nginx() {
     if !ready(&[CURL, NGINX, TCPDUMP, TSHARK]) {

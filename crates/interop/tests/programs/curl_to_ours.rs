@@ -35,7 +35,8 @@ fn fetch(host: &Host, version: IpVersion, arguments: &[&str], path: &str) -> Con
     conversation
 }
 
-/// First a cookie, then four packets: SYN with the request, SYN-ACK with reply and FIN, FIN-ACK, ACK.
+/// First a cookie, then four packets: SYN with the request, SYN-ACK with reply and FIN, FIN-ACK,
+/// ACK.
 #[test]
 fn four_packets() {
     if !ready(&[CURL, TCPDUMP]) {

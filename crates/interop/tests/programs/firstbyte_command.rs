@@ -58,7 +58,8 @@ fn curl_from_serve() {
     });
 }
 
-/// nginx on port 80 and a Python listener on port 81: a cookie, then the request on the SYN, taken at once.
+/// nginx on port 80 and a Python listener on port 81: a cookie, then the request on the SYN, taken
+/// at once.
 #[test]
 fn get_from_nginx_and_python() {
     if !ready(&[NGINX, PYTHON, TCPDUMP]) {

@@ -11,7 +11,8 @@ use interop::netns::Addresses;
 use interop::{Host, OurEnd};
 use proto::Config;
 
-/// The kernel as 10.77.0.1 and fd77::1, our stack as 10.77.0.2 and fd77::2 on the kernel's own TUN device, with offloads.
+/// The kernel as 10.77.0.1 and fd77::1, our stack as 10.77.0.2 and fd77::2 on the kernel's own TUN
+/// device, with offloads.
 fn kernel_and_ours(config: Config) -> (Host, OurEnd) {
     let (kernel, ours) = (Addresses::nth(1), Addresses::nth(2));
     let (host, tun) = Host::with_tun(kernel, true);

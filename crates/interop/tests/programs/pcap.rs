@@ -23,7 +23,8 @@ fn connections(file: &Path) -> Vec<Connection> {
     all
 }
 
-/// Without Fast Open, with a request for a cookie, with a cookie, with one of a key that is gone, and where a SYN with data is dropped.
+/// Without Fast Open, with a request for a cookie, with a cookie, with one of a key that is gone,
+/// and where a SYN with data is dropped.
 #[test]
 fn curl_and_nginx_are_classified_as_they_were() {
     if !ready(&[CURL, NGINX, TCPDUMP]) {

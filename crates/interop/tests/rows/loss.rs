@@ -58,11 +58,13 @@ fn first_syn_ack_lost(pair: Pair) {
     assert_eq!(bed.client.counters(), counters(&[("Active", 1)]));
     assert_eq!(bed.client.counter("TCPSynRetrans"), 1);
     assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 1)]));
-    // One by its timer, one in answer to the plain SYN, unless the first one's ACK comes in between.
+    // One by its timer, one in answer to the plain SYN, unless the first one's ACK comes in
+    // between.
     assert!((1..=2).contains(&bed.server.counter("TCPSynRetrans")), "{conversation}");
 }
 
-/// After three time-outs of one connect Fast Open pauses for `tcp_fastopen_blackhole_timeout_sec`, then comes back.
+/// After three time-outs of one connect Fast Open pauses for `tcp_fastopen_blackhole_timeout_sec`,
+/// then comes back.
 fn black_hole_pause(pair: Pair) {
     let mut bed = pair.bed();
     bed.client.set("net.ipv4.tcp_fastopen_blackhole_timeout_sec", "2");
@@ -83,8 +85,8 @@ fn black_hole_pause(pair: Pair) {
     assert_served(pair, &back, 1, 8);
 }
 
-/// The SYN-ACK arrives and nothing after it but FINs: the client waits until its own limit. A FIN with nothing before it
-/// tells of a black hole when the socket ends, and Fast Open pauses.
+/// The SYN-ACK arrives and nothing after it but FINs: the client waits until its own limit. A FIN
+/// with nothing before it tells of a black hole when the socket ends, and Fast Open pauses.
 fn server_data_black_holed(pair: Pair) {
     let mut bed = pair.bed();
     bed.client.set("net.ipv4.tcp_fastopen_blackhole_timeout_sec", "60");

@@ -1,5 +1,6 @@
-//! The table of what Linux's Fast Open does in each case, row by row: the kernel at both ends is the control, then our
-//! stack stands at either end. A row is one function; [`Pair`] says who plays.
+//! The table of what Linux's Fast Open does in each case, row by row: the kernel at both ends is
+//! the control, then our stack stands at either end. A row is one function; [`Pair`] says who
+//! plays.
 mod basic;
 mod cookies;
 mod loss;
@@ -78,9 +79,9 @@ fn ask_record(bed: &mut Bed, ask: &Ask) -> (Exchange, Record) {
     (exchange, bed.record())
 }
 
-/// The reply came whole, its first byte after so many round trips, in as many packets as Linux needs. One more or less
-/// is the FINs crossing, or an end slow to close that acknowledges the other's FIN first; one less again is our
-/// stack, which acknowledges once what arrives together.
+/// The reply came whole, its first byte after so many round trips, in as many packets as Linux
+/// needs. One more or less is the FINs crossing, or an end slow to close that acknowledges the
+/// other's FIN first; one less again is our stack, which acknowledges once what arrives together.
 #[track_caller]
 fn assert_served(pair: Pair, visit: &(Exchange, Conversation), round_trips: usize, packets: usize) {
     let (exchange, conversation) = visit;

@@ -119,7 +119,8 @@ fn no_cookie_by_socket_option(pair: Pair) {
     assert_eq!(bed.server.counters(), counters(&[("Passive", 1)]));
 }
 
-/// A cookie of that host, data on the SYN, nobody there: refused after one round trip, in two packets.
+/// A cookie of that host, data on the SYN, nobody there: refused after one round trip, in two
+/// packets.
 fn closed_port(pair: Pair) {
     let mut bed = pair.bed();
     bed.server.serve(&Serve::new());

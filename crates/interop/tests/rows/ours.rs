@@ -30,7 +30,8 @@ fn reply_on_the_syn_ack() {
     });
 }
 
-/// Our client's FIN-ACK answers data and FIN of a kernel server; the SYN-ACK too when all three arrive together.
+/// Our client's FIN-ACK answers data and FIN of a kernel server; the SYN-ACK too when all three
+/// arrive together.
 #[test]
 fn seven_packets_with_a_kernel_server() {
     if !ready() {
@@ -47,7 +48,8 @@ fn seven_packets_with_a_kernel_server() {
     });
 }
 
-/// FIN on the SYN: three packets between two ends of ours. A kernel drops such a SYN, and that is remembered.
+/// FIN on the SYN: three packets between two ends of ours. A kernel drops such a SYN, and that is
+/// remembered.
 #[test]
 fn fin_on_the_syn() {
     if !ready() {
@@ -160,7 +162,8 @@ fn syn_data_dropped() {
     });
 }
 
-/// Over the limit the data is not taken, but the client learns that Fast Open is there: the cookie comes back.
+/// Over the limit the data is not taken, but the client learns that Fast Open is there: the cookie
+/// comes back.
 #[test]
 fn overflow_still_hands_out_cookies() {
     if !ready() {
@@ -231,7 +234,8 @@ fn survives_loss_of(pair: Pair, lost: usize) {
     );
 }
 
-/// A path that loses and duplicates: every byte arrives, once and in order, whoever stands at the ends.
+/// A path that loses and duplicates: every byte arrives, once and in order, whoever stands at the
+/// ends.
 #[test]
 fn unreliable_path() {
     if !ready() {
@@ -307,7 +311,8 @@ fn outcomes() {
         assert_eq!(outcome(&mut bed, 80), Outcome::NotAcknowledged(NotAcknowledged::StaleCookie));
         assert_eq!(outcome(&mut bed, 80), Outcome::Accepted);
         bed.server.serve(&Serve { port: 81, qlen: 0, ..Serve::new() });
-        // SYN data has passed before: the first answer that ignores it is a doubt, the second a verdict.
+        // SYN data has passed before: the first answer that ignores it is a doubt, the second a
+        // verdict.
         for _ in 0..2 {
             assert_eq!(outcome(&mut bed, 81), Outcome::NotAcknowledged(NotAcknowledged::Ignored));
         }
@@ -342,7 +347,8 @@ fn syn_data_up_to_the_mss() {
     });
 }
 
-/// Nothing the server sends after its SYN-ACK arrives: the path is remembered as one that stalls, and is left alone.
+/// Nothing the server sends after its SYN-ACK arrives: the path is remembered as one that stalls,
+/// and is left alone.
 #[test]
 fn stall_after_the_handshake_is_remembered() {
     if !ready() {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 super::rows! { overflow, reset_after_accept_stays_counted, reset_before_accept_frees_its_slot }
 
-/// A bed whose server has a Fast Open queue of two, whose client never hears it, and a SYN with data to send again.
+/// A bed whose server has a Fast Open queue of two, whose client never hears it, and a SYN with
+/// data to send again.
 pub(crate) fn bed_with_queue_of_two(pair: Pair, accept: bool) -> (Bed, Vec<u8>) {
     let mut bed = pair.bed();
     bed.server.serve(&Serve::new());

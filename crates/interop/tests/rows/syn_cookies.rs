@@ -1,4 +1,5 @@
-//! SYN cookies (`net.ipv4.tcp_syncookies` 2): every opening is stateless, and Fast Open is not looked at.
+//! SYN cookies (`net.ipv4.tcp_syncookies` 2): every opening is stateless, and Fast Open is not
+//! looked at.
 use super::{Pair, ask, assert_served, exchange};
 use interop::{Ask, IpVersion, Serve, Way, counters};
 

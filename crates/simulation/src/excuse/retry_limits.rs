@@ -1,5 +1,6 @@
-//! Retry limits (R1, R2): how long an end must have waited before it may give up. It is the least that any of its settings and options
-//! asks for over the whole life of the connection, as either may change in the middle.
+//! Retry limits (R1, R2): how long an end must have waited before it may give up. It is the least
+//! that any of its settings and options asks for over the whole life of the connection, as either
+//! may change in the middle.
 
 use super::{Facts, Side};
 use crate::scenario::{Opt, Step};
@@ -14,8 +15,8 @@ const MOST_PROBES: u32 = 254;
 /// An orphan's retransmissions with `tcp_orphan_retries` 0.
 const ORPHAN_RETRIES: u32 = 8;
 
-/// What `retries` retransmissions take whose time-outs double from `base` up to `most` (Linux's `tcp_model_timeout`; RFC 1122 §4.2.3.5 lets R2
-/// be a time or a number).
+/// What `retries` retransmissions take whose time-outs double from `base` up to `most` (Linux's
+/// `tcp_model_timeout`; RFC 1122 §4.2.3.5 lets R2 be a time or a number).
 fn modelled(retries: u32, base: Duration, most: Duration) -> Duration {
     let base = base.max(Duration::from_millis(1)).min(most);
     let mut wait = base;
@@ -61,15 +62,16 @@ impl Side<'_> {
         !self.latest().is_zero()
     }
 
-    /// What leaves late counts from before: so much, at most. A machine may sleep while it waits to leave.
+    /// What leaves late counts from before: so much, at most. A machine may sleep while it waits to
+    /// leave.
     pub(crate) fn latest(&self) -> Duration {
         let delay = Duration::from_millis(self.values("tx_delay").max().unwrap_or(0));
         if delay.is_zero() { delay } else { delay + self.slept }
     }
 }
 
-/// R2 of data (RFC 9293 §3.8.3): so long it has gone unanswered, or the peer has kept its window closed without a word, or the
-/// application's user timeout is over.
+/// R2 of data (RFC 9293 §3.8.3): so long it has gone unanswered, or the peer has kept its window
+/// closed without a word, or the application's user timeout is over.
 pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -77,13 +79,15 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let retries = end.least_setting(|config| config.tcp_retries2);
     let borne = end.user_timeout();
     let most = modelled(retries, BASE, end.rto_max()).min(borne.unwrap_or(Duration::MAX));
-    // The answer may have come in a segment that is not acceptable, text that was received before: then it counts for nothing (§3.10.7.4).
+    // The answer may have come in a segment that is not acceptable, text that was received before:
+    // then it counts for nothing (§3.10.7.4).
     let last = account.progress_at.filter(|progress| at.since(*progress) <= facts.round_trip());
     let waited = account.waited(*at).max(last.map_or(Duration::ZERO, |_| account.longest_wait));
     if waited + late >= most {
         return true;
     }
-    // Window probes are counted, and those of text that the device refuses, which the peer's SYN-ACK may come between.
+    // Window probes are counted, and those of text that the device refuses, which the peer's
+    // SYN-ACK may come between.
     let is_refused = facts.scenario.hosts[side].refusals > 0 && account.sent_since_progress > retries;
     let probed = account.sent_since_heard >= retries.min(MOST_PROBES) || is_refused;
     let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
@@ -104,7 +108,8 @@ pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
     } as u32;
     let initial = end.configs.iter().map(|config| config.rto_initial).min().unwrap_or_default();
     let most = modelled(retries, initial, end.rto_max()).min(end.user_timeout().unwrap_or(Duration::MAX));
-    // A server hears of it when it accepts the connection: the last answer may have come behind the end.
+    // A server hears of it when it accepts the connection: the last answer may have come behind the
+    // end.
     account.syns > retries || account.heard_nothing() && account.waited(*at) + end.latest() >= most
 }
 
@@ -132,19 +137,22 @@ fn keepalive_probes(end: &Side<'_>) -> (u32, Duration) {
     (probes, Duration::from_millis(interval))
 }
 
-/// Every keepalive probe goes before the first can be answered: the round trip is longer (`TCP_TX_DELAY`).
+/// Every keepalive probe goes before the first can be answered: the round trip is longer
+/// (`TCP_TX_DELAY`).
 pub(super) fn is_probed_too_fast(facts: &Facts<'_>, side: usize) -> bool {
     let (probes, interval) = keepalive_probes(&facts.sides[side]);
     probes.max(1) * interval <= facts.round_trip()
 }
 
-/// Keepalive probes are invalid segments, and the other end limits what it answers to those (`tcp_invalid_ratelimit`).
+/// Keepalive probes are invalid segments, and the other end limits what it answers to those
+/// (`tcp_invalid_ratelimit`).
 pub(super) fn is_probed_in_vain(facts: &Facts<'_>, side: usize) -> bool {
     let rare = |config: &Config| config.tcp_invalid_ratelimit > 500;
     facts.sides[1 - side].configs.iter().any(rare)
 }
 
-/// An end that nobody holds any more gives up sooner (`tcp_orphan_retries`): after that time, or so many window probes.
+/// An end that nobody holds any more gives up sooner (`tcp_orphan_retries`): after that time, or so
+/// many window probes.
 pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -153,7 +161,8 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
         retries => retries,
     });
     let borne = end.user_timeout().unwrap_or(Duration::MAX);
-    // Once its time-out is the greatest, `tcp_orphan_retries` 0 means what it says (Linux's `tcp_orphan_retries`).
+    // Once its time-out is the greatest, `tcp_orphan_retries` 0 means what it says (Linux's
+    // `tcp_orphan_retries`).
     let exhausted = end.configs.iter().any(|config| config.tcp_orphan_retries == 0).then(|| end.rto_max());
     let most = modelled(retries, BASE, end.rto_max()).min(borne).min(exhausted.unwrap_or(Duration::MAX));
     let late = end.latest();
@@ -163,9 +172,10 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
         || account.sent_since_progress >= retries
 }
 
-/// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what would be answered, or the peer has told of a
-/// closed window (it reads nothing), had no room for what came or let go of what came out of order, or it took its own window back, or the time
-/// is too short for a round trip.
+/// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what
+/// would be answered, or the peer has told of a closed window (it reads nothing), had no room for
+/// what came or let go of what came out of order, or it took its own window back, or the time is
+/// too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -193,14 +203,16 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
         || waited <= trip
 }
 
-/// A full accept queue leaves the ACK that completes a handshake unanswered, and what comes behind it; a receiver out of memory drops text inside
-/// the window it has offered. Either is as good as a loss.
+/// A full accept queue leaves the ACK that completes a handshake unanswered, and what comes behind
+/// it; a receiver out of memory drops text inside the window it has offered. Either is as good as a
+/// loss.
 fn has_no_room(counters: &Counters) -> bool {
     counters.listen_overflows + counters.listen_drops + counters.rcv_q_drop > 0
 }
 
-/// Out of memory, or with `tcp_shrink_window`, an end takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and
-/// with it the numbers of every acknowledgement.
+/// Out of memory, or with `tcp_shrink_window`, an end takes its window back (Linux's
+/// `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every
+/// acknowledgement.
 fn takes_window_back(end: &Side<'_>) -> bool {
     has_no_room(end.counters) || shrinks_window(end)
 }

@@ -1,4 +1,5 @@
-//! Plays a [`Greed`]: one server, the honest peer and the greedy ones in virtual time, over a wire that loses only what habits say.
+//! Plays a [`Greed`]: one server, the honest peer and the greedy ones in virtual time, over a wire
+//! that loses only what habits say.
 
 use super::peers::{Honest, Taker};
 use super::server::Server;

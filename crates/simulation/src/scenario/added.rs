@@ -1,4 +1,5 @@
-//! What worlds have been given since their draws were first written down: it is drawn apart, so that the others are the worlds they were.
+//! What worlds have been given since their draws were first written down: it is drawn apart, so
+//! that the others are the worlds they were.
 
 use super::{Connection, End, Intensity, Opt, Scenario, Step};
 use crate::Random;
@@ -34,7 +35,8 @@ impl Scenario {
     }
 }
 
-/// `SO_RCVLOWAT`: the application is not told of less, and waits for ever if the other end waits for its answer.
+/// `SO_RCVLOWAT`: the application is not told of less, and waits for ever if the other end waits
+/// for its answer.
 fn asks_for_much(options: &[Opt]) -> bool {
     options.iter().any(asks)
 }

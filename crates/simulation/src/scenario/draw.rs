@@ -50,8 +50,9 @@ impl Scenario {
         drawn.with_additions(intensity)
     }
 
-    /// A world for stacks with fast paths and without, made of one that was drawn. In most of these worlds nobody asks for what closes the
-    /// fast paths to a connection (socket options, routes, Linux's habits), or there would be nothing to compare.
+    /// A world for stacks with fast paths and without, made of one that was drawn. In most of these
+    /// worlds nobody asks for what closes the fast paths to a connection (socket options, routes,
+    /// Linux's habits), or there would be nothing to compare.
     pub fn compared(mut self) -> Scenario {
         let random = &mut Random(self.seed ^ COMPARED);
         self.differential = true;
@@ -81,7 +82,8 @@ impl Scenario {
         config
     }
 
-    /// Settings and routes that the engine does not take, with its reasons: of a scenario that was saved with another version.
+    /// Settings and routes that the engine does not take, with its reasons: of a scenario that was
+    /// saved with another version.
     pub fn refused(&self) -> Vec<String> {
         let sides = ["client", "server"].into_iter().zip(&self.hosts);
         sides
@@ -209,7 +211,8 @@ fn start(random: &mut Random) -> u64 {
     match random.below(5) {
         0 => 0,
         1 => random.magnitude(10_000_000_000_000_000),
-        // Just before the milliseconds of timestamps wrap, and before a quarter of all moments has passed.
+        // Just before the milliseconds of timestamps wrap, and before a quarter of all moments has
+        // passed.
         2 => ((1 << 32) * 1_000_000_u64).saturating_sub(random.magnitude(60_000_000_000)),
         3 => u64::MAX / 4,
         _ => random.below(1_000_000_000_000_000),

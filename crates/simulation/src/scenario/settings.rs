@@ -3,7 +3,8 @@
 use crate::Random;
 use proto::{Config, SettingKind, SettingRow};
 
-/// Rows off their defaults that a stack takes, `wanted` of them at most; all are tried if that is `None`.
+/// Rows off their defaults that a stack takes, `wanted` of them at most; all are tried if that is
+/// `None`.
 pub(super) fn draw(random: &mut Random, base: &Config, wanted: Option<usize>) -> Vec<(String, String)> {
     let rows = Config::rows();
     let mut config = base.clone();

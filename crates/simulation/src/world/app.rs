@@ -1,6 +1,7 @@
 //! What both applications do: write, read, pause, set options, move, half-close, close, abort.
 //!
-//! They act on events and on their own clock only, so that a wake-up that is missing is a stall, and a stall is found.
+//! They act on events and on their own clock only, so that a wake-up that is missing is a stall,
+//! and a stall is found.
 
 use super::ledger::Account;
 use super::text::Text;
@@ -217,8 +218,8 @@ impl World<'_> {
             let known = self.by_port.get(&peer.port()).copied();
             self.say(format_args!("accepted {known:?} from {peer}"));
             let which = known.filter(|which| self.apps[*which][SERVER].is_none());
-            // A client that falls back to a plain SYN when its SYN with data is reset (`firstbyte.fast_open_verdicts`) meets a server again which
-            // aborted at once.
+            // A client that falls back to a plain SYN when its SYN with data is reset
+            // (`firstbyte.fast_open_verdicts`) meets a server again which aborted at once.
             let aborted = known.is_some_and(|which| {
                 self.apps[which][SERVER].as_ref().is_some_and(|app| app.fate == Fate::Left)
             });
@@ -243,7 +244,8 @@ impl World<'_> {
         self.take_steps(side, which, app)?;
         self.read(side, which, app)?;
         if !app.is_over() && app.shut && app.eof {
-            // Meanwhile the stack may have given up what was written: whoever reads on behind the end is told.
+            // Meanwhile the stack may have given up what was written: whoever reads on behind the
+            // end is told.
             if let Err(ReadError::Closed(reason)) = self.stacks[side].read(self.now, app.id, &mut [0])
                 && GIVEN_UP.contains(&reason)
             {
@@ -306,7 +308,8 @@ impl World<'_> {
         }
     }
 
-    /// The end of the stream comes behind everything that was written, and only if the writer said so.
+    /// The end of the stream comes behind everything that was written, and only if the writer said
+    /// so.
     fn check_end_of_stream(&self, side: usize, which: usize, app: &App) -> Result<(), Failure> {
         let Some(writer) = &self.apps[which][1 - side] else {
             let first = u64::from(self.scenario.connections[which].first_bytes);
@@ -330,7 +333,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Nobody forges, and nobody else has this connection's ports, so that every byte must be right.
+    /// Nobody forges, and nobody else has this connection's ports, so that every byte must be
+    /// right.
     pub(super) fn is_strict(&self, which: usize) -> bool {
         self.scenario.is_judged() && !self.mistakable.contains(&which)
     }
@@ -459,7 +463,8 @@ impl World<'_> {
         match self.stacks[side].restore_connection(self.now, &saved, options) {
             Ok(id) => {
                 self.say(format_args!("{side}/{which} has moved"));
-                // What it held out of order stays behind, although the other end has been told of it (as with `TCP_REPAIR`).
+                // What it held out of order stays behind, although the other end has been told of
+                // it (as with `TCP_REPAIR`).
                 ledger::is_harmed(&mut self.accounts[which], 1 - side, self.now);
                 (app.id, app.readable, app.writable) = (id, true, true);
                 self.by_id[side].insert(id, which);

@@ -24,7 +24,8 @@ impl World<'_> {
         }
     }
 
-    /// Hands over what is forged of the numbers of this very moment. What no connection is in a state for waits until one is.
+    /// Hands over what is forged of the numbers of this very moment. What no connection is in a
+    /// state for waits until one is.
     pub(super) fn attack_within_bounds(&mut self) -> Result<(), Failure> {
         for (attack, nth) in std::mem::take(&mut self.wire.to_forge) {
             let Some(packet) = self.bounded_forgery(&attack, nth) else {
@@ -85,7 +86,8 @@ impl World<'_> {
         let text = [b'x'; 1000];
         let (header, text) = match attack.kind {
             Forgery::StrayReset => {
-                // Within the window none may be the number behind what came early, which counts as the one expected.
+                // Within the window none may be the number behind what came early, which counts as
+                // the one expected.
                 let in_order = info.tcp_info.rcv_ooopack == 0;
                 let seq = match (before, in_order) {
                     (true, _) => rcv_nxt - 2 - off,

@@ -1,7 +1,8 @@
 //! What a bystander who sees both ends of the wire may expect of TCP, packet by packet.
 //!
-//! Ends that recover from anything make their own faults good, too: these rules find what costs only time. Some hold of a plain end alone,
-//! with default settings and options on a machine that does not sleep: there is a setting against each of them.
+//! Ends that recover from anything make their own faults good, too: these rules find what costs
+//! only time. Some hold of a plain end alone, with default settings and options on a machine that
+//! does not sleep: there is a setting against each of them.
 
 use super::app::App;
 use super::{CLIENT, Failure, SERVER, World};
@@ -16,7 +17,8 @@ use wire::{Flags, IpHeader, TcpHeader};
 const ANSWER: Duration = Duration::from_secs(1);
 /// The greatest time-out is 120 s: one that is nearly as long need not double.
 const LONG: Duration = Duration::from_secs(55);
-/// The first repetition may be a loss probe, the second the time-out that was due: the third waits longer.
+/// The first repetition may be a loss probe, the second the time-out that was due: the third waits
+/// longer.
 const REPETITIONS: u32 = 3;
 
 /// What the packets of one end of a connection have shown.
@@ -97,8 +99,9 @@ impl World<'_> {
         self.bystander.any_reset |= tcp.flags.contains(Flags::RST);
         let ends = self.bystander.shown.entry(port).or_default();
         if tcp.flags.contains(Flags::SYN) && ends[from].isn != Some(tcp.seq) {
-            // What the other end has offered so far was for other numbers, but for its SYN's window (RFC 7413 §4.2.2: a server may send
-            // before the handshake is over). What a SYN brought may be retransmitted whatever the window.
+            // What the other end has offered so far was for other numbers, but for its SYN's window
+            // (RFC 7413 §4.2.2: a server may send before the handshake is over). What a SYN brought
+            // may be retransmitted whatever the window.
             let offered = ends[1 - from].syn_window.filter(|_| from == SERVER).unwrap_or(0);
             ends[1 - from].edge = (text.max(offered) > 0).then(|| tcp.seq + 1 + text.max(offered));
             ends[from] = Shown {
@@ -165,7 +168,8 @@ impl World<'_> {
             self.bystander.shown.values_mut().for_each(|ends| ends[to].repeated = None);
             return;
         };
-        // RFC 6191 §2: one with a newer timestamp than the connection has remembered may begin another, be it a copy that the wire had kept.
+        // RFC 6191 §2: one with a newer timestamp than the connection has remembered may begin
+        // another, be it a copy that the wire had kept.
         let at_time_wait = !self.bystander.time_wait[to].is_empty();
         self.bystander.syn_at_time_wait[to] |= tcp.flags.contains(Flags::SYN) && at_time_wait;
         let Some(ends) = self.bystander.shown.get_mut(&port) else { return };
@@ -190,7 +194,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// RFC 9293 §3.10.7.4, RFC 1122 §4.2.3.2: text is acknowledged, whatever becomes of it, and soon.
+    /// RFC 9293 §3.10.7.4, RFC 1122 §4.2.3.2: text is acknowledged, whatever becomes of it, and
+    /// soon.
     fn watch_answers(&mut self, side: usize) -> Result<(), Failure> {
         for (port, ends) in &self.bystander.shown {
             let Some(since) = ends[side].owes_since.filter(|since| self.now.since(*since) > ANSWER) else {
@@ -229,8 +234,9 @@ impl World<'_> {
         Ok(())
     }
 
-    /// RFC 9293 §3.8.6.2.2: whoever has room again says so. Linux does not of an end that is not to be read any more, although it can be
-    /// (`tcp_cleanup_rbuf`: `!(sk->sk_shutdown & RCV_SHUTDOWN)`): the peer's next probe is answered with the window.
+    /// RFC 9293 §3.8.6.2.2: whoever has room again says so. Linux does not of an end that is not to
+    /// be read any more, although it can be (`tcp_cleanup_rbuf`: `!(sk->sk_shutdown &
+    /// RCV_SHUTDOWN)`): the peer's next probe is answered with the window.
     pub(super) fn watch_windows(&self) -> Result<(), Failure> {
         for side in [CLIENT, SERVER].into_iter().filter(|side| self.bystander.is_plain[*side]) {
             for (id, which) in &self.by_id[side] {
@@ -251,7 +257,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// RFC 6093 §2.1: the mark is before a byte that the writer called urgent. (The pointer reaches 65,535 bytes ahead.)
+    /// RFC 6093 §2.1: the mark is before a byte that the writer called urgent. (The pointer reaches
+    /// 65,535 bytes ahead.)
     pub(super) fn watch_urgent(&self, side: usize, which: usize, app: &App) -> Result<(), Failure> {
         let Some(before) = self.stacks[side].urgent_mark(app.id) else { return Ok(()) };
         let Some(writer) = &self.apps[which][1 - side] else { return Ok(()) };
@@ -282,8 +289,9 @@ impl World<'_> {
         }
     }
 
-    /// RFC 7413 §4.1.2, §6.1: data of a SYN is only taken of who holds a cookie for its address, and once. (A server that has given up what such a
-    /// SYN opened may be opened again by the plain SYN of a client that never heard of it.)
+    /// RFC 7413 §4.1.2, §6.1: data of a SYN is only taken of who holds a cookie for its address,
+    /// and once. (A server that has given up what such a SYN opened may be opened again by the
+    /// plain SYN of a client that never heard of it.)
     pub(super) fn watch_accepted(
         &self,
         peer: IpAddr,
@@ -299,19 +307,23 @@ impl World<'_> {
         if peer != self.addresses[CLIENT] && !without_cookie {
             return Err(Failure::new("accepted for another's cookie", peer));
         }
-        // A copy of the ACK that completed a handshake by SYN cookie completes it again, as long as the cookie is valid and no TIME-WAIT holds the
-        // tuple: nothing was kept of the first (RFC 4987 §3.6).
+        // A copy of the ACK that completed a handshake by SYN cookie completes it again, as long as
+        // the cookie is valid and no TIME-WAIT holds the tuple: nothing was kept of the first (RFC
+        // 4987 §3.6).
         let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
-        // One that is late by more than TIME-WAIT lasts, and whose text was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
-        // What is on the wire while the machine sleeps is late by as long; so is what `TCP_TX_DELAY` holds back.
+        // One that is late by more than TIME-WAIT lasts, and whose text was not accepted before, is
+        // new (RFC 9293 §3.4.1 counts on the MSL). What is on the wire while the machine sleeps is
+        // late by as long; so is what `TCP_TX_DELAY` holds back.
         let late = if self.scenario.wire.late.0 > 0 { self.scenario.wire.late.1 } else { 0 };
         let time_wait = self.configs[SERVER].iter().map(|config| config.time_wait).min().unwrap_or_default();
         let held_back = known.map_or(Duration::ZERO, |which| self.facts_of(CLIENT, which).latest());
         let outlives_time_wait = Duration::from_millis(late) + self.slept() + held_back > time_wait;
-        // Where the initial sequence number stands still, who sends the SYN again may send its ACK again as well (RFC 9293 §3.4.1).
+        // Where the initial sequence number stands still, who sends the SYN again may send its ACK
+        // again as well (RFC 9293 §3.4.1).
         let replayed_whole =
             self.is_replaying() && !brought_text && self.scenario.hosts[SERVER].isn.is_some();
-        // A Fast Open child that nobody has accepted ends by ICMP (RFC 5461 §4.1), and its client's plain SYN opens another; a program finds both.
+        // A Fast Open child that nobody has accepted ends by ICMP (RFC 5461 §4.1), and its client's
+        // plain SYN opens another; a program finds both.
         let ended_by_icmp = !brought_text && self.scenario.has_icmp();
         if again
             && !by_syn_cookie

@@ -3,12 +3,14 @@
 use super::{CLIENT, Failure, SERVER, World};
 use proto::State;
 
-/// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of its memory, a write takes whole blocks.
+/// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of
+/// its memory, a write takes whole blocks.
 const SLACK: u64 = 1024 * 1024;
 /// No world has more timers due at once than these calls end.
 const CALLS_MAX: usize = 64;
-/// What a segment that waits, or is in flight, takes beside its payload. An application that writes byte by byte makes one of each byte, and the
-/// send buffer counts only what `firstbyte.sndbuf_overhead` says for it.
+/// What a segment that waits, or is in flight, takes beside its payload. An application that writes
+/// byte by byte makes one of each byte, and the send buffer counts only what
+/// `firstbyte.sndbuf_overhead` says for it.
 const SEGMENT: u64 = 96;
 /// A packet's memory may be so many times its payload.
 const TRUESIZE: u64 = 8;
@@ -36,7 +38,8 @@ impl World<'_> {
         }
     }
 
-    /// The engine's own rules, where it is built with them, and both stacks of a host, where it has two.
+    /// The engine's own rules, where it is built with them, and both stacks of a host, where it has
+    /// two.
     pub(super) fn hear_complaints(&mut self) -> Result<(), Failure> {
         let now = self.now;
         self.stacks.iter_mut().try_for_each(|host| host.compare(now))?;

@@ -1,7 +1,8 @@
-//! A host's stack, or two that must do the same: one with fast paths, and one that takes the general path always, packet by packet.
+//! A host's stack, or two that must do the same: one with fast paths, and one that takes the
+//! general path always, packet by packet.
 //!
-//! Every call goes to both. What they return is compared by value at once; counters, deadlines and everything that sockets tell, when both have
-//! been drained.
+//! Every call goes to both. What they return is compared by value at once; counters, deadlines and
+//! everything that sockets tell, when both have been drained.
 
 use super::Failure;
 use bytes::Bytes;
@@ -65,7 +66,8 @@ impl Host {
         told
     }
 
-    /// As [`ask_both`](Host::ask_both), of what is costly to collect: both are asked only where they `differ`.
+    /// As [`ask_both`](Host::ask_both), of what is costly to collect: both are asked only where
+    /// they `differ`.
     fn ask_both_if<T: PartialEq + Debug>(
         &mut self,
         what: &str,
@@ -249,7 +251,8 @@ impl Host {
         self.both("handle_packet", |stack| stack.handle_packet(now, packet.clone()).is_some());
     }
 
-    /// The stack without fast paths is given them one by one: who hands them over together cannot tell.
+    /// The stack without fast paths is given them one by one: who hands them over together cannot
+    /// tell.
     pub(super) fn handle_packets(&mut self, now: Instant, batch: &mut RxBatch) {
         self.is_changed = true;
         let arrived = self.general.is_some().then(|| batch.clone());

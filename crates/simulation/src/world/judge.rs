@@ -1,5 +1,5 @@
-//! What must hold when the world is quiet: both ends of every connection have said and heard everything, or something in the world is the
-//! reason why not.
+//! What must hold when the world is quiet: both ends of every connection have said and heard
+//! everything, or something in the world is the reason why not.
 
 use super::app::{App, Fate};
 use super::{CLIENT, Failure, SERVER, World};

@@ -1,6 +1,8 @@
-//! What the wire has seen of each connection: who waits for an answer since when, and what came in the way.
+//! What the wire has seen of each connection: who waits for an answer since when, and what came in
+//! the way.
 //!
-//! Kept from packets alone, so that an end that gave up is judged by what happened to it and not by what it believes.
+//! Kept from packets alone, so that an end that gave up is judged by what happened to it and not by
+//! what it believes.
 
 use super::{CLIENT, SERVER};
 use core::time::Duration;
@@ -14,7 +16,8 @@ pub struct Account {
     /// Behind all that it has sent, and that was acknowledged to it.
     sent_to: Option<SeqNum>,
     acked_to: Option<SeqNum>,
-    /// Behind each packet that carried something new and is not all acknowledged, and when it was sent first.
+    /// Behind each packet that carried something new and is not all acknowledged, and when it was
+    /// sent first.
     first_sent: VecDeque<(SeqNum, Instant)>,
     /// When something it has sent was acknowledged to it for the first time.
     pub answered_at: Option<Instant>,
@@ -68,7 +71,8 @@ impl Account {
         self.waits_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// When the oldest of what is unacknowledged was sent first: what RFC 5482's user timeout counts from.
+    /// When the oldest of what is unacknowledged was sent first: what RFC 5482's user timeout
+    /// counts from.
     pub fn oldest_sent(&self) -> Option<Instant> {
         self.first_sent.front().map(|(_, at)| *at)
     }
@@ -159,7 +163,8 @@ pub(super) fn is_harmed(accounts: &mut Accounts, from: usize, now: Instant) {
 /// A packet has reached the other end; `seen` if it is as it was sent.
 pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Option<Seen>) {
     let theirs = accounts[1 - to].acked_to;
-    // RFC 9293 §3.10.7.4: what ends below the window, as keepalive probes do, is answered and tells nothing.
+    // RFC 9293 §3.10.7.4: what ends below the window, as keepalive probes do, is answered and tells
+    // nothing.
     let is_below_window =
         seen.zip(theirs).is_some_and(|(seen, acked_to)| (seen.seq + seen.len).before(acked_to));
     let account = &mut accounts[to];

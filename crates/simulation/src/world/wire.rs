@@ -12,15 +12,19 @@ use wire::{Addr, Ecn, Flags, Icmp, IcmpError, IpHeader, TcpHeader};
 
 /// Packets without progress of any application: somebody sends without end.
 const MOST_PACKETS: u64 = 50_000;
-/// No timer asks more often than every second once its waits have doubled; each question, and each answer, may come twice.
+/// No timer asks more often than every second once its waits have doubled; each question, and each
+/// answer, may come twice.
 const PACKETS_PER_SECOND: u64 = 8;
-/// Where segments are of one byte, so many packets may fly, and fly again, before the first that is missing arrives.
+/// Where segments are of one byte, so many packets may fly, and fly again, before the first that is
+/// missing arrives.
 const PACKETS_PER_BYTE: u64 = 4;
-/// A world of more packets, beside those for its bytes, is left: an application that writes a byte at a time, each of which leaves after seconds
-/// and is sent again every second, is right, and endless.
+/// A world of more packets, beside those for its bytes, is left: an application that writes a byte
+/// at a time, each of which leaves after seconds and is sent again every second, is right, and
+/// endless.
 const MOST_OF_WORLD: u64 = 200_000;
 const MOST_PER_BYTE: u64 = 8;
-/// A compared world is left after so many: one in three hundred is longer, and those would take two thirds of the time of all.
+/// A compared world is left after so many: one in three hundred is longer, and those would take two
+/// thirds of the time of all.
 const MOST_COMPARED: u64 = 10_000;
 /// So many of the first packets of each host an attacker keeps.
 const MOST_PAST: usize = 200;
@@ -28,10 +32,13 @@ const MOST_PAST: usize = 200;
 const MOST_AT_ONCE: u64 = 60_000;
 /// Copies of SYNs wander for long so many times as often as those of other packets.
 const SYNS_LATE: u64 = 20;
-/// Nothing repeats more often without an answer: the greatest of all limits is 255 (`tcp_retries2`), and timers before it are linear.
+/// Nothing repeats more often without an answer: the greatest of all limits is 255
+/// (`tcp_retries2`), and timers before it are linear.
 const MOST_REPEATS: u32 = 700;
-/// After so many repetitions without an answer the waits have doubled often enough, or are those of a greatest time-out, of which the least
-/// is a second (`tcp_rto_max_ms`, and keepalive's interval): what is repeated sooner does not wait longer and longer (RFC 6298 §5.5, RFC 9293 §3.8.6.1).
+/// After so many repetitions without an answer the waits have doubled often enough, or are those of
+/// a greatest time-out, of which the least is a second (`tcp_rto_max_ms`, and keepalive's
+/// interval): what is repeated sooner does not wait longer and longer (RFC 6298 §5.5, RFC 9293
+/// §3.8.6.1).
 const HASTY_REPEATS: u32 = 40;
 const LEAST_WAIT: Duration = Duration::from_millis(400);
 
@@ -125,7 +132,8 @@ impl World<'_> {
                     self.say(format_args!("{from} refused {}", wire::Summary(&packet.to_bytes())));
                     self.stacks[from].handle_refusal(self.now, &packet);
                     if is_syn(&packet.to_bytes()) {
-                        // Its text may be retransmitted whatever the window, as if the SYN had been lost behind the device.
+                        // Its text may be retransmitted whatever the window, as if the SYN had been
+                        // lost behind the device.
                         self.watch_leaving(from, &packet.to_bytes())?;
                     }
                     if let Some((which, seen)) = self.seen(from, &packet.to_bytes()) {
@@ -233,8 +241,9 @@ impl World<'_> {
         }
     }
 
-    /// Of a connection that makes no progress. Where an attacker has written into the stream each end acknowledges what the other has never sent,
-    /// and answers such an acknowledgement, for ever: as often as `tcp_invalid_ratelimit` lets both.
+    /// Of a connection that makes no progress. Where an attacker has written into the stream each
+    /// end acknowledges what the other has never sent, and answers such an acknowledgement, for
+    /// ever: as often as `tcp_invalid_ratelimit` lets both.
     fn packets_per_second(&self) -> u64 {
         let out_of_step = self.scenario.attacks.iter().any(|attack| !attack.kind.is_bounded());
         let limits = self.stacks.iter().map(|stack| u64::from(stack.config().tcp_invalid_ratelimit));
@@ -269,9 +278,9 @@ impl World<'_> {
         if repeated.times > MOST_REPEATS {
             return Err(Failure::new("repeats without end and without an answer", wire::Summary(packet)));
         }
-        // Of SYNs the first time-outs may be as many as one likes, each as long as the first (`tcp_syn_linear_timeouts`); what `TCP_TX_DELAY` holds
-        // back was asked for before.
-        // A reset is no repetition: it answers a packet, and several may have arrived at once.
+        // Of SYNs the first time-outs may be as many as one likes, each as long as the first
+        // (`tcp_syn_linear_timeouts`); what `TCP_TX_DELAY` holds back was asked for before. A reset
+        // is no repetition: it answers a packet, and several may have arrived at once.
         let hasty = repeated.times > HASTY_REPEATS && repeated.after < LEAST_WAIT;
         if hasty && !seen.is_syn() && !seen.is_reset() && !self.facts_of(from, which).leaves_late() {
             return Err(Failure::new("repeats without waiting longer", wire::Summary(packet)));
@@ -304,7 +313,8 @@ impl World<'_> {
                 intact = false;
             }
         }
-        // No packet lives longer than RFC 9293's MSL, two minutes: what reorders does not lengthen this.
+        // No packet lives longer than RFC 9293's MSL, two minutes: what reorders does not lengthen
+        // this.
         self.wire.carry(self.now + delay + late, Flying { to: 1 - from, packet, intact });
     }
 

@@ -170,7 +170,8 @@ fn push_prose(text: &mut String, line: &str, in_code: &mut bool) {
     text.push_str(&words.join(" "));
 }
 
-/// Where a phrase stands as words of their own: not within a name, a path, an option or a longer word.
+/// Where a phrase stands as words of their own: not within a name, a path, an option or a longer
+/// word.
 fn phrases(text: &str, words: &str) -> Vec<usize> {
     let is_alone = |at: &usize| {
         let before = text.get(..*at).and_then(|before| before.chars().next_back());
