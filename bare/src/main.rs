@@ -1,8 +1,8 @@
 //! Two stacks exchange a request and its answer over two links, in a program that has only `core`
 //! and `alloc`.
 //!
-//! It is built for a target that has no standard library, so that nothing can ask for one. Its
-//! memory is a static array; its status, which is all that an operating system is asked for, says
+//! The target has no standard library, so a dependency on one fails to build. Its memory is a
+//! static array; its status, the only use of an operating system, says
 //! whether the exchange came off.
 #![no_std]
 #![no_main]

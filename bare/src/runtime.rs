@@ -1,5 +1,4 @@
-//! What a program needs where there is no standard library: memory, an end, and what to do when
-//! something panics.
+//! The runtime of a program without the standard library: memory, an end, and a panic handler.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const FILE_MAX: usize = 700;
 /// Crates without clock, OS, lock, thread or runtime.
 const SANS_IO: &[&str] = &["crates/wire/src", "crates/proto/src", "crates/qdisc/src"];
-/// What crates without a clock and an operating system may not name.
+/// Names that crates without a clock and an operating system must not use.
 const BANNED: &[&str] = &[
     "Instant::now",
     "SystemTime",

@@ -1,4 +1,4 @@
-//! Budgets: how many instructions a packet may cost that tells of holes, or comes out of order,
+//! Budgets: how many instructions a packet may cost that reports holes, or arrives out of order,
 //! with up to 100,000 segments in flight or held. Over budget is a failure: these are the costs
 //! that a hostile peer would like to see grow with their number.
 //!

@@ -30,7 +30,7 @@ pub fn config(connections: usize) -> Result<Config, Failure> {
     Ok(ours.max_connections(most))
 }
 
-/// Who asks.
+/// The asking side.
 pub struct Asker {
     inbox: Inbox,
     connections: Vec<ConnId>,
@@ -40,7 +40,7 @@ pub struct Asker {
     answers: u64,
 }
 
-/// Who answers every request.
+/// The side that answers every request.
 pub struct Answerer {
     inbox: Inbox,
     request_len: usize,

@@ -1,4 +1,4 @@
-//! What a hostile peer may cost: for each case the time that a packet of it takes beside an
+//! Cost of a hostile peer: for each case the time that a packet of it takes beside an
 //! ordinary data packet's of the same run, the memory that it pins, and the bytes it has sent back.
 //! Every case has bounds, so that the table is a test.
 //!
@@ -12,7 +12,7 @@
 //! | [`table`] | the cases as a table, for a terminal or as Markdown |
 //! | `opening`, `strangers`, `acknowledging`, `receiving`, `waiting`, `greedy` | the cases, by what they abuse |
 //!
-//! Times are of the thread's CPU clock, by batches of 64 packets, of which nine of ten took no
+//! Times are of the thread's CPU clock, in batches of 64 packets. Nine batches of ten took no
 //! longer. After each batch comes one of ordinary data to another stack: a cost is the ratio of
 //! both within one run, as other programs on the machine slow both. A packet is one that comes or
 //! one that goes.

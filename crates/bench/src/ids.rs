@@ -1,4 +1,4 @@
-//! What an application knows of each of its connections: a table, as servers keep one by file
+//! State that an application keeps per connection: a table, as servers keep one by file
 //! descriptor.
 
 use proto::ConnId;
@@ -23,7 +23,7 @@ impl<V> ConnMap<V> {
         self.places[id.slot()] = Some((id, value));
     }
 
-    /// What is remembered of a connection.
+    /// Returns the state of a connection.
     pub fn get_mut(&mut self, id: ConnId) -> Option<&mut V> {
         let place = self.places.get_mut(id.slot())?.as_mut()?;
         (place.0 == id).then_some(&mut place.1)

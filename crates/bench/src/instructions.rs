@@ -7,7 +7,7 @@
 //! (`code_lines`). The record is `instructions.txt` in this crate: one line per path, written by
 //! `firstbyte-bench instructions --record`.
 //!
-//! A changed count is shown, not refused: whoever changes it records it anew, and the review sees
+//! A changed count is shown, not refused: the author of the change records it, and the review sees
 //! both numbers.
 
 mod code_lines;

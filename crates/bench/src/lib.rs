@@ -1,4 +1,4 @@
-//! What the engine costs. One program, `firstbyte-bench WORKLOAD --key value …`, that prints one
+//! Cost of the engine. One program, `firstbyte-bench WORKLOAD --key value …`, that prints one
 //! line of JSON per figure.
 //!
 //! It drives [`proto::Stack`] itself, with a real clock and a loop of its own: no runtime, no lock,
@@ -14,7 +14,7 @@
 //! | `side_by_side` | counts as many at once as there are processors |
 //! | [`ids`] | connections to what an application knows of them |
 //! | [`hostile`] | what hostile peers may cost: a table with bounds |
-//! | [`budgets`] | instructions that packets may cost which tell of holes or come out of order |
+//! | [`budgets`] | instructions of packets that report holes or arrive out of order |
 //! | [`instructions`] | instruction counts of the hot paths by callgrind, beside recorded ones |
 //!
 //! The exit status is 0 with a figure, 3 for a workload or parameter that does not exist here, 1

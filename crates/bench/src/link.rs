@@ -31,7 +31,7 @@ pub struct Link {
     packets: u64,
 }
 
-/// What a stack on such a link is told.
+/// Capabilities of a stack on such a link.
 pub fn capabilities(mtu: usize) -> Capabilities {
     Capabilities { mtu, gso_max_size: usize::from(u16::MAX) - MAX_HEADER, tx_checksum: true }
 }

@@ -36,16 +36,16 @@ pub struct Meter {
     split: (f64, f64),
 }
 
-/// What it took, in seconds. `cpu` is the process's, user and system, all threads.
+/// Time spent, in seconds. `cpu` is the process's, user and system, all threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     /// By the monotonic clock.
     pub wall: f64,
     /// `CLOCK_PROCESS_CPUTIME_ID`.
     pub cpu: f64,
-    /// Of that, in user mode; split by the kernel's tick.
+    /// Seconds of `cpu` in user mode; split by the kernel's tick.
     pub user: f64,
-    /// Of that, in the kernel.
+    /// Seconds of `cpu` in the kernel.
     pub system: f64,
 }
 
@@ -55,7 +55,7 @@ impl Meter {
         Meter { split: user_and_system(), cpu: cpu_nanos(), wall: now().as_nanos() }
     }
 
-    /// What was spent since.
+    /// Returns the time spent since.
     pub fn spent(&self) -> Spent {
         let wall = now().as_nanos() - self.wall;
         let cpu = cpu_nanos() - self.cpu;

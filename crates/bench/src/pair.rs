@@ -64,7 +64,7 @@ impl End {
 }
 
 impl Pair {
-    /// Two fresh hosts. The seeds are fixed: a run is the same every time, but for the clock.
+    /// Two fresh hosts. The seeds are fixed: each run is the same, except for the clock.
     pub fn new(client: &Config, server: &Config, mtu: usize, has_checksums: bool) -> Pair {
         Pair {
             client: End::new(client, mtu, has_checksums, CLIENT, 1),

@@ -48,7 +48,7 @@ impl Line {
         self
     }
 
-    /// As JSON.
+    /// Formats the line as JSON.
     ///
     /// # Errors
     /// A figure is no number, as where nothing was measured.
@@ -88,5 +88,5 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// What a workload gives.
+/// The result of a workload.
 pub type Outcome = Result<Line, Failure>;

@@ -10,7 +10,7 @@ use proto::Config;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Who stands at an end.
+/// The implementation at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// The kernel, in a namespace of its own.
@@ -87,7 +87,7 @@ impl Bed {
         Bed { client, server, wire: Wire::new(client_side, server_side, one_way) }
     }
 
-    /// What crossed since the last call, once the path has been silent.
+    /// Packets that crossed since the last call, once the path has been idle.
     pub fn record(&self) -> Record {
         self.wire.settle(Bed::QUIET)
     }

@@ -1,4 +1,4 @@
-//! The two ends of an exchange, whoever implements them.
+//! The two ends of an exchange, for any implementation.
 //!
 //! Each row of a table runs with the kernel at both ends (the control) and with our stack in place
 //! of either. So tests speak to [`ClientEnd`] and [`ServerEnd`]; who stands behind them is the test
@@ -17,7 +17,7 @@ pub fn counters(expected: &[(&str, i64)]) -> FastOpenCounters {
     expected.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
-/// How a client opens.
+/// The way in which a client opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Without Fast Open.
@@ -32,7 +32,7 @@ pub enum Way {
     FinOnSyn,
 }
 
-/// Who ends a connection.
+/// The side that closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closes {
     /// The server, right after its reply.
@@ -43,10 +43,10 @@ pub enum Closes {
     Never,
 }
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// How to open.
+    /// The way to open.
     pub way: Way,
     /// The server's port.
     pub port: u16,
@@ -75,7 +75,7 @@ impl Ask {
     }
 }
 
-/// How a server serves one port.
+/// The behaviour of a server on one port.
 #[derive(Clone, Debug)]
 pub struct Serve {
     /// The port.
@@ -92,7 +92,7 @@ pub struct Serve {
     pub expect: usize,
     /// The reply.
     pub reply: Vec<u8>,
-    /// Who ends the connection.
+    /// The side that closes the connection.
     pub closes: Closes,
     /// Whether connections are accepted at all.
     pub accept: bool,
@@ -122,7 +122,7 @@ impl Default for Serve {
     }
 }
 
-/// How an exchange went, as the client saw it.
+/// The result of an exchange, as the client saw it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// All that came back.
@@ -134,14 +134,14 @@ pub struct Exchange {
     /// `tcpi_fastopen_client_fail`: 0 none, 1 cookie unavailable, 2 data not acknowledged, 3 SYN
     /// retransmitted. Our outcomes are told in these numbers too.
     pub client_fail: u64,
-    /// What our library says became of Fast Open; `None` from the kernel, or when there was no
+    /// The Fast Open outcome of our library; `None` from the kernel, or when there was no
     /// connection.
     pub outcome: Option<Outcome>,
-    /// What ended it before its time.
+    /// The error that ended the exchange early.
     pub error: Option<String>,
 }
 
-/// What client and server have in common.
+/// Calls that client and server have in common.
 pub trait End {
     /// Fast Open counters since the start.
     fn counters(&self) -> FastOpenCounters;
@@ -163,7 +163,7 @@ pub trait ClientEnd: End {
 pub trait ServerEnd: End {
     /// Starts to serve a port.
     fn serve(&mut self, serve: &Serve);
-    /// What each connection of a port sent so far, in order of acceptance.
+    /// Bytes that each connection of a port sent so far, in order of acceptance.
     fn received(&mut self, port: u16) -> Vec<Vec<u8>>;
     /// Replaces the keys every listener without own keys uses.
     fn set_key(&mut self, text: &str);

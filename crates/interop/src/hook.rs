@@ -3,7 +3,7 @@ use crate::direction::Direction;
 use crate::segment::{Segment, options, refresh_checksum};
 use std::time::Duration;
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It travels on.

@@ -5,11 +5,11 @@
 //!   Host (namespace, kernel TCP) ── TUN ── Wire ── socket pair ── our stack
 //! ```
 //!
-//! - [`bed`]: a client, a server and the path between them; [`ends`] is what tests say to either, [`kernel_end`]
-//!   how the kernel does it, [`our_end`] how our stack does, on a TUN or a [`socket_device`].
-//! - [`netns`]: namespaces with a TUN device each; [`peer`]: a program on the kernel's sockets in them;
+//! - [`bed`]: a client, a server and the path between them. Tests call [`ends`]; [`kernel_end`] is
+//!   the kernel behind it, [`our_end`] our stack, on a TUN or a [`socket_device`].
+//! - [`netns`]: namespaces with a TUN device each; [`peer`]: a program on their kernel's sockets;
 //!   [`programs`]: curl, nginx, tcpdump and tshark in them; [`command`]: the `firstbyte` command.
-//! - [`path`]: the path between two ends: delay, middleboxes ([`hook`]), a [`record`] of every packet.
+//! - [`path`]: the path between two ends: delay, middleboxes ([`hook`]), a [`record`] of packets.
 //! - [`attempts`]: tests that a busy machine disturbs are tried again.
 //! - [`responder`]: the smallest HTTP server on our library.
 //! - [`segment`]: how a packet is read here; [`craft`]: packets made from recorded ones.

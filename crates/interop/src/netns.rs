@@ -20,9 +20,9 @@ pub const DEVICE: &str = "tun0";
 /// Addresses of a host on the path's /24 and /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Of 10.77.0.0/24.
+    /// The IPv4 address, in 10.77.0.0/24.
     pub v4: Ipv4Addr,
-    /// Of fd77::/64.
+    /// The IPv6 address, in fd77::/64.
     pub v6: Ipv6Addr,
 }
 

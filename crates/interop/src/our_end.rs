@@ -25,7 +25,7 @@ pub struct OurEnd {
     here: Addresses,
     partner: Addresses,
     received: BTreeMap<u16, Received>,
-    /// What is written leaves before the application's next call, as with a kernel's `write`.
+    /// Written bytes leave before the application's next call, as with a kernel's `write`.
     /// Otherwise a reply and the end behind it leave together.
     pub writes_leave_at_once: bool,
 }

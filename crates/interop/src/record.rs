@@ -1,4 +1,4 @@
-//! What crossed a path, packet by packet, and read as conversations.
+//! Packets that crossed a path, one by one, and read as conversations.
 use crate::direction::Direction;
 use crate::segment::{FIN, RST, SYN, Segment};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What became of a packet that entered.
+/// The fate of a packet that entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It travelled on as it was.
@@ -28,7 +28,7 @@ pub struct Packet {
     pub direction: Direction,
     /// Decoded.
     pub segment: Segment,
-    /// What became of it.
+    /// The fate of the packet.
     pub fate: Fate,
     /// From the IP header on, as it entered.
     pub bytes: Vec<u8>,
@@ -115,12 +115,12 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// How many packets the two ends sent (lost ones count, injected ones do not).
+    /// Returns the number of packets the two ends sent (lost ones count, injected ones do not).
     pub fn len(&self) -> usize {
         self.packets.iter().filter(|packet| packet.fate != Fate::Injected).count()
     }
 
-    /// As [`len`](Self::len), without what its sender had said before: text, SYN or FIN again
+    /// Counts like [`len`](Self::len), without repetitions of the sender: text, SYN or FIN again
     /// because a busy machine was late, and acknowledgements that acknowledge nothing more.
     pub fn told(&self) -> usize {
         let sent = self.packets.iter().filter(|packet| packet.fate != Fate::Injected);

@@ -5,10 +5,10 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How often each path was asked for.
+/// Requests per path.
 pub type Visits = Arc<Mutex<BTreeMap<String, u32>>>;
 
-/// Answers `/x` with `x` and a line feed, for ever, each connection in its own task, and counts.
+/// Answers `/x` with `x` and a line feed, forever, each connection in its own task, and counts.
 pub async fn respond(listener: TcpListener, visits: Visits) {
     while let Ok((stream, _)) = listener.accept().await {
         let visits = visits.clone();

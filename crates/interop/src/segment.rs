@@ -176,7 +176,7 @@ fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize, usize)> {
     }
 }
 
-/// Sets the TCP checksum of a packet anew after it was changed. Does nothing to what is not TCP.
+/// Sets the TCP checksum of a packet again after a change. Does nothing to other protocols.
 pub fn refresh_checksum(packet: &mut [u8]) {
     let Some((src, dst, start, end)) = addresses(packet) else { return };
     let Some(tcp) = packet.get_mut(start..end).filter(|tcp| tcp.len() >= 20) else { return };

@@ -1,5 +1,5 @@
-//! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`, `ip route …`,
-//! `tc qdisc …`.
+//! Commands of scripts to the system's tools that mean the stack: `ip tcp_metrics flush`,
+//! `ip route …`, `tc qdisc …`.
 //!
 //! Scripts run shell commands. A folder in front of `PATH` has an `ip` and a `tc` of ours, which
 //! leave a note of what they were called with, and hand it on to the real ones; but routes and

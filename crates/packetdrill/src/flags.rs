@@ -1,4 +1,4 @@
-//! What `--so_flags` says: `name=value`, separated by commas.
+//! Values of `--so_flags`: `name=value`, separated by commas.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ pub struct Flags {
     pub local: IpAddr,
     /// The MTU of its only link (`mtu=`).
     pub mtu: usize,
-    /// What decides its initial sequence numbers and ports (`seed=`).
+    /// Seed of its initial sequence numbers and ports (`seed=`).
     pub seed: u64,
 }
 

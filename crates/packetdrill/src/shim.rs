@@ -1,4 +1,4 @@
-//! What packetdrill asks libc for although the socket is ours: a preloaded library hands it back,
+//! Calls of packetdrill to libc for sockets that are ours: a preloaded library hands them back,
 //! if there is one.
 
 use crate::plugin::Plugin;

@@ -169,10 +169,9 @@ impl Cause {
             Cause::Unreachable => "Fix the path first: route, firewall, the server itself.",
             Cause::Refused => "Start the server, or choose its port.",
             Cause::NotOffered => {
-                "At the server: run sysctl -w net.ipv4.tcp_fastopen=3, and enable Fast Open in the \
-                program (nginx: listen 443 ssl fastopen=256). If both are on: with \
-                tcp_syncookies=2, or while its Fast Open queue is full (TCPFastOpenListenOverflow), \
-                Linux sends no cookie; otherwise a firewall on the path strips option 34."
+                "At the server: run sysctl -w net.ipv4.tcp_fastopen=3, and enable Fast Open in \
+                the program (nginx: fastopen=256). If both are on, check tcp_syncookies=2 and \
+                TCPFastOpenListenOverflow, then firewalls."
             }
             Cause::OptionDropped | Cause::DataDropped => {
                 "Allow it in the firewall. Until then disable Fast Open in the client: each \
@@ -194,15 +193,14 @@ impl Cause {
                 net.ipv4.tcp_fastopen_key, or TCP_FASTOPEN_KEY in the program."
             }
             Cause::KeyChanged => {
-                "Nothing, if the key was changed on purpose. If this happens repeatedly, servers \
-                behind the address have different keys, or each restart makes a new key: keep the \
-                old one as the backup (`firstbyte fleet rotate`)."
+                "Nothing, if the key was changed on purpose. If it repeats, give all servers \
+                behind the address one key, and keep the old key as the backup (`firstbyte fleet \
+                rotate`)."
             }
             Cause::Ignored => {
-                "At the server, check: does the program of this port enable Fast Open (a cookie is \
-                for the address, whatever port sent it), has net.ipv4.tcp_fastopen bit 0x2, is \
-                net.ipv4.tcp_syncookies 2, does TCPFastOpenListenOverflow grow (raise fastopen=)? \
-                If none of these, a firewall strips the option from SYNs with data."
+                "At the server: enable Fast Open in this program; check bit 0x2 of \
+                net.ipv4.tcp_fastopen, tcp_syncookies=2 and TCPFastOpenListenOverflow (raise \
+                fastopen=). Otherwise a firewall strips the option."
             }
             Cause::WithoutCookie => {
                 "Remove bit 0x200 from the server's net.ipv4.tcp_fastopen, TCP_FASTOPEN_NO_COOKIE \

@@ -18,7 +18,7 @@ const STUCK: Duration = Duration::from_secs(60);
 /// One in so many worlds is played twice, which must give the same packets.
 const TWICE: u64 = 50;
 
-/// Of so many worlds one has an attacker.
+/// One world in this many has an attacker.
 pub const ATTACKED_EVERY: u64 = 5;
 
 /// Which worlds to play.
@@ -26,7 +26,7 @@ pub const ATTACKED_EVERY: u64 = 5;
 pub struct Campaign {
     /// Their seeds.
     pub seeds: Range<u64>,
-    /// What is off the defaults; in turn, if there are several.
+    /// Rows off their defaults; in turn, if there are several.
     pub intensities: Vec<Intensity>,
     /// One in so many worlds has an attacker; 0: none.
     pub attacked_every: u64,
@@ -40,12 +40,12 @@ pub struct Campaign {
     pub most_failures: usize,
 }
 
-/// What became of them.
+/// The results of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Worlds played.
     pub worlds: u64,
-    /// What those that held did, summed up; the fingerprint is the sum of all.
+    /// Sums over the worlds that passed; the fingerprint is the sum of all.
     pub totals: Summary,
     /// Time on the processor, of all threads.
     pub core: Duration,

@@ -11,7 +11,7 @@ use crate::world::{Account, CLIENT, Fate, SERVER};
 use core::time::Duration;
 use proto::{CloseReason, Config, Counters, DropReason, Drops, Instant, PathMtuDiscovery};
 
-/// What is known of one connection when its world is quiet.
+/// Facts about one connection when its world is quiet.
 pub struct Facts<'a> {
     /// The world.
     pub scenario: &'a Scenario,
@@ -19,14 +19,14 @@ pub struct Facts<'a> {
     pub sides: [Side<'a>; 2],
 }
 
-/// What is known of one end.
+/// Facts about one end.
 pub struct Side<'a> {
     /// `None`: the server has never accepted it.
     pub fate: Option<Fate>,
-    /// When its connection was over, and what the wire had seen of it by then. Of one that its
-    /// application has let go: when a reset told of it, or the end of the world.
+    /// The end of its connection, and the packets on the wire until then. If its application has
+    /// closed it: the time of a reset, or the end of the world.
     pub over: Option<(Instant, Account)>,
-    /// What the wire has seen of it until the end of the world.
+    /// Packets on the wire from this end until the end of the world.
     pub account: &'a Account,
     /// All that the settings have been; the last are those at the end.
     pub configs: &'a [Config],
@@ -36,17 +36,17 @@ pub struct Side<'a> {
     pub drops: &'a Drops,
     /// When its application opened, or accepted, it.
     pub begun_at: Option<Instant>,
-    /// When its application, which has said and heard everything, let go of it.
+    /// The time when its application, which has written and read everything, closed it.
     pub closed_at: Option<Instant>,
     /// Options its socket began with.
     pub options: &'a [Opt],
-    /// What its application does.
+    /// Steps of its application.
     pub steps: &'a [Step],
     /// For so long the machine has slept.
     pub slept: Duration,
     /// The application has said that it reads no more, and has ended its own direction.
     pub reads_no_more: bool,
-    /// What it has written is not all acknowledged, and the connection is open.
+    /// Some written data is not acknowledged, and the connection is open.
     pub undelivered: bool,
     /// Its application waits, although the connection is over.
     pub misses_end: bool,
@@ -56,7 +56,7 @@ pub struct Side<'a> {
 
 /// A reason, and the words that allow it.
 pub struct Excuse {
-    /// What happened.
+    /// The event.
     pub name: &'static str,
     /// Where the standard, or the setting's meaning, says so.
     pub words: &'static str,
@@ -306,7 +306,7 @@ impl Facts<'_> {
     }
 }
 
-/// What a stack tells an application whose connection it has given up.
+/// Reasons that a stack gives an application when it gives up a connection.
 pub const GIVEN_UP: [CloseReason; 4] = [
     CloseReason::TimedOut,
     CloseReason::HostUnreachable,

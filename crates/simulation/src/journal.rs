@@ -1,4 +1,4 @@
-//! What a long campaign has played, a line of JSON for each part, so that it can be ended at any
+//! Progress of a long campaign, a line of JSON for each part, so that it can be stopped at any
 //! time and goes on where it was.
 
 use crate::campaign::{Campaign, Outcome};
@@ -19,7 +19,7 @@ pub struct Part {
     pub from: u64,
     /// Behind the last seed.
     pub to: u64,
-    /// What was off the defaults, and how many worlds had an attacker: the same seed of another
+    /// Rows off the defaults, and the number of worlds with an attacker: the same seed of another
     /// kind is another world.
     pub kind: String,
     /// Worlds.
@@ -35,7 +35,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Of worlds that were played.
+    /// Describes worlds that were played.
     pub fn new(campaign: &Campaign, outcome: &Outcome) -> Part {
         let failures = outcome.failures.iter().map(|(seed, failure)| (*seed, failure.to_string()));
         Part {

@@ -1,5 +1,5 @@
 //! Worlds of the test command that are known to fail: faults of the engine, or of a rule, that are
-//! found and not mended yet.
+//! found and not fixed yet.
 
 use crate::world::Failure;
 use std::collections::BTreeMap;
@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 pub struct Open(BTreeMap<u64, &'static str>);
 
 impl Open {
-    /// What `open.txt` lists. It speaks of worlds with all intensities in turn and an attacker in
-    /// every fifth.
+    /// The list of `open.txt`: worlds with all intensities in turn and an attacker in every fifth.
     pub fn listed() -> Open {
         let lines = include_str!("../open.txt").lines().filter(|line| !line.starts_with('#'));
         let entry = |line: &'static str| {

@@ -1,4 +1,4 @@
-//! What is shown while worlds are played: how many, how fast, and each failure at once.
+//! Progress while worlds are played: how many, how fast, and each failure at once.
 
 use core::time::Duration;
 use simulation::campaign::{Campaign, Outcome};

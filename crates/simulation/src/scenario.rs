@@ -14,7 +14,7 @@ pub(crate) use options::{mtu_discovery, socket};
 
 use serde::{Deserialize, Serialize};
 
-/// How many rows of the settings, and how many options, are off their defaults.
+/// The number of settings, and of options, that are off their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Intensity {
     /// None.
@@ -53,21 +53,21 @@ pub struct Scenario {
     pub seed: u64,
     /// IPv6, otherwise IPv4.
     pub v6: bool,
-    /// What the clock says at the beginning, ns.
+    /// The clock at the beginning, ns.
     pub start_ns: u64,
     /// Client and server.
     pub hosts: [Host; 2],
     /// The server's listener.
     pub listener: Listener,
-    /// What the client opens.
+    /// Connections that the client opens.
     pub connections: Vec<Connection>,
-    /// What lies between.
+    /// The wire between the stacks.
     pub wire: Wire,
     /// Settings that change in the middle.
     pub changes: Vec<Change>,
     /// The machine sleeps: at that time, for so long, ms.
     pub sleeps: Vec<(u64, u64)>,
-    /// What an attacker sends.
+    /// Packets of an attacker.
     pub attacks: Vec<Attack>,
     /// Both sides sign their segments (`TCP_MD5SIG`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -81,13 +81,13 @@ pub struct Scenario {
 /// One of the two stacks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Settings are Linux's but for `settings`; otherwise ours.
+    /// Settings are Linux's, except `settings`; otherwise ours.
     pub linux: bool,
     /// Rows off their defaults, as (name, value).
     pub settings: Vec<(String, String)>,
     /// Largest packet of the device, bytes.
     pub mtu: usize,
-    /// What the device cuts, bytes; 0: it does not.
+    /// Bytes that the device cuts; 0: it does not.
     pub gso_max_size: usize,
     /// The device completes checksums.
     pub tx_checksum: bool,
@@ -121,7 +121,7 @@ pub struct Listener {
 /// One connection and what both applications do with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
-    /// When it is opened, ms.
+    /// The time of opening, ms.
     pub at_ms: u64,
     /// 0 off, 1 auto, 2 force, 3 without cookie.
     pub fast_open: u8,
@@ -150,7 +150,7 @@ impl Connection {
 pub struct End {
     /// Options of the client's socket (of the server's they are the listener's).
     pub options: Vec<Opt>,
-    /// What it does, one after the other. Then it shuts down, reads to the end, and closes.
+    /// The steps, in order. The end then shuts down, reads to the end, and closes.
     pub steps: Vec<Step>,
     /// Most bytes of one read.
     pub read_most: u32,
@@ -200,7 +200,7 @@ impl Step {
     }
 }
 
-/// What the wire does until it is honest.
+/// The behaviour of the wire until it is honest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
     /// One way, µs.
@@ -211,7 +211,7 @@ pub struct Wire {
     pub loss: u64,
     /// Percent that arrive twice.
     pub duplicate: u64,
-    /// Percent of which a bit is turned over.
+    /// Percentage of packets in which a bit is flipped.
     pub corrupt: u64,
     /// Percent that take up to four times the delay.
     pub reorder: u64,
@@ -251,9 +251,9 @@ pub struct Change {
 pub struct Attack {
     /// After that many packets on the wire.
     pub after: u64,
-    /// To whom: 0 the client, 1 the server.
+    /// The receiver: 0 the client, 1 the server.
     pub to: usize,
-    /// What.
+    /// The kind of forgery.
     pub kind: Forgery,
     /// Added to the sequence number that the receiver expects.
     pub seq_off: i64,
@@ -275,7 +275,7 @@ impl Scenario {
         format!("{:08x}", (hash >> 32) as u32 ^ hash as u32)
     }
 
-    /// Whoever attacks sends only what must harm nobody, so that every byte and every end is
+    /// The attacker sends only packets that must harm nobody, so that every byte and every end is
     /// judged.
     pub fn is_judged(&self) -> bool {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())

@@ -43,12 +43,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 /// So many times timers may go off, and applications act, while no packet is sent and none arrives.
 const MOST_SILENT: u32 = 10_000;
 
-/// What must not happen has happened.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Which rule was broken; of a panic where.
     pub kind: String,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
 }
 

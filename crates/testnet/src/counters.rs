@@ -38,13 +38,13 @@ impl Counters {
         self.find(name).unwrap_or_else(|| panic!("no counter is called {name}"))
     }
 
-    /// As [`Counters::of`], but `None` where this kernel has no such counter.
+    /// Returns the same as [`Counters::of`], but `None` where this kernel has no such counter.
     pub fn find(&self, name: &str) -> Option<i64> {
         let full = self.values.get(name);
         full.or_else(|| GROUPS.iter().find_map(|group| self.values.get(&format!("{group}{name}")))).copied()
     }
 
-    /// What was added since `before`, without the counters that stayed the same.
+    /// Returns the growth since `before`, without the counters that stayed the same.
     pub fn since(&self, before: &Counters) -> BTreeMap<String, i64> {
         let grown = |(name, value): (&String, &i64)| {
             let added = value - before.values.get(name).copied().unwrap_or(0);

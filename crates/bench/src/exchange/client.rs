@@ -10,7 +10,7 @@ use proto::{ConnId, ConnectOptions, Events, FastOpen, Instant, Outcome, SocketId
 /// Bytes of a block of requests.
 const BLOCK: usize = 16 * 1024;
 
-/// What an exchange is.
+/// The shape of an exchange.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Handshake.
@@ -92,7 +92,7 @@ impl Client {
         self.done == self.target
     }
 
-    /// Of those done, how many had their request accepted in the SYN: 0 to 1.
+    /// Share of finished exchanges whose request was accepted in the SYN: 0 to 1.
     pub fn tfo_share(&self) -> f64 {
         self.accepted as f64 / self.done as f64
     }

@@ -57,7 +57,7 @@ impl Server {
         self.answered
     }
 
-    /// Of those, requests that came in the SYN.
+    /// Requests that came in the SYN.
     pub fn early(&self) -> u64 {
         self.early
     }

@@ -13,7 +13,7 @@ const BATCHES_MAX: usize = 1 << 16;
 
 /// A victim, and what has been measured so far.
 pub struct Arena {
-    /// Who is attacked.
+    /// The stack under attack.
     pub victim: Box<dyn Victim>,
     /// Nanoseconds of a packet, by batches.
     samples: Vec<f64>,
@@ -99,7 +99,7 @@ impl Arena {
         self.victim.ours().ok_or_else(|| "only our own stack can do that".into())
     }
 
-    /// What was measured; the memory is the caller's to tell.
+    /// Returns the measurement; the caller adds the memory.
     ///
     /// # Errors
     /// Nothing was.

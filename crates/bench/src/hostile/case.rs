@@ -6,9 +6,9 @@ use crate::report::Failure;
 /// Something that a hostile peer does.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// What it is called, in the table and for `--only`.
+    /// The name in the table and for `--only`.
     pub name: &'static str,
-    /// Does it, against whoever the arena has.
+    /// Plays the case against the victim of the arena.
     pub play: fn(&mut Arena) -> Result<(), Failure>,
     /// The most a packet may cost, in ordinary data packets.
     pub most_cost: f64,
@@ -18,6 +18,6 @@ pub struct Case {
     pub most_sent_back: f64,
     /// It can be played against the kernel, too.
     pub beside_linux: bool,
-    /// What bounds it, in a sentence.
+    /// The mechanism that bounds the cost, in a sentence.
     pub bounded_by: &'static str,
 }

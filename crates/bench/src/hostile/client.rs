@@ -40,7 +40,7 @@ pub fn client(number: u32) -> Client {
     }
 }
 
-/// What nearly all SYNs offer, with this MSS.
+/// The options of nearly all SYNs, with this MSS.
 pub fn usual(mss: u16) -> TcpOptions {
     TcpOptions { mss: Some(mss), window_scale: Some(10), sack_permitted: true, ..TcpOptions::default() }
 }

@@ -1,6 +1,6 @@
 //! What was measured of a case.
 
-/// What it took.
+/// The cost of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// CPU time of a packet, nanoseconds.

@@ -10,7 +10,7 @@ use proto::{
     Stack, TxPacket,
 };
 
-/// The address of who is attacked, and its port that listens.
+/// The victim's address, and its listening port.
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// Its IPv6 address.
 pub const HOST_V6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2);
@@ -26,15 +26,15 @@ const PENDING: u32 = 256;
 const APART: Duration = Duration::from_micros(1);
 const MTU: usize = 1500;
 
-/// What packets did.
+/// The effect of packets.
 pub struct Taken {
     /// CPU time, nanoseconds.
     pub nanos: u64,
-    /// What was sent.
+    /// Packets that were sent.
     pub answers: Vec<Bytes>,
 }
 
-/// Who is attacked. A connection is named by its number, in the order in which they were accepted.
+/// The stack under attack. A connection is named by its number, in the order of acceptance.
 pub trait Victim {
     /// Takes packets that come together, and sends.
     ///

@@ -41,7 +41,7 @@ pub struct Options {
     secs: f64,
 }
 
-/// Who sends.
+/// The sending side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Direction {
     /// We do.

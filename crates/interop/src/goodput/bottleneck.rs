@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What a path is like.
+/// Properties of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
     /// Round-trip time without a queue.
@@ -34,7 +34,7 @@ impl Path {
     }
 }
 
-/// What crossed a path.
+/// Traffic that crossed a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crossed {
     /// Segments with data that entered.

@@ -70,7 +70,7 @@ impl Cell {
     }
 }
 
-/// How thorough a measurement is.
+/// Thoroughness of a measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Settings of our stack.
@@ -89,7 +89,7 @@ pub struct Effort {
     pub capacity_mbit: u64,
 }
 
-/// What was measured of a cell: all runs of each pairing, in the order of their seeds.
+/// Measurements of a cell: all runs of each pairing, in the order of their seeds.
 pub type Measured = BTreeMap<(Cell, Pairing), Vec<Run>>;
 
 /// What a sender whom loss limits sends at most on the table's paths, Mbit/s: CUBIC at 20 ms and
@@ -163,7 +163,7 @@ impl Waiting {
     }
 }
 
-/// Measures `cells`; `report` is told of each job that is done.
+/// Measures `cells`; calls `report` after each job.
 ///
 /// # Panics
 /// Where [`run()`] does, or loses packets beside the path time and again.

@@ -27,7 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Who sends to whom.
+/// The sender and the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pairing {
     /// The reference.
@@ -42,7 +42,7 @@ impl Pairing {
     /// All three, the reference first.
     pub const ALL: [Pairing; 3] = [Pairing::LinuxToLinux, Pairing::OursToLinux, Pairing::LinuxToOurs];
 
-    /// As in the table's heading.
+    /// The name in the table's heading.
     pub fn name(self) -> &'static str {
         match self {
             Pairing::LinuxToLinux => "Linux → Linux",
@@ -52,14 +52,14 @@ impl Pairing {
     }
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     /// Read by the receiving application, bit/s.
     pub goodput: f64,
-    /// Segments the sender sent again.
+    /// Segments that the sender retransmitted.
     pub retransmitted: u64,
-    /// What crossed the path.
+    /// Traffic that crossed the path.
     pub crossed: Crossed,
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// The heading over the cells that miss their goal.
 pub const MISSED: &str = "## Missed";
-/// What stands there until somebody has looked.
+/// Placeholder for a reason that nobody has written yet.
 pub const UNEXPLAINED: &str = "not explained yet";
 const HEADER: &str = "| algorithm | RTT, ms | rate, Mbit/s | loss, % | Linux → Linux | ours → Linux | ratio | Linux → ours | ratio |";
 
@@ -27,7 +27,7 @@ pub struct Line {
     pub cell: Cell,
     /// Linux → Linux, ours → Linux, Linux → ours.
     pub goodput: [f64; 3],
-    /// Of the second and third to the first, as printed.
+    /// Ratios of the second and third to the first, as printed.
     pub ratios: [f64; 2],
 }
 
@@ -98,7 +98,7 @@ pub fn lines(measured: &Measured) -> Vec<Line> {
     Cell::all().iter().filter_map(of).collect()
 }
 
-/// How a table came to be.
+/// Origin of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Made<'a> {
     /// The arguments of the program.
@@ -155,14 +155,14 @@ Linux has version 1 and Firstbyte version 3."
     )
 }
 
-/// What the file says about each missed cell.
+/// Reasons in the file for each missed cell.
 pub fn reasons(text: &str) -> BTreeMap<String, String> {
     let missed = text.split_once(MISSED).map_or("", |(_, missed)| missed);
     let entries = missed.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
     entries.map(|(name, reason)| (name.to_owned(), reason.trim().to_owned())).collect()
 }
 
-/// What is wrong with a file: cells missing, twice or unknown; ratios that are not their quotients;
+/// Faults of a file: cells missing, twice or unknown; ratios that are not their quotients;
 /// misses without a reason; reasons without a miss.
 pub fn problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();

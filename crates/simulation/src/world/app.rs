@@ -15,7 +15,7 @@ use proto::{
 };
 use std::net::SocketAddr;
 
-/// How an end of a connection stands.
+/// The state of an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Still at it.

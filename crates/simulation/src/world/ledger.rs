@@ -10,7 +10,7 @@ use proto::{Instant, SeqNum};
 use std::collections::VecDeque;
 use wire::{Flags, IpHeader};
 
-/// What one end of a connection has sent and heard.
+/// Bytes and packets that one end of a connection has sent and received.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Behind all that it has sent, and that was acknowledged to it.
@@ -37,7 +37,7 @@ pub struct Account {
     pub syns: u32,
     /// A packet it sent was last lost, damaged, refused or too large.
     pub harmed_at: Option<Instant>,
-    /// The window that it was last told of was closed.
+    /// The last advertised window was closed.
     pub told_closed: bool,
     said: Option<(Seen, Instant)>,
     repeats: u32,
@@ -66,7 +66,7 @@ impl Account {
         self.acked_to.is_none()
     }
 
-    /// How long it has waited for an answer.
+    /// Returns the time spent waiting for an answer.
     pub fn waited(&self, now: Instant) -> Duration {
         self.waits_since.map_or(Duration::ZERO, |since| now.since(since))
     }

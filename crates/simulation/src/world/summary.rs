@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A world that held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Of every packet and its time: the same scenario gives the same.
+    /// Hash of every packet and its time: the same scenario gives the same.
     pub fingerprint: u64,
     /// Packets on the wire.
     pub packets: u64,
@@ -19,7 +19,7 @@ pub struct Summary {
     pub drops: u64,
     /// Both stacks' counters together, in the order of their table.
     pub counters: Vec<u64>,
-    /// How often fast paths were taken, by their names; only of a build with debug assertions.
+    /// Uses of each fast path, by name; only in a build with debug assertions.
     pub fast_paths: BTreeMap<String, u64>,
     /// Ends of connections that needed an excuse, by its name.
     pub excused: BTreeMap<&'static str, u64>,
