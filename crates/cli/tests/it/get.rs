@@ -8,10 +8,25 @@ use std::process::Stdio;
 /// The kernel's end of the device that `get` makes.
 const KERNEL: &str = "10.78.0.1:8080";
 
+/// Binds the server's port. A process that another test starts holds an earlier listener of this
+/// test from its fork to its exec.
+fn bind_soon() -> TcpListener {
+    let begun = std::time::Instant::now();
+    loop {
+        match TcpListener::bind(("0.0.0.0", 8080)) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{error}");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+}
+
 /// Answers every request with `body` and closes the connection, as long as the test runs. Listens
 /// on every address: the device of `get` does not exist yet.
 fn kernel_server(body: &'static str) {
-    let listener = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
+    let listener = bind_soon();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();

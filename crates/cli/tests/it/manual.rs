@@ -23,6 +23,8 @@ fn options(text: &str, indent: usize) -> BTreeSet<String> {
     let names = text.lines().filter(is_listed).filter_map(|line| line.trim_start().split("  ").next());
     names
         .flat_map(|line| line.split([' ', ',']))
+        // Help shows an option that may be repeated as `--statistics...`.
+        .map(|word| word.trim_end_matches('.'))
         .filter(|word| word.starts_with("--") && word.ends_with(|c: char| c.is_ascii_alphanumeric()))
         .map(str::to_owned)
         .collect()

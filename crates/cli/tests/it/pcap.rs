@@ -161,7 +161,7 @@ fn a_page_shows_the_connections_that_are_listed() {
     assert!(stdout(&output).contains("Pictures are in "), "{}", stdout(&output));
     let whole = std::fs::read_to_string(page.path()).expect("a page");
     for part in
-        ["connection 1", "connection 2", "Time-sequence graph", "Bytes in flight", "class=\"rung ", "waited"]
+        ["connection 1", "connection 2", "Time and sequence", "Bytes in flight", "class=\"rung ", "waited"]
     {
         assert!(whole.contains(part), "{part} is missing");
     }
