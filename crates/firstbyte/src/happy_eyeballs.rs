@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 
 /// The Connection Attempt Delay: RFC 8305 §5 recommends 250 ms.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ where
         begin,
         waiting: interleaved(peers),
         running: Vec::new(),
-        next: Box::pin(sleep_until(Instant::now())),
+        delay: None,
         failed: io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"),
     };
     poll_fn(|cx| race.poll(cx)).await
@@ -35,8 +35,9 @@ struct Race<B, F> {
     begin: B,
     waiting: VecDeque<SocketAddr>,
     running: Vec<Pin<Box<F>>>,
-    /// Fires when the next attempt may begin.
-    next: Pin<Box<Sleep>>,
+    /// Ends when the next attempt may begin; `None`: it may begin now. A timer that has passed would
+    /// still cost a millisecond, the runtime's granularity.
+    delay: Option<Pin<Box<Sleep>>>,
     failed: io::Error,
 }
 
@@ -51,7 +52,7 @@ impl<T, F: Future<Output = io::Result<T>>, B: FnMut(SocketAddr) -> F> Race<B, F>
                     Poll::Ready(Err(error)) => {
                         self.failed = error;
                         self.running.swap_remove(at);
-                        self.next.as_mut().reset(Instant::now());
+                        self.delay = None;
                     }
                 }
             }
@@ -63,12 +64,14 @@ impl<T, F: Future<Output = io::Result<T>>, B: FnMut(SocketAddr) -> F> Race<B, F>
                     false => Poll::Pending,
                 };
             }
-            if self.next.as_mut().poll(cx).is_pending() {
+            if let Some(delay) = &mut self.delay
+                && delay.as_mut().poll(cx).is_pending()
+            {
                 return Poll::Pending;
             }
             if let Some(peer) = self.waiting.pop_front() {
                 self.running.push(Box::pin((self.begin)(peer)));
-                self.next.as_mut().reset(Instant::now() + ATTEMPT_DELAY);
+                self.delay = Some(Box::pin(sleep(ATTEMPT_DELAY)));
             }
         }
     }
@@ -94,6 +97,7 @@ fn interleaved(peers: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAd
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::Instant;
 
     fn peers(text: &str) -> Vec<SocketAddr> {
         text.split(' ').map(|peer| peer.parse().unwrap()).collect()
@@ -122,6 +126,17 @@ mod tests {
     fn families_alternate() {
         let order = interleaved(peers("[fd00::1]:1 [fd00::2]:1 10.0.0.1:1 10.0.0.2:1 10.0.0.3:1"));
         assert_eq!(order, peers("[fd00::1]:1 10.0.0.1:1 [fd00::2]:1 10.0.0.2:1 10.0.0.3:1"));
+    }
+
+    /// In virtual time a wait would show as a millisecond.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_attempt_does_not_wait() {
+        let (connected, millis, begun) = play(&[("10.0.0.1:80", 0, true)]).await;
+        assert_eq!((connected.is_ok(), millis, begun), (true, 0, vec![0]));
+        let first = connect(["10.0.0.1:80".parse().unwrap()], |peer| async move { Ok(peer) });
+        let mut first = std::pin::pin!(first);
+        let polled = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready())).await;
+        assert!(polled, "the first poll starts the attempt");
     }
 
     #[tokio::test(start_paused = true)]
