@@ -35,8 +35,8 @@ struct Race<B, F> {
     begin: B,
     waiting: VecDeque<SocketAddr>,
     running: Vec<Pin<Box<F>>>,
-    /// Ends when the next attempt may begin; `None`: it may begin now. A timer that has passed would
-    /// still cost a millisecond, the runtime's granularity.
+    /// Ends when the next attempt may begin; `None`: it may begin now. A timer that has passed
+    /// would still cost a millisecond, the runtime's granularity.
     delay: Option<Pin<Box<Sleep>>>,
     failed: io::Error,
 }

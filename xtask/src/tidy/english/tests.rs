@@ -69,10 +69,9 @@ fn variants_of_public_enums_are_public() {
 #[test]
 fn clean_texts_are_not_found() {
     let rust = "/// Asks the peer; commends and recommends nothing.\npub fn a() {\n    \
-                // See `mended` and `of which`, mended.txt, --mend, fix_mended,
-                // https://a.org/mend.\n    \
+                // See `mended` and `of which`, mended.txt, --mend, fix_mended, https://a.org/mend.\n    \
                 println!(\"`mend` {}\", \"mended\");\n}\n\n/// Official `What`.\npub struct B;\n\
-                // # The sender for whom the segment is meant.\n";
+                //# The sender for whom the segment is meant.\n";
     assert_eq!(found("crates/cli/src/a.rs", rust), [""; 0]);
     let page = format!(
         "A page.\n\n```\nmend this line of the code, {0}\n```\n\n> For whom the bell tolls\n\n    indented {0}\n\n\
