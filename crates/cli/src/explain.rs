@@ -39,7 +39,7 @@ use std::time::Duration;
     and masquerade the address if the server has no route back.\n\n\
     Exit codes: 0 Fast Open works, 1 it does not work or could not be tested, 2 wrong arguments.")]
 pub(crate) struct ExplainArgs {
-    /// Server to test: HOST, HOST:PORT or [IPV6]:PORT; the default port is 80
+    /// Server to test, with an IPv6 address in brackets; the default port is 80
     #[arg(value_name = "HOST[:PORT]", value_parser = target)]
     target: Target,
     /// Use only IPv4

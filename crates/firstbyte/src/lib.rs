@@ -107,7 +107,7 @@ pub use net::{Backend, Net, NetBuilder, SHUTDOWN_TIMEOUT, StackHandle};
 pub use socket::TcpSocket;
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, StreamInfo, TcpStream, WriteHalf};
 
-/// The path cache, as values ([`Net::paths`]) and in files.
+/// The path cache, as values ([`StackHandle::paths`](crate::StackHandle::paths)) and in files.
 pub mod paths {
     pub use host::paths::{LoadError, check_writable, load, save};
     pub use proto::{PathRecord, Paths, PathsError, VerdictRecord};

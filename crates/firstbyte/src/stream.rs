@@ -42,7 +42,7 @@ pub struct TcpStream {
 }
 
 /// Shows both addresses and the state, which are read from the stack: do not use it within
-/// [`Net::inspect`].
+/// [`StackHandle::inspect`](crate::StackHandle::inspect).
 impl std::fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.connection.fmt_as("TcpStream", f)
