@@ -4,8 +4,8 @@ pub(crate) mod end;
 mod ending;
 
 use crate::failure::Failure;
+use crate::source;
 use crate::terminal::print;
-use crate::whom;
 use ::lab::experiment::route_of_words;
 use ::lab::middlebox::Direction;
 use ::lab::network::Passage;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("cannot join a namespace with itself; give two different ones"));
     }
     let open = |name: &str, address| {
-        whom::in_namespace(Some(name), || end::open(mtu, |builder| builder.address(address, 24)))?
+        source::in_namespace(Some(name), || end::open(mtu, |builder| builder.address(address, 24)))?
             .map_err(|error| Failure::failed(format!("in {name}: {error}")))
     };
     let devices = [open(&args.client, ADDRESSES[0])?, open(&args.server, ADDRESSES[1])?];

@@ -17,8 +17,8 @@
 //! - [`completions`] and [`man`]: shell completions and manual pages.
 //!
 //! Shared by the verbs: [`stack`] (arguments to a running stack on a TUN device), [`recorder`]
-//! (recorded packets), [`control`] (the control socket of a running stack), [`whom`] (the kernel or
-//! a running stack), [`values`] (values of arguments), [`backlog`] (work for a thread that may
+//! (recorded packets), [`control`] (the control socket of a running stack), [`source`] (the kernel
+//! or a running stack), [`values`] (values of arguments), [`backlog`] (work for a thread that may
 //! block), [`input`] (reads whole files), [`output`] (replaces whole files), [`secret`] (files with
 //! keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes). TCP
 //! and Fast Open are decided in the library, not here.
@@ -52,6 +52,7 @@ mod script;
 mod secret;
 mod serve;
 mod signals;
+mod source;
 mod ss;
 mod stack;
 mod sysctl;
@@ -60,7 +61,6 @@ mod terminal;
 mod values;
 #[cfg(feature = "watch")]
 mod watch;
-mod whom;
 
 #[cfg(not(feature = "watch"))]
 use absent::watch;

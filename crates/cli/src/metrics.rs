@@ -1,8 +1,8 @@
 //! `firstbyte metrics`: cached path metrics of the kernel or in a file.
 use crate::control::ask;
 use crate::failure::Failure;
+use crate::source::{SourceArgs, StackOnly};
 use crate::terminal::print;
-use crate::whom::{StackOnly, WhomArgs};
 use clap::{Args, Subcommand};
 use control::Request;
 use doctor::{Report, Window, sources};
@@ -41,7 +41,7 @@ enum Verb {
         #[arg(long, conflicts_with = "file")]
         json: bool,
         #[command(flatten)]
-        whom: WhomArgs,
+        source: SourceArgs,
     },
     /// Forget everything about a peer
     Delete {
@@ -69,8 +69,8 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
             let (paths, elapsed) = read(&file)?;
             return print(&listing(&paths, elapsed));
         }
-        Verb::Show { file: None, explain, json, whom } => {
-            let Some(control) = whom.stack() else { return print(&kernel(explain, json, &whom)?) };
+        Verb::Show { file: None, explain, json, source } => {
+            let Some(control) = source.stack() else { return print(&kernel(explain, json, &source)?) };
             if explain || json {
                 return Err(Failure::usage("--explain and --json only work for the kernel's paths"));
             }
@@ -121,8 +121,8 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn kernel(explain: bool, json: bool, whom: &WhomArgs) -> Result<String, Failure> {
-    let paths = whom.read(sources::paths)?;
+fn kernel(explain: bool, json: bool, source: &SourceArgs) -> Result<String, Failure> {
+    let paths = source.read(sources::paths)?;
     let paths = paths.map_err(|error| Failure::failed(format!("cannot read tcp_metrics: {error}")))?;
     if json {
         return Ok(format!("{}\n", doctor::show::paths::json(&paths)));
@@ -131,7 +131,7 @@ fn kernel(explain: bool, json: bool, whom: &WhomArgs) -> Result<String, Failure>
     if !explain {
         return Ok(text);
     }
-    let now = whom.read(sources::here)?;
+    let now = source.read(sources::here)?;
     let findings = Report::of(&Window::since_boot(&now)).findings;
     Ok(format!("{text}\n{}", doctor::show::paths::explained(&paths, &findings)))
 }

@@ -1,7 +1,7 @@
 //! `firstbyte nic`: the kernel's network devices, as `ip link`, `ethtool` and /proc show them.
 use crate::failure::Failure;
+use crate::source::KernelArgs;
 use crate::terminal::print;
-use crate::whom::KernelArgs;
 use clap::Args;
 use doctor::show::nics;
 use doctor::sources;
@@ -22,12 +22,12 @@ pub(crate) struct NicArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: KernelArgs,
+    source: KernelArgs,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &NicArgs) -> Result<ExitCode, Failure> {
-    let now = args.whom.read(sources::nics)?;
+    let now = args.source.read(sources::nics)?;
     let now = now
         .map_err(|error| Failure::failed(format!("cannot read network devices from the kernel: {error}")))?;
     let device = args.device.as_deref();

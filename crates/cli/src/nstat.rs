@@ -1,9 +1,9 @@
 //! `firstbyte nstat`: counters of the kernel or of a Firstbyte stack, in the format of nstat(8).
 use crate::control::ask;
 use crate::failure::{Failure, warn};
+use crate::source::SourceArgs;
 use crate::terminal::print;
 use crate::values;
-use crate::whom::WhomArgs;
 use clap::Args;
 use control::Request;
 use doctor::show::counters::{self, View};
@@ -42,7 +42,7 @@ pub(crate) struct NstatArgs {
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
-    whom: WhomArgs,
+    source: SourceArgs,
 }
 
 /// Runs the verb.
@@ -74,15 +74,15 @@ pub(crate) fn run(args: &NstatArgs) -> Result<ExitCode, Failure> {
         return print(&text);
     }
     // The rules judge a host's kernel, not a Firstbyte stack.
-    let findings = if args.whom.stack().is_some() { Vec::new() } else { Report::of(&window).findings };
+    let findings = if args.source.stack().is_some() { Vec::new() } else { Report::of(&window).findings };
     print(&format!("{text}\n{}", counters::explained(&view, &window, &findings)))
 }
 
 fn sample(args: &NstatArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
-    if let Some(control) = args.whom.stack() {
+    if let Some(control) = args.source.stack() {
         return of_stack(&ask(control, &Request::Counters)?);
     }
-    let sample = args.whom.read(read)?;
+    let sample = args.source.read(read)?;
     match sample.unread.iter().find(|unread| unread.source == Source::Counters) {
         Some(unread) => Err(Failure::failed(format!("cannot read the counters: {}", unread.reason))),
         None => Ok(sample),

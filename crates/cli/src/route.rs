@@ -2,9 +2,9 @@
 //! be changed.
 use crate::control::ask;
 use crate::failure::Failure;
+use crate::source::{SourceArgs, StackOnly};
 use crate::terminal::print;
 use crate::values;
-use crate::whom::{StackOnly, WhomArgs};
 use clap::{Args, Subcommand};
 use control::Request;
 use doctor::show::routes;
@@ -64,7 +64,7 @@ struct ShowArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: WhomArgs,
+    source: SourceArgs,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ fn table(text: &str) -> Result<Table, String> {
 /// Runs the verb.
 pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
     let (control, request) = match &args.verb {
-        Verb::Show(args) => match args.whom.stack() {
+        Verb::Show(args) => match args.source.stack() {
             Some(control) if !args.ipv6 && args.table.is_none() && !args.explain => {
                 (control, Request::RouteShow { json: args.json })
             }
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
 }
 
 fn kernel(args: &ShowArgs) -> Result<String, Failure> {
-    let all = args.whom.read(sources::routes)?;
+    let all = args.source.read(sources::routes)?;
     let all = all.map_err(|error| Failure::failed(format!("cannot read routes: {error}")))?;
     let table = match args.table {
         None => Some(routes::MAIN),
@@ -128,7 +128,7 @@ fn kernel(args: &ShowArgs) -> Result<String, Failure> {
     if !args.explain {
         return Ok(text);
     }
-    let now = args.whom.read(sources::here)?;
+    let now = args.source.read(sources::here)?;
     let findings = Report::of(&Window::since_boot(&now)).findings;
     Ok(format!("{text}\n{}", routes::explained(&all, table, family, &findings)))
 }

@@ -3,9 +3,9 @@
 use crate::control::{ControlArgs, ask, sample as of_stack};
 use crate::failure::Failure;
 use crate::signals::Signals;
+use crate::source::SourceArgs;
 use crate::terminal::{is_unread, print};
 use crate::values;
-use crate::whom::WhomArgs;
 use clap::Args;
 use control::{Listing, Request, Which};
 use doctor::show::limits::Looks;
@@ -99,7 +99,7 @@ pub(crate) struct SsArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: WhomArgs,
+    source: SourceArgs,
 }
 
 /// Runs the verb.
@@ -108,12 +108,12 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("only TCP sockets can be listed here; for UDP use ss -u"));
     }
     if args.trace {
-        let Some(control) = args.whom.stack() else {
+        let Some(control) = args.source.stack() else {
             return Err(Failure::usage("--trace needs a running stack; add --stack or --control PATH"));
         };
         return trace(control);
     }
-    let Some(control) = args.whom.stack() else { return print(&headed(args, kernel(args)?)) };
+    let Some(control) = args.source.stack() else { return print(&headed(args, kernel(args)?)) };
     let only_kernel = [(args.extended, "--extended"), (args.processes, "--processes")];
     if let Some((_, name)) = only_kernel.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!(
@@ -263,9 +263,9 @@ fn look(args: &SsArgs, read: fn() -> Sample, looks: &mut Looks, first: &Sample) 
 }
 
 fn sample(args: &SsArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
-    let sample = match args.whom.stack() {
+    let sample = match args.source.stack() {
         Some(control) => of_stack(control)?,
-        None => args.whom.read(read)?,
+        None => args.source.read(read)?,
     };
     match sample.unread.iter().find(|unread| unread.source == doctor::Source::Sockets) {
         Some(unread) => Err(Failure::failed(format!("cannot read sockets: {}", unread.reason))),

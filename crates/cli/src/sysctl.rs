@@ -3,9 +3,9 @@
 use crate::control::{ControlArgs, ask};
 use crate::failure::{Failure, warn};
 use crate::serve::key;
+use crate::source::SourceArgs;
 use crate::terminal::print;
 use crate::values;
-use crate::whom::WhomArgs;
 use clap::Args;
 use control::Request;
 use doctor::show::settings;
@@ -43,7 +43,7 @@ pub(crate) struct SysctlArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: WhomArgs,
+    source: SourceArgs,
 }
 
 /// Runs the verb.
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
     if let Some((name, _)) = args.write.iter().find(|(name, _)| key::is_setting(name)) {
         return Err(key::given_openly(&format!("-w {name}")));
     }
-    if let Some(control) = args.whom.stack() {
+    if let Some(control) = args.source.stack() {
         return of_stack(args, control);
     }
     if let Some(file) = &args.key_file {
@@ -68,11 +68,11 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
         )));
     }
     if args.explain {
-        let now = args.whom.read(sources::here)?;
+        let now = args.source.read(sources::here)?;
         let findings = Report::of(&Window::since_boot(&now)).findings;
         return print(&settings::explained(&args.names, &now, &findings).map_err(unknown(&now))?);
     }
-    let now = args.whom.read(sources::procfs)?;
+    let now = args.source.read(sources::procfs)?;
     if args.json {
         return print(&format!("{}\n", settings::json(&args.names, &now).map_err(unknown(&now))?));
     }

@@ -1,7 +1,7 @@
 //! `firstbyte tc`: the kernel's queueing disciplines in the format of tc(8).
 use crate::failure::Failure;
+use crate::source::KernelArgs;
 use crate::terminal::print;
-use crate::whom::KernelArgs;
 use clap::Args;
 use doctor::show::queues;
 use doctor::{Report, Window, sources};
@@ -32,13 +32,13 @@ pub(crate) struct TcArgs {
     #[arg(short, long)]
     json: bool,
     #[command(flatten)]
-    whom: KernelArgs,
+    source: KernelArgs,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &TcArgs) -> Result<ExitCode, Failure> {
     let device = device(&args.words)?;
-    let now = args.whom.read(sources::queues)?;
+    let now = args.source.read(sources::queues)?;
     let now =
         now.map_err(|error| Failure::failed(format!("cannot read the queueing disciplines: {error}")))?;
     if let Some(name) = device.filter(|name| now.device(name).is_none()) {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &TcArgs) -> Result<ExitCode, Failure> {
     if !args.explain {
         return print(&text);
     }
-    let all = args.whom.read(sources::here)?;
+    let all = args.source.read(sources::here)?;
     let findings = Report::of(&Window::since_boot(&all)).findings;
     print(&format!("{text}\n{}", queues::explained(device, &now, &findings)))
 }

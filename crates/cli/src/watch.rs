@@ -9,9 +9,9 @@ mod state;
 mod view;
 
 use crate::failure::Failure;
+use crate::source::KernelArgs;
 use crate::terminal::{is_dumb, is_utf8};
 use crate::values;
-use crate::whom::KernelArgs;
 use clap::Args;
 use doctor::{Pace, Sample};
 use ending::Ending;
@@ -47,7 +47,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = values::percent)]
     budget: f64,
     #[command(flatten)]
-    whom: KernelArgs,
+    source: KernelArgs,
 }
 
 /// Runs the verb.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode, Failure> {
     }
     let mut series = match &args.replay {
         Some(path) => Series::replay(path)?,
-        None => Series::live(&args.whom, args.record.as_deref())?,
+        None => Series::live(&args.source, args.record.as_deref())?,
     };
     let pace = Pace::new(args.interval, args.budget);
     let first = first(&mut series)?;

@@ -59,6 +59,9 @@ impl TcpListener {
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) from every call once the stack has
     /// ended. An accept loop should then stop. A loop that continues does not spin: each failure
     /// after the first takes 100 ms. A peer cannot make this call fail.
+    ///
+    /// On the kernel's sockets the errors of accept(2), for example too many open files. Wait a
+    /// little before the next call then.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match poll_fn(|cx| self.poll_accept(cx)).await {
             Ok(accepted) => Ok(accepted),
@@ -105,7 +108,8 @@ impl TcpListener {
     /// Returns the current queues and limits.
     ///
     /// # Errors
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down;
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on the kernel's sockets.
     pub fn info(&self) -> io::Result<ListenerInfo> {
         match &self.inner {
             Listening::Stack { net, id, .. } => {
@@ -130,7 +134,8 @@ impl TcpListener {
     /// ```
     ///
     /// # Errors
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down. On the
+    /// kernel's sockets the errors of listen(2).
     pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
         match &self.inner {
             Listening::Stack { net, id, .. } if net.host().set_backlog(*id, backlog) => Ok(()),
@@ -228,7 +233,8 @@ impl TcpListenerBuilder {
     /// Opens the listener on the first usable address of `addr`.
     ///
     /// # Errors
-    /// Fails like [`TcpListener::bind`].
+    /// Fails like [`TcpListener::bind`], and with [`Unsupported`](io::ErrorKind::Unsupported) if an
+    /// option does not exist on the network's backend.
     pub async fn bind<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpListener> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
         for local in tokio::net::lookup_host(addr).await? {

@@ -74,15 +74,17 @@ impl TcpStream {
     ///
     /// **Send only requests that may be executed twice.** The network may duplicate a SYN, and a
     /// server that has lost its state takes the copy for a new connection (RFC 7413 §6.1). Send
-    /// other requests after a plain [`connect`](Self::connect).
+    /// other requests after a plain [`connect`](Self::connect). If a name has several addresses, an
+    /// attempt that is not answered within 250 ms does not stop the next one: more than one server
+    /// may receive `first_bytes`.
     ///
     /// # Cancel safety
     /// Dropping the future aborts the connection, but the SYN may already be sent: the peer may
     /// have received and processed `first_bytes`.
     ///
     /// # Errors
-    /// Fails like [`connect`](Self::connect). An error does not mean that the peer has not read
-    /// `first_bytes`, also if several addresses are tried, one after another.
+    /// Fails like [`connect`](Self::connect). An error does not mean that no peer has read
+    /// `first_bytes`.
     pub async fn connect_with<A: ToSocketAddrs>(
         net: &Net,
         addr: A,
@@ -303,7 +305,7 @@ impl TcpStream {
     /// a transfer.
     ///
     /// # Errors
-    /// Fails like [`local_addr`](Self::local_addr).
+    /// Fails like [`connection_info`](Self::connection_info).
     pub fn ss(&self) -> io::Result<String> {
         self.connection.ss()
     }

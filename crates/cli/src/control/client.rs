@@ -41,8 +41,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_MAX: u64 = 256 << 20;
 
 /// Sends a request to the stack and returns the answer.
-pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failure> {
-    let path = match &whom.control {
+pub(crate) fn ask(source: &ControlArgs, request: &Request) -> Result<String, Failure> {
+    let path = match &source.control {
         Some(path) => path.clone(),
         None => the_one(place::running().map_err(|error| unreadable(&error))?)?,
     };
@@ -57,8 +57,8 @@ pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failu
 }
 
 /// Reads a sample for the doctor from the stack.
-pub(crate) fn sample(whom: &ControlArgs) -> Result<Sample, Failure> {
-    let text = ask(whom, &Request::Sample)?;
+pub(crate) fn sample(source: &ControlArgs) -> Result<Sample, Failure> {
+    let text = ask(source, &Request::Sample)?;
     serde_json::from_str(&text)
         .map_err(|error| Failure::failed(format!("cannot read the stack's answer: {error}")))
 }

@@ -174,11 +174,11 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     let path = place("asked");
     let socket = ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let whom = || ControlArgs::at(&path);
+    let source = || ControlArgs::at(&path);
     let set = Request::read("route set default initcwnd 5").unwrap();
-    assert_eq!(ask(&whom(), &set), Ok(String::new()));
-    assert_eq!(ask(&whom(), &Request::RouteShow { json: false }), Ok("0.0.0.0/0 initcwnd 5\n".to_owned()));
-    let gone = ask(&whom(), &Request::read("route del 10.0.0.0/8").unwrap()).unwrap_err();
+    assert_eq!(ask(&source(), &set), Ok(String::new()));
+    assert_eq!(ask(&source(), &Request::RouteShow { json: false }), Ok("0.0.0.0/0 initcwnd 5\n".to_owned()));
+    let gone = ask(&source(), &Request::read("route del 10.0.0.0/8").unwrap()).unwrap_err();
     assert_eq!(
         gone,
         Failure::failed("cannot find a route to 10.0.0.0/8; `firstbyte route show --stack` lists the routes")
@@ -202,12 +202,12 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     assert!(format!("{second:?}").contains("another stack uses it"), "{second:?}");
     drop(socket);
     assert!(!path.exists());
-    let nobody = format!("{:?}", ask(&whom(), &Request::RouteShow { json: false }).unwrap_err());
+    let nobody = format!("{:?}", ask(&source(), &Request::RouteShow { json: false }).unwrap_err());
     assert!(nobody.contains("there is no such socket"), "{nobody}");
 
     // A socket left by a killed process is replaced; a file of another kind is not.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let dead = format!("{:?}", ask(&whom(), &Request::RouteShow { json: false }).unwrap_err());
+    let dead = format!("{:?}", ask(&source(), &Request::RouteShow { json: false }).unwrap_err());
     assert!(dead.contains("is not running any more"), "{dead}");
     drop(ControlSocket::open(Some(&path), "unused", server.stack().unwrap()).unwrap());
     std::fs::write(&path, "a file").unwrap();

@@ -3,7 +3,7 @@ use super::{DoctorArgs, not_done};
 use crate::control::sample as of_stack;
 use crate::failure::Failure;
 use crate::input;
-use crate::whom::in_namespace;
+use crate::source::in_namespace;
 use doctor::{Mask, Record, Sample, sources};
 
 /// Reads the samples for one verdict.

@@ -6,9 +6,9 @@ use super::store::{Store, StoreArgs, Trouble};
 use crate::failure::{Failure, warn};
 use crate::output::{check_writable, write_secret};
 use crate::secret::{self, warn_if_shared};
+use crate::source::SourceArgs;
 use crate::terminal::print;
 use crate::values;
-use crate::whom::WhomArgs;
 use clap::Args;
 use fleet::agent::Behind;
 use fleet::layout::Claim;
@@ -51,7 +51,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
-    whom: WhomArgs,
+    source: SourceArgs,
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         agent: Agent::new(saved(&state)?),
         layout: Layout::new(&args.fleet),
         store: args.store.open()?,
-        instance: instance(&args.whom)?,
+        instance: instance(&args.source)?,
         is_taken: false,
         host,
         state,
@@ -152,14 +152,14 @@ impl Part<'_> {
     async fn act(&mut self, action: Action) -> Result<(), Failure> {
         match action {
             Action::Hold(keys) => {
-                hold(&self.args.whom, &keys)?;
+                hold(&self.args.source, &keys)?;
                 self.agent.holds();
                 self.tell()?;
             }
             Action::Check => {
                 self.make_folder()?;
                 check_writable(&self.state)?;
-                keys::check(&self.args.whom)?;
+                keys::check(&self.args.source)?;
                 self.agent.checked();
             }
             Action::Join => {
@@ -184,7 +184,7 @@ impl Part<'_> {
                 self.agent.confirmed(is_entered);
             }
             Action::Report(version) => {
-                let uses = uses(&self.args.whom)?;
+                let uses = uses(&self.args.source)?;
                 let quiet = self.quiet.observe(self.begun.elapsed(), version, uses.uptime, uses.count);
                 let report = Report { version, quiet_seconds: quiet.as_secs_f64(), backup_uses: uses.count };
                 self.report(&report).await?;

@@ -1,6 +1,6 @@
 //! Tells the machines and stacks apart whose agents could have one host name.
 use crate::failure::Failure;
-use crate::whom::WhomArgs;
+use crate::source::SourceArgs;
 use std::fs;
 use std::path::Path;
 
@@ -13,12 +13,12 @@ const NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 /// Identifies the stack whose keys an agent sets. The identity survives a restart of the agent. It
 /// differs for another machine, network namespace or `firstbyte serve`.
-pub(super) fn instance(whom: &WhomArgs) -> Result<String, Failure> {
+pub(super) fn instance(source: &SourceArgs) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", Path::new(BOOT_ID), &error);
     let boot = fs::read_to_string(BOOT_ID).map_err(failure)?;
-    let stack = match whom.stack() {
+    let stack = match source.stack() {
         Some(control) => control.option(),
-        None => whom.read(|| fs::read_link(NAMESPACE))?.map_err(failure)?.display().to_string(),
+        None => source.read(|| fs::read_link(NAMESPACE))?.map_err(failure)?.display().to_string(),
     };
     Ok(format!("{} {stack}", boot.trim()))
 }

@@ -3,7 +3,7 @@ use crate::control::ask;
 use crate::failure::Failure;
 use crate::nstat::of_stack;
 use crate::serve::key::SETTING;
-use crate::whom::WhomArgs;
+use crate::source::SourceArgs;
 use control::Request;
 use doctor::{Sample, sources};
 use firstbyte::KeyRing;
@@ -21,28 +21,29 @@ pub(super) struct Uses {
 }
 
 /// Makes sure that these keys are in use.
-pub(super) fn hold(whom: &WhomArgs, keys: &KeyRing) -> Result<(), Failure> {
-    if let Some(control) = whom.stack() {
+pub(super) fn hold(source: &SourceArgs, keys: &KeyRing) -> Result<(), Failure> {
+    if let Some(control) = source.stack() {
         let request = Request::Set { name: SETTING.to_owned(), value: keys.to_string() };
         return ask(control, &request).map(drop);
     }
-    whom.read(|| {
-        let found = fs::read_to_string(FILE);
-        if found.is_ok_and(|text| text.trim().parse() == Ok(keys.clone())) {
-            return Ok(());
-        }
-        // A single write sets both keys at once.
-        fs::write(FILE, format!("{keys}\n"))
-    })?
-    .map_err(|error| not_written(&error))
+    source
+        .read(|| {
+            let found = fs::read_to_string(FILE);
+            if found.is_ok_and(|text| text.trim().parse() == Ok(keys.clone())) {
+                return Ok(());
+            }
+            // A single write sets both keys at once.
+            fs::write(FILE, format!("{keys}\n"))
+        })?
+        .map_err(|error| not_written(&error))
 }
 
 /// Checks that the keys could be set, without changing any.
-pub(super) fn check(whom: &WhomArgs) -> Result<(), Failure> {
-    if whom.stack().is_none() {
-        whom.read(|| OpenOptions::new().write(true).open(FILE))?.map_err(|error| not_written(&error))?;
+pub(super) fn check(source: &SourceArgs) -> Result<(), Failure> {
+    if source.stack().is_none() {
+        source.read(|| OpenOptions::new().write(true).open(FILE))?.map_err(|error| not_written(&error))?;
     }
-    uses(whom).map(drop)
+    uses(source).map(drop)
 }
 
 fn not_written(error: &std::io::Error) -> Failure {
@@ -53,10 +54,10 @@ fn not_written(error: &std::io::Error) -> Failure {
 }
 
 /// Returns how often the backup key was used.
-pub(super) fn uses(whom: &WhomArgs) -> Result<Uses, Failure> {
-    let sample: Sample = match whom.stack() {
+pub(super) fn uses(source: &SourceArgs) -> Result<Uses, Failure> {
+    let sample: Sample = match source.stack() {
         Some(control) => of_stack(&ask(control, &Request::Counters)?)?,
-        None => whom.read(sources::procfs)?,
+        None => source.read(sources::procfs)?,
     };
     let count = *sample.counters.get(COUNTER).ok_or_else(|| {
         Failure::failed(format!(

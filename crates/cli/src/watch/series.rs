@@ -2,7 +2,7 @@
 use crate::failure::Failure;
 use crate::input;
 use crate::output::OutputFile;
-use crate::whom::KernelArgs;
+use crate::source::KernelArgs;
 use doctor::{Record, Sample, sources};
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 /// Source of samples.
 pub(super) enum Series<'a> {
     /// The kernel.
-    Live { whom: &'a KernelArgs, record: Option<(PathBuf, OutputFile)> },
+    Live { source: &'a KernelArgs, record: Option<(PathBuf, OutputFile)> },
     /// A file with one record per line.
     Replay { path: PathBuf, file: BufReader<File>, at: usize },
 }
 
 impl<'a> Series<'a> {
     /// Samples the kernel.
-    pub(super) fn live(whom: &'a KernelArgs, record: Option<&Path>) -> Result<Series<'a>, Failure> {
+    pub(super) fn live(source: &'a KernelArgs, record: Option<&Path>) -> Result<Series<'a>, Failure> {
         let create = |path: &Path| match OutputFile::create(path) {
             Ok(file) => Ok((path.to_owned(), file)),
             Err(error) => Err(Failure::file("write", path, &error)),
         };
-        Ok(Series::Live { whom, record: record.map(create).transpose()? })
+        Ok(Series::Live { source, record: record.map(create).transpose()? })
     }
 
     /// Reads a saved series.
@@ -35,8 +35,8 @@ impl<'a> Series<'a> {
     /// Returns the next sample; `None` at the end of a file.
     pub(super) fn next(&mut self) -> Result<Option<Sample>, Failure> {
         match self {
-            Series::Live { whom, record } => {
-                let sample = whom.read(sources::here)?;
+            Series::Live { source, record } => {
+                let sample = source.read(sources::here)?;
                 if let Some((path, file)) = record {
                     let line = Record::new(None, sample.clone()).text() + "\n";
                     let written = file.write_all(line.as_bytes()).and_then(|()| file.place());

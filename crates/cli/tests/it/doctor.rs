@@ -2,7 +2,7 @@
 use crate::{Server, firstbyte, run, stderr, stdout};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A file with this content, removed when dropped.
@@ -156,35 +156,59 @@ fn a_watch_masks_addresses_in_every_window() {
     });
 }
 
+/// A running `doctor --listen`; killed when dropped.
+pub(crate) struct Exporter {
+    child: Child,
+    address: String,
+}
+
+impl Exporter {
+    /// Starts `command`, and waits until it listens.
+    pub(crate) fn start(mut command: Command) -> Exporter {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("metrics at http://").unwrap();
+        let address = address.strip_suffix("/metrics").unwrap().to_owned();
+        Exporter { child, address }
+    }
+
+    /// Starts the exporter in a namespace with a fault, so that a rule fires.
+    pub(crate) fn start_with_a_fault() -> Exporter {
+        testnet::sysctl("net.ipv4.tcp_sack", "0");
+        let mut command = firstbyte();
+        command.args(["doctor", "--listen", "127.0.0.1:0", "--interval", "100ms"]);
+        Exporter::start(command)
+    }
+
+    /// Returns the whole reply to a request for `path`.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn metrics_are_served() {
     testnet::in_namespace(|| {
-        testnet::sysctl("net.ipv4.tcp_sack", "0");
-        let mut child = firstbyte()
-            .args(["doctor", "--listen", "127.0.0.1:0", "--interval", "100ms"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address =
-            line.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
-        let ask = |path: &str| {
-            let mut stream = TcpStream::connect(address).unwrap();
-            write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
-        };
-        let answer = ask("/metrics");
+        let exporter = Exporter::start_with_a_fault();
+        let answer = exporter.get("/metrics");
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("# EOF\n"), "{answer}");
         assert!(
             answer.contains("application/openmetrics-text") && answer.contains("rule=\"WIN-12\""),
             "{answer}"
         );
-        assert!(ask("/").starts_with("HTTP/1.1 404"));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        assert!(exporter.get("/").starts_with("HTTP/1.1 404"));
     });
 }
 
@@ -197,22 +221,16 @@ fn ticks(process: u32) -> u64 {
 
 #[test]
 fn an_endpoint_without_descriptors_waits_and_takes_no_processor() {
-    let mut child = testnet::command("sh")
+    let mut command = testnet::command("sh");
+    command
         .args(["-c", "ulimit -n 24; exec \"$0\" doctor --listen 127.0.0.1:0 --interval 60s"])
-        .arg(env!("CARGO_BIN_EXE_firstbyte"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
-    let _idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+        .arg(env!("CARGO_BIN_EXE_firstbyte"));
+    let exporter = Exporter::start(command);
+    let _idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&exporter.address).unwrap()).collect();
     std::thread::sleep(Duration::from_millis(200));
-    let before = ticks(child.id());
+    let before = ticks(exporter.child.id());
     std::thread::sleep(Duration::from_secs(1));
-    let taken = ticks(child.id()) - before;
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let taken = ticks(exporter.child.id()) - before;
     // A hundred ticks per second are a whole core.
     assert!(taken < 20, "{taken} ticks");
 }

@@ -1,10 +1,10 @@
 //! The monitoring kit in `contrib/`, beside the metrics that `firstbyte doctor --listen` serves.
+use super::doctor::Exporter;
 use super::{firstbyte, skipped_without};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use yaml_rust2::{Yaml, YamlLoader};
@@ -42,22 +42,8 @@ fn strings<'a>(yaml: &'a Yaml, key: &str, found: &mut Vec<&'a str>) {
 /// Metrics with their labels. The doctor runs in a namespace with a fault, so that a rule fires.
 fn scraped() -> Option<BTreeMap<String, BTreeSet<String>>> {
     let text = testnet::in_namespace(|| {
-        testnet::sysctl("net.ipv4.tcp_sack", "0");
-        let mut child = firstbyte()
-            .args(["doctor", "--listen", "127.0.0.1:0", "--interval", "100ms"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("metrics at http://").unwrap();
-        let mut stream = TcpStream::connect(address.strip_suffix("/metrics").unwrap()).unwrap();
-        write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        let reply = Exporter::start_with_a_fault().get("/metrics");
+        reply.split_once("\r\n\r\n").unwrap().1.to_owned()
     })?;
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

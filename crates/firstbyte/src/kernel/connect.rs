@@ -56,7 +56,7 @@ fn ensure_supported(options: &ConnectOptions) -> io::Result<()> {
         return Err(unsupported("a FIN on the SYN"));
     }
     if options.fast_open == FastOpen::Force {
-        return Err(unsupported("FastOpen::Force, against the kernel's own verdicts"));
+        return Err(unsupported("FastOpen::Force"));
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ impl KernelListener {
         reuse_port: bool,
     ) -> io::Result<KernelListener> {
         if options.synack_hold.is_some_and(|hold| !hold.is_zero()) {
-            return Err(unsupported("to hold the SYN-ACK for an answer"));
+            return Err(unsupported("a SYN-ACK that waits for the answer (synack_hold)"));
         }
         let socket = socket(local, options, reuse_port)?;
         let listener = TcpListener::from_std(std::net::TcpListener::from(socket))?;

@@ -15,15 +15,14 @@ pub(super) fn apply(socket: impl AsFd, is_v4: bool, options: &SocketOptions) -> 
     for option in chosen(options) {
         set(socket, is_v4, option)?;
     }
-    let others = SocketOptions { urgent_apart: false, ..SocketOptions::default() };
-    if unsupported_part(options) != unsupported_part(&others) {
-        return Err(unsupported("an option of the socket that Linux lacks or keeps from programs"));
+    if unmapped(options) != unmapped(&SocketOptions::default()) {
+        return Err(unsupported("min_hops, save_syn, receive_times, tx_delay or md5_keys"));
     }
     Ok(())
 }
 
-/// The options that [`set`] cannot reach.
-fn unsupported_part(options: &SocketOptions) -> impl PartialEq {
+/// Returns the options that [`set`] does not map.
+fn unmapped(options: &SocketOptions) -> impl PartialEq + use<> {
     let md5 = options.md5_keys.clone();
     (options.min_hops, options.save_syn, options.receive_times, options.tx_delay, md5)
 }
@@ -112,7 +111,7 @@ fn set_integer(socket: impl AsFd, option: SocketOption) -> io::Result<()> {
         }
         SocketOption::NotsentLowat(bytes) => (TcpOption::NotsentLowat, bytes.map_or(-1, integer)),
         SocketOption::WindowClamp(bytes) => (TcpOption::WindowClamp, integer(bytes)),
-        SocketOption::Linger(_) => return Err(unsupported("to linger without blocking the thread")),
+        SocketOption::Linger(_) => return Err(unsupported("a linger time that does not block the thread")),
         option => return Err(unsupported(&format!("the option {option:?}"))),
     };
     set_tcp_option(socket, name, value)

@@ -61,7 +61,7 @@ impl TcpStream {
     /// the next byte (`SIOCATMARK`), `None` if none is pending. A read does not cross the mark.
     ///
     /// # Errors
-    /// Fails like [`local_addr`](Self::local_addr).
+    /// Fails like [`connection_info`](Self::connection_info).
     pub fn urgent_mark(&self) -> io::Result<Option<usize>> {
         self.connection.urgent_mark()
     }
@@ -75,7 +75,8 @@ impl TcpStream {
     /// # Errors
     /// [`InvalidInput`](io::ErrorKind::InvalidInput): it is [in the stream](Self::set_oob_inline).
     /// [`NotConnected`](io::ErrorKind::NotConnected): the peer has ended its direction, and no
-    /// urgent byte is pending. Otherwise like a read.
+    /// urgent byte is pending. [`Unsupported`](io::ErrorKind::Unsupported) on the kernel's sockets.
+    /// Otherwise like a read.
     pub async fn read_urgent(&self) -> io::Result<u8> {
         poll_fn(|cx| self.connection.poll_read_urgent(cx)).await
     }

@@ -25,27 +25,8 @@ async fn echo_on_many_threads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn megabytes_cross_in_both_directions_at_once() {
-    bounded(async {
-        let pair = Pair::new();
-        let (client, server) = pair.connected().await;
-        let data = pattern(3_000_001);
-        let send_and_check = |stream: TcpStream, data: Vec<u8>| async move {
-            let (mut read, mut write) = stream.into_split();
-            let sent = data.clone();
-            let sender = tokio::spawn(async move {
-                write.write_all(&sent).await.unwrap();
-                write.shutdown().await.unwrap();
-            });
-            let mut received = Vec::new();
-            read.read_to_end(&mut received).await.unwrap();
-            sender.await.unwrap();
-            assert!(received == data, "bytes differ");
-        };
-        tokio::join!(send_and_check(client, data.clone()), send_and_check(server, data));
-        pair.until_empty().await;
-    })
-    .await;
+async fn megabytes_cross_on_two_threads() {
+    bounded(crate::both::megabytes_cross_in_both_directions_at_once(crate::both::Ends::stack())).await;
 }
 
 #[tokio::test]

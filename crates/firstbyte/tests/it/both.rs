@@ -16,14 +16,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, Ready};
 
 /// A network for each side, and the address to listen on.
-struct Ends {
+pub(crate) struct Ends {
     server: Net,
     client: Net,
     address: SocketAddr,
 }
 
 impl Ends {
-    fn stack() -> Ends {
+    pub(crate) fn stack() -> Ends {
         let pair = Pair::new();
         Ends { server: pair.server, client: pair.client, address: "10.0.0.1:0".parse().unwrap() }
     }
@@ -170,7 +170,7 @@ async fn a_reader_that_does_not_read_stops_the_writer(ends: Ends) {
     assert!(client.try_write(b"again").unwrap() > 0);
 }
 
-async fn megabytes_cross_in_both_directions_at_once(ends: Ends) {
+pub(crate) async fn megabytes_cross_in_both_directions_at_once(ends: Ends) {
     let (client, server) = ends.connected().await;
     let data = pattern(3_000_001);
     let send_and_check = |stream: TcpStream, data: Vec<u8>| async move {

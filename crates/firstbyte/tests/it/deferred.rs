@@ -256,24 +256,6 @@ async fn halves_that_are_dropped_send_no_more_than_the_stream() {
     .await;
 }
 
-#[tokio::test]
-async fn a_read_after_the_write_half_was_dropped_sends_it_and_its_end() {
-    bounded(async {
-        let pair = with_cookie().await;
-        let socket = pair.client.socket().read_grace(FOREVER);
-        let (mut read, mut write) = socket.connect_deferred(SERVER).await.unwrap().into_split();
-        let reader = tokio::spawn(async move {
-            let mut answer = String::new();
-            read.read_to_string(&mut answer).await.map(|_| answer)
-        });
-        let_others_run().await;
-        write.write_all(b"all").await.unwrap();
-        drop(write);
-        assert_eq!(reader.await.unwrap().unwrap(), "all");
-    })
-    .await;
-}
-
 /// Longer than any test lasts.
 const FOREVER: Duration = Duration::from_secs(3600);
 

@@ -7,7 +7,7 @@ use doctor::sources;
 /// Selects the kernel or a running stack.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Source")]
-pub(crate) struct WhomArgs {
+pub(crate) struct SourceArgs {
     /// Use the kernel's TCP [default, unless --stack or --control is given]
     #[arg(long, conflicts_with_all = ["stack", "control"])]
     kernel: bool,
@@ -21,7 +21,7 @@ pub(crate) struct WhomArgs {
     control: ControlArgs,
 }
 
-impl WhomArgs {
+impl SourceArgs {
     /// Returns the selected stack.
     pub(crate) fn stack(&self) -> Option<&ControlArgs> {
         (self.stack || self.control.is_named()).then_some(&self.control)
