@@ -15,6 +15,7 @@
 //! | [`connection_info`](crate::TcpStream::connection_info), [`ss`](crate::TcpStream::ss) | yes | no |
 //! | [`TcpListener::info`](crate::TcpListener::info) | yes | no |
 //! | [`read_urgent`](crate::TcpStream::read_urgent), [`urgent_mark`](crate::TcpStream::urgent_mark) | yes | no |
+//! | [`END_OF_RECORD`](crate::WriteFlags::END_OF_RECORD) in the first write of a deferred stream | ends a packet | opens the stream; the mark is lost |
 //! | [`delivered`](crate::TcpStream::delivered) | wakes when acknowledged | asks the kernel every few milliseconds |
 //! | [`FastOpen::Force`](crate::FastOpen::Force), [`syn_fin`](crate::TcpSocket::syn_fin) | yes | no |
 //! | [`synack_hold`](crate::TcpListenerBuilder::synack_hold) | yes | zero only |
