@@ -94,6 +94,8 @@
 mod driver;
 mod error;
 mod happy_eyeballs;
+#[cfg(feature = "httparse")]
+pub mod http;
 pub mod kernel;
 mod listener;
 mod net;

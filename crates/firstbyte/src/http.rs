@@ -1,0 +1,9 @@
+//! HTTP clients with Fast Open.
+//!
+//! Data on a SYN may arrive twice (RFC 7413 §6.1). [`FirstRequest`] decides which requests are sent
+//! with it.
+
+mod first_request;
+pub(crate) mod repeatable;
+
+pub use first_request::FirstRequest;
