@@ -7,6 +7,7 @@ mod dist;
 mod fuzz;
 mod package;
 mod packages;
+mod peers;
 mod plant;
 mod sanitize;
 mod scripts;
@@ -65,6 +66,10 @@ Comparing with others
   captures DIR [--kept FOLDER]
            Compare `capture` with tshark on the captures below DIR, frame by frame, and print the
            tables of docs/captures.md. --kept keeps the output of tshark in FOLDER.
+  peers [--rounds N]
+           Measure CPU time of bulk data and small exchanges beside smoltcp, gVisor's netstack and
+           lwIP, in N rounds (default 9; 5 minutes at most after building). Prints the table of
+           docs/peers.md. Needs Go for gVisor, and the Debian package liblwip-dev for lwIP.
 
 Releases
   pictures Draw the pictures of the guide (docs/guide/pictures) with the lab.
@@ -115,6 +120,7 @@ fn run(command: &str, arguments: &[&str]) -> Result<(), String> {
         "doctor-fixes" => without_arguments(command, arguments).and_then(|()| doctor_fixes()),
         "fuzz" => fuzz::run(arguments),
         "captures" => captures(arguments),
+        "peers" => peers::run(arguments),
         "scripts" => scripts::run(arguments),
         _ => Err(format!("cannot run `{command}`: no such command; `cargo xtask help` lists them")),
     }
@@ -210,6 +216,12 @@ mod tests {
                 &["--seconds", "x"],
                 "cannot run fuzz: `--seconds x`: not a whole number from 1 on; \
                  usage: cargo xtask fuzz [--seconds N] [TARGET…]",
+            ),
+            (
+                "peers",
+                &["--rounds", "0"],
+                "cannot run peers: `--rounds 0`: not a whole number from 1 on; \
+                 usage: cargo xtask peers [--rounds N]",
             ),
             (
                 "captures",
