@@ -7,3 +7,5 @@ mod first_request;
 pub(crate) mod repeatable;
 
 pub use first_request::FirstRequest;
+#[cfg(feature = "tls")]
+pub(crate) use repeatable::Judgement;

@@ -94,7 +94,7 @@
 mod driver;
 mod error;
 mod happy_eyeballs;
-#[cfg(feature = "httparse")]
+#[cfg(any(feature = "hyper-util", feature = "tls"))]
 pub mod http;
 pub mod kernel;
 mod listener;
@@ -102,6 +102,8 @@ mod net;
 mod socket;
 mod stream;
 mod timer;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod watched;
 
 pub use listener::{TcpListener, TcpListenerBuilder};

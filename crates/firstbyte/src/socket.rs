@@ -249,6 +249,6 @@ impl Drop for Attempt<'_> {
     }
 }
 
-fn no_address() -> io::Error {
+pub(crate) fn no_address() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "the name has no address")
 }

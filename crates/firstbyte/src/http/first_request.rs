@@ -1,4 +1,6 @@
 //! The choice of requests that may be sent before the handshake is complete.
+#[cfg(feature = "tls")]
+use super::repeatable::is_http2;
 use super::repeatable::{Judgement, judge};
 
 /// Which first requests of a connection may be sent early: on the SYN, or as early data of TLS.
@@ -21,12 +23,18 @@ pub enum FirstRequest {
 
 impl FirstRequest {
     /// Judges the bytes that were written so far.
-    #[expect(dead_code, reason = "the connectors that call it come next")]
     pub(crate) fn judge(self, written: &[u8]) -> Judgement {
         match self {
             FirstRequest::Never => Judgement::NotRepeatable,
             FirstRequest::Repeatable => judge(written),
             FirstRequest::Always => Judgement::Repeatable,
         }
+    }
+
+    /// Returns whether more bytes should be awaited before anything is sent: the start of HTTP/2
+    /// without a request.
+    #[cfg(feature = "tls")]
+    pub(crate) fn awaits_request(self, written: &[u8]) -> bool {
+        self != FirstRequest::Never && judge(written) == Judgement::Incomplete && is_http2(written)
     }
 }

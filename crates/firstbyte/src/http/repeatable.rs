@@ -18,6 +18,13 @@ pub(crate) enum Judgement {
     Incomplete,
 }
 
+/// Returns whether a connection begins with HTTP/2, as far as it was written.
+#[cfg(feature = "tls")]
+pub(crate) fn is_http2(written: &[u8]) -> bool {
+    let common = written.len().min(http2::PREFACE.len());
+    written[..common] == http2::PREFACE[..common]
+}
+
 /// Judges all bytes that a client has written so far, from the first byte of the connection.
 pub(crate) fn judge(written: &[u8]) -> Judgement {
     let common = written.len().min(http2::PREFACE.len());

@@ -17,8 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, Ready};
 
 /// A network for each side, and the address to listen on.
 pub(crate) struct Ends {
-    server: Net,
-    client: Net,
+    pub(crate) server: Net,
+    pub(crate) client: Net,
     address: SocketAddr,
 }
 
@@ -33,11 +33,16 @@ impl Ends {
         Ends { server: Net::kernel(), client: Net::kernel(), address }
     }
 
-    fn backend(&self) -> Backend {
+    /// An address of the server with a port that the system chooses.
+    pub(crate) fn any(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
         self.client.backend()
     }
 
-    async fn listen(&self) -> (TcpListener, SocketAddr) {
+    pub(crate) async fn listen(&self) -> (TcpListener, SocketAddr) {
         let listener = TcpListener::builder(&self.server).fast_open(128).bind(self.address).await.unwrap();
         let address = listener.local_addr().unwrap();
         (listener, address)
@@ -57,7 +62,7 @@ impl Ends {
 }
 
 /// Runs a body over the kernel's sockets.
-fn on_kernel<F: Future<Output = ()>>(needs_fast_open: bool, body: impl FnOnce(Ends) -> F + Send) {
+pub(crate) fn on_kernel<F: Future<Output = ()>>(needs_fast_open: bool, body: impl FnOnce(Ends) -> F + Send) {
     let run = |body: &dyn Fn()| body();
     let body = std::sync::Mutex::new(Some(body));
     let play = || {
@@ -91,6 +96,8 @@ macro_rules! on_both {
         }
     };
 }
+
+pub(crate) use on_both;
 
 on_both! {
     needs_fast_open = false:

@@ -13,3 +13,4 @@ mod options;
 mod pair;
 mod parallel;
 mod parity;
+mod tls;
