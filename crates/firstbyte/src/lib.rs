@@ -86,6 +86,16 @@
 //! ([`enable_all`](tokio::runtime::Builder::enable_all)). Everything else runs in the application's
 //! own tasks. The driver waits; it never polls in a loop. Linux only, because of its timer.
 //!
+//! # Features
+//! None is on by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `axum` | [`TcpListener`] for `axum::serve`, [`PeerInfo`] for its handlers |
+//! | `hyper-util` | the module `http`: a connector for the clients of hyper-util, tonic and others |
+//! | `stream` | [`TcpListener`] as a `futures_core::Stream` of connections |
+//! | `tonic` | [`TcpStream`] for the server of tonic; with `stream` |
+//!
 //! # What it is not
 //! Not a resolver: names in addresses are looked up by the operating system.
 //!
@@ -109,7 +119,9 @@ mod watched;
 pub use listener::{TcpListener, TcpListenerBuilder};
 pub use net::{Backend, Net, NetBuilder, SHUTDOWN_TIMEOUT, StackHandle};
 pub use socket::TcpSocket;
-pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, StreamInfo, TcpStream, WriteHalf};
+pub use stream::{
+    OwnedReadHalf, OwnedWriteHalf, PeerInfo, ReadHalf, ReuniteError, StreamInfo, TcpStream, WriteHalf,
+};
 
 /// The path cache, as values ([`StackHandle::paths`](crate::StackHandle::paths)) and in files.
 pub mod paths {

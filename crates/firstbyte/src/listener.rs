@@ -1,4 +1,8 @@
 //! TCP listeners.
+#[cfg(feature = "axum")]
+mod axum;
+#[cfg(feature = "stream")]
+mod incoming;
 use crate::kernel::KernelListener;
 use crate::net::Inner;
 use crate::{Net, StackHandle, TcpStream, error};
@@ -92,6 +96,15 @@ impl TcpListener {
             }
         };
         Poll::Ready(Ok((stream, peer)))
+    }
+
+    /// Returns whether every later call fails: only the end of a stack of our own makes it fail.
+    #[cfg(any(feature = "axum", feature = "stream"))]
+    fn has_ended(&self) -> bool {
+        match &self.inner {
+            Listening::Stack { net, .. } => net.host().phase() != host::Phase::Running,
+            Listening::Kernel(_) => false,
+        }
     }
 
     /// Returns the local address.

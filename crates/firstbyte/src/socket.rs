@@ -160,6 +160,13 @@ impl TcpSocket {
         self
     }
 
+    /// Asks for a cookie with a plain handshake, unless the application has chosen otherwise.
+    #[cfg(feature = "hyper-util")]
+    pub(crate) fn asking_for_a_cookie(mut self) -> Self {
+        self.fast_open = self.fast_open.or(Some(FastOpen::Auto));
+        self
+    }
+
     /// Connects to the first address that answers. Attempts at several addresses begin
     /// 250 ms apart, or at once when one fails (Happy Eyeballs, RFC 8305).
     ///

@@ -6,8 +6,11 @@ mod info;
 mod options;
 mod owned;
 mod parity;
+mod peer;
 mod split;
 mod stack;
+#[cfg(feature = "tonic")]
+mod tonic;
 use crate::kernel::{self, KernelConnection};
 use crate::net::Inner;
 use crate::{Net, StackHandle, TcpSocket};
@@ -27,6 +30,7 @@ use tokio::net::ToSocketAddrs;
 
 pub use info::StreamInfo;
 pub use owned::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use peer::PeerInfo;
 pub use split::{ReadHalf, WriteHalf};
 
 /// A TCP connection on a [`Net`], with the methods of `tokio::net::TcpStream`.

@@ -33,7 +33,6 @@ impl FirstRequest {
 
     /// Returns whether more bytes should be awaited before anything is sent: the start of HTTP/2
     /// without a request.
-    #[cfg(feature = "tls")]
     pub(crate) fn awaits_request(self, written: &[u8]) -> bool {
         self != FirstRequest::Never && judge(written) == Judgement::Incomplete && is_http2(written)
     }

@@ -19,7 +19,6 @@ pub(crate) enum Judgement {
 }
 
 /// Returns whether a connection begins with HTTP/2, as far as it was written.
-#[cfg(feature = "tls")]
 pub(crate) fn is_http2(written: &[u8]) -> bool {
     let common = written.len().min(http2::PREFACE.len());
     written[..common] == http2::PREFACE[..common]

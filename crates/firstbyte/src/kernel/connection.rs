@@ -448,6 +448,10 @@ impl KernelConnection {
         EarlyData { len: open.early_len, confirmed: state.is_ok_and(|state| state != State::SynReceived) }
     }
 
+    pub(crate) fn early_len(&self) -> usize {
+        self.opened().map_or(0, |open| open.early_len)
+    }
+
     pub(crate) fn info(&self) -> io::Result<StreamInfo> {
         stream_info(&self.opened()?.stream)
     }

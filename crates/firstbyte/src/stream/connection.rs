@@ -53,6 +53,8 @@ on_both! {
     fn local_addr(&self) -> io::Result<SocketAddr>;
     fn outcome(&self) -> Outcome;
     fn early_data(&self) -> EarlyData;
+    /// Returns the number of bytes on the SYN of an accepted connection.
+    fn early_len(&self) -> usize;
     fn info(&self) -> io::Result<StreamInfo>;
     /// Returns the hop limit of packets.
     fn ttl(&self) -> io::Result<u32>;

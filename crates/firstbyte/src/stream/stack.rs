@@ -334,6 +334,10 @@ impl StackConnection {
         self.id.get().and_then(|&id| self.host().early_data(id)).unwrap_or_default()
     }
 
+    pub(super) fn early_len(&self) -> usize {
+        self.early_data().len
+    }
+
     /// Formats both addresses and the state, if known.
     pub(super) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = self.id.get().copied();

@@ -4,11 +4,13 @@
 //! Without root it uses the loopback interface of this host, and the tests that need Fast Open on a
 //! listener are skipped.
 mod deferred;
+pub(crate) mod http;
 use crate::pair::{Pair, bounded, let_others_run, pattern, until};
 use deferred::*;
 use firstbyte::{
     Backend, FastOpen, Net, Outcome, Skipped, SocketOption, State, TcpListener, TcpStream, WriteFlags,
 };
+use http::*;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -118,11 +120,17 @@ on_both! {
         a_deferred_read_after_the_write_half_was_dropped_sends_data_and_end,
         every_reader_of_a_deferred_stream_is_woken, info_has_the_same_fields,
         readiness_is_awaited_for_both_directions, buffers_and_slices_are_read_and_written_at_once,
-        the_hop_limit_is_read_and_set, descriptors_come_and_go_where_there_are_some;
+        the_hop_limit_is_read_and_set, descriptors_come_and_go_where_there_are_some,
+        requests_share_a_pooled_connection, a_server_that_refuses_fails_the_request;
     needs_fast_open = true:
         a_repeat_visit_has_its_data_on_the_syn, early_data_is_marked_until_confirmed,
         fast_open_that_is_off_is_skipped, a_deferred_repeat_visit_has_its_data_on_the_syn,
-        first_bytes_larger_than_a_packet_arrive_once;
+        first_bytes_larger_than_a_packet_arrive_once, a_repeatable_request_is_on_the_syn,
+        a_request_that_is_not_repeatable_waits_for_the_handshake, a_request_that_waits_asks_for_a_cookie,
+        the_policy_decides_what_is_early, a_request_that_is_written_in_parts_is_on_the_syn,
+        slices_are_judged_together, the_start_of_a_request_is_sent_after_a_while,
+        a_request_larger_than_what_is_judged_is_sent, a_reader_waits_for_the_writers_request,
+        a_shutdown_sends_what_was_written;
 }
 
 async fn addresses_are_those_of_both_ends(ends: Ends) {

@@ -1,10 +1,12 @@
 //! An HTTP library without support for Fast Open, on both sides.
+use crate::both::http;
 use crate::pair::{Pair, SERVER, Segment, bounded, patient};
+use firstbyte::http::{Connector, FirstRequest};
 use firstbyte::{Outcome, TcpListener, TcpStream};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response, Version};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -71,6 +73,63 @@ async fn many_requests_with_hyper() {
         }
         let stream = TcpStream::connect_with(&pair.client, SERVER, "GET / HTTP/1.0\r\n\r\n").await.unwrap();
         assert_eq!(stream.outcome(), Outcome::Accepted);
+    })
+    .await;
+}
+
+/// Returns the types of the HTTP/2 frames behind the preface.
+fn frame_types(payload: &[u8]) -> Vec<u8> {
+    let mut rest = payload.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    let mut types = Vec::new();
+    while let [a, b, c, kind, ..] = *rest {
+        types.push(kind);
+        rest = &rest[9 + usize::from(a) * 65_536 + usize::from(b) * 256 + usize::from(c)..];
+    }
+    types
+}
+
+const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
+const HEADERS: u8 = 1;
+
+/// The client flushes preface and SETTINGS before it knows the request. The SYN has both.
+#[tokio::test]
+async fn the_syn_of_a_repeat_visit_has_the_whole_http2_get() {
+    bounded(async {
+        let pair = Pair::with(patient(), patient());
+        http::serve(pair.listen().await);
+        let visit =
+            || http::Visit::new(Connector::new(&pair.client), SERVER.parse().unwrap(), Version::HTTP_2);
+        visit().request(Method::GET, "").await.unwrap();
+        for _ in 0..10 {
+            pair.until_empty().await;
+            pair.take_log();
+            visit().request(Method::GET, "").await.unwrap();
+            let log = pair.take_log();
+            assert_eq!(log[0].flags, "S");
+            assert_eq!(frame_types(&pair.last_syn_data()), [SETTINGS, WINDOW_UPDATE, HEADERS]);
+            assert!(log[1].payload_len > 0, "the SYN-ACK has SETTINGS or the answer");
+        }
+        pair.until_empty().await;
+        pair.take_log();
+        visit().request(Method::POST, "").await.unwrap();
+        assert_eq!(summary(&pair.take_log())[..2], [(true, "S", false), (false, "S.", false)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connect_has_a_time_limit() {
+    bounded(async {
+        let pair = Pair::new();
+        let connector = Connector::new(&pair.client).connect_timeout(Some(Duration::from_millis(20)));
+        for policy in [FirstRequest::Never, FirstRequest::Repeatable] {
+            let connector = connector.clone().first_request(policy);
+            // No host of the network has this address.
+            let visit = http::Visit::new(connector, "10.0.0.77:80".parse().unwrap(), Version::HTTP_11);
+            let error = visit.request(Method::GET, "").await.unwrap_err();
+            assert!(format!("{error:?}").contains("no answer within 20ms"), "{error:?}");
+        }
     })
     .await;
 }

@@ -25,6 +25,9 @@ pub(crate) struct Segment {
 
 type Log = Arc<Mutex<Vec<Segment>>>;
 
+/// The data of each SYN.
+type SynData = Arc<Mutex<Vec<Vec<u8>>>>;
+
 /// Number of receive calls of the devices of both sides.
 type Reads = Arc<AtomicUsize>;
 
@@ -33,6 +36,7 @@ pub(crate) struct Recorded<D> {
     device: D,
     from_client: bool,
     log: Log,
+    syn_data: SynData,
     reads: Reads,
 }
 
@@ -47,11 +51,17 @@ impl<D: Device> Device for Recorded<D> {
     }
 
     fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
-        let segments: Vec<Segment> =
-            batch.iter().map(|packet| describe(&packet.to_bytes(), self.from_client)).collect();
+        let packets: Vec<Vec<u8>> = batch.iter().map(|packet| packet.to_bytes().to_vec()).collect();
         let mut log = self.log.lock().unwrap();
         let sent = self.device.send(batch)?;
-        log.extend(segments.into_iter().take(sent));
+        for packet in &packets[..sent] {
+            let segment = describe(packet, self.from_client);
+            if segment.flags == "S" {
+                let data = packet[packet.len() - segment.payload_len..].to_vec();
+                self.syn_data.lock().unwrap().push(data);
+            }
+            log.push(segment);
+        }
         Ok(sent)
     }
 
@@ -77,6 +87,7 @@ pub(crate) struct Pair {
     pub(crate) server: Net,
     pub(crate) client: Net,
     log: Log,
+    syn_data: SynData,
     reads: Reads,
 }
 
@@ -96,9 +107,11 @@ impl Pair {
     }
 
     fn over(wire: (MemoryDevice, MemoryDevice), server: Config, client: Config) -> Pair {
-        let (log, reads) = (Log::default(), Reads::default());
-        let record =
-            |device, from_client| Recorded { device, from_client, log: log.clone(), reads: reads.clone() };
+        let (log, syn_data, reads) = (Log::default(), SynData::default(), Reads::default());
+        let record = |device, from_client| {
+            let (log, syn_data, reads) = (log.clone(), syn_data.clone(), reads.clone());
+            Recorded { device, from_client, log, syn_data, reads }
+        };
         let start = |device, address, config, seed| {
             Net::builder().device(device).address(address).config(config).seed([seed; 32]).start().unwrap()
         };
@@ -106,6 +119,7 @@ impl Pair {
             server: start(record(wire.0, false), "10.0.0.1/24", server, 1),
             client: start(record(wire.1, true), "10.0.0.2/24", client, 2),
             log: log.clone(),
+            syn_data: syn_data.clone(),
             reads: reads.clone(),
         }
     }
@@ -130,6 +144,11 @@ impl Pair {
     /// Returns the packets since the last call, in order.
     pub(crate) fn take_log(&self) -> Vec<Segment> {
         std::mem::take(&mut self.log.lock().unwrap())
+    }
+
+    /// Returns the data of the last SYN.
+    pub(crate) fn last_syn_data(&self) -> Vec<u8> {
+        self.syn_data.lock().unwrap().last().unwrap().clone()
     }
 
     /// Waits until neither side has a connection or a half-open request left.
