@@ -1,7 +1,5 @@
 //! The choice of requests that may be sent before the handshake is complete.
-#[cfg(feature = "tls")]
-use super::repeatable::is_http2;
-use super::repeatable::{Judgement, judge};
+use super::repeatable::{Judgement, is_http2, judge};
 
 /// Which first requests of a connection may be sent early: on the SYN, or as early data of TLS.
 ///
