@@ -99,26 +99,49 @@ pub struct Nginx {
 impl Nginx {
     /// Starts it; every path is answered with `body` and `Connection: close`.
     pub fn start(host: &Host, body: &str) -> Nginx {
+        let (v4, v6) = (host.addresses.v4, host.addresses.v6);
+        let server = format!(
+            "keepalive_timeout 0;\n\
+             server {{ listen {v4}:80 fastopen=16; listen [{v6}]:80 fastopen=16;\n\
+             location / {{ return 200 \"{body}\"; }} }}\n"
+        );
+        Nginx::run(host, Folder::new(), &Nginx::config(&server), 80)
+    }
+
+    /// Starts it with TLS 1.3 and early data on port 443; every path is answered with `body`, and
+    /// connections stay open. `certificate` and `key` are PEM.
+    pub fn start_tls(host: &Host, body: &str, certificate: &str, key: &str) -> Nginx {
         let folder = Folder::new();
-        let config = folder.file("nginx.conf");
-        fs::write(&config, Nginx::config(host, body)).expect("nginx.conf");
+        fs::write(folder.file("certificate.pem"), certificate).expect("certificate.pem");
+        fs::write(folder.file("key.pem"), key).expect("key.pem");
+        let (v4, v6) = (host.addresses.v4, host.addresses.v6);
+        let options = "ssl http2 fastopen=256";
+        let server = format!(
+            "keepalive_timeout 65; ssl_certificate certificate.pem; ssl_certificate_key key.pem;\n\
+             ssl_protocols TLSv1.3; ssl_session_cache shared:s:1m; ssl_early_data on;\n\
+             server {{ listen {v4}:443 {options}; listen [{v6}]:443 {options};\n\
+             location / {{ return 200 \"{body}\"; }} }}\n"
+        );
+        Nginx::run(host, folder, &Nginx::config(&server), 443)
+    }
+
+    fn run(host: &Host, folder: Folder, config: &str, port: u16) -> Nginx {
+        let file = folder.file("nginx.conf");
+        fs::write(&file, config).expect("nginx.conf");
         let mut nginx = command("nginx");
-        nginx.arg("-p").arg(&folder.0).arg("-c").arg(&config).arg("-e").arg(folder.file("error.log"));
+        nginx.arg("-p").arg(&folder.0).arg("-c").arg(&file).arg("-e").arg(folder.file("error.log"));
         let process = Process(host.spawn(nginx.stderr(Stdio::null())));
-        wait_for_port(host, SocketAddr::new(host.addresses.v4.into(), 80));
+        wait_for_port(host, SocketAddr::new(host.addresses.v4.into(), port));
         Nginx { _process: process, _folder: folder }
     }
 
-    fn config(host: &Host, body: &str) -> String {
-        let (v4, v6) = (host.addresses.v4, host.addresses.v6);
+    fn config(server: &str) -> String {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {kind};\n"));
         format!(
             "daemon off; master_process off; pid nginx.pid; error_log error.log;\n\
              events {{ worker_connections 512; }}\n\
-             http {{ access_log off; keepalive_timeout 0; {temporary}\n\
-             server {{ listen {v4}:80 fastopen=16; listen [{v6}]:80 fastopen=16;\n\
-             location / {{ return 200 \"{body}\"; }} }} }}\n",
+             http {{ access_log off; {temporary}\n{server} }}\n",
             temporary = temporary.concat()
         )
     }

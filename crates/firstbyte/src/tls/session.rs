@@ -237,13 +237,12 @@ impl Session {
 
     /// True if closing now would lose something: a server's tickets, or a client's next ticket.
     pub(super) fn is_unfinished(&self) -> bool {
-        match (&self.connection, &self.client) {
-            (Connection::Client(connection), Some(client)) => {
+        match &self.connection {
+            Connection::Client(connection) => {
                 connection.protocol_version() == Some(ProtocolVersion::TLSv1_3)
                     && connection.tls13_tickets_received() == 0
-                    && client.visit.is_last()
             }
-            _ => self.is_handshaking(),
+            Connection::Server(connection) => connection.is_handshaking(),
         }
     }
 

@@ -74,10 +74,6 @@ impl Sessions {
         Some(Prospect { early_data_max, alpn: ticket.alpn.clone() })
     }
 
-    fn has_ticket(&self, server: &Server) -> bool {
-        self.servers().known.get(server).is_some_and(|known| !known.tickets.is_empty())
-    }
-
     fn edit<R>(&self, server: &Server, edit: impl FnOnce(&mut Known) -> R) -> R {
         let mut servers = self.servers();
         servers.make_room_for(server);
@@ -143,11 +139,6 @@ impl Visit {
             let surplus = known.tickets.len().saturating_sub(TICKETS_PER_SERVER);
             known.tickets.drain(..surplus);
         });
-    }
-
-    /// True if the next connection to this server has no ticket yet.
-    pub(super) fn is_last(&self) -> bool {
-        !self.sessions.has_ticket(&self.server)
     }
 
     /// Drops everything known of this server.
