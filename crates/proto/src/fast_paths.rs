@@ -7,23 +7,18 @@ use alloc::{format, string::String};
 /// A fast path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FastPath {
-    /// The segment that an open connection expects (`tcp/input/predicted`).
+    /// The next segment of an open connection (`tcp/input/predicted`).
     Segment,
-    /// What follows the first segment of a GRO run (`tcp/input/gro_run`).
+    /// Segments that continue a GRO run (`tcp/input/gro_run`).
     Run,
-    /// The acknowledgement that makes a connection of a request (`stack/demux/completing`).
-    Completing,
-    /// That of a Fast Open child (`tcp/input/completing`).
+    /// The acknowledgement that completes the handshake of a Fast Open child
+    /// (`tcp/input/completing`).
     CompletingChild,
-    /// The SYN-ACK that a connection expects (`tcp/input/usual_syn_ack`).
-    SynAck,
-    /// The first SYN (`tcp/send/output/usual_syn`).
-    SynSent,
     /// The first SYN-ACK of a Fast Open child (`tcp/send/output/answer`).
     SynAckSent,
-    /// All that was written, as one segment (`tcp/send/output/ordinary`).
+    /// All unsent data, as one segment (`tcp/send/output/ordinary`).
     TextSent,
-    /// A FIN alone.
+    /// A FIN without data.
     FinSent,
     /// A small write (`tcp/send/write`).
     Write,
@@ -31,13 +26,10 @@ pub(crate) enum FastPath {
 
 #[cfg(debug_assertions)]
 impl FastPath {
-    const ALL: [FastPath; 10] = [
+    const ALL: [FastPath; 7] = [
         FastPath::Segment,
         FastPath::Run,
-        FastPath::Completing,
         FastPath::CompletingChild,
-        FastPath::SynAck,
-        FastPath::SynSent,
         FastPath::SynAckSent,
         FastPath::TextSent,
         FastPath::FinSent,
@@ -45,7 +37,7 @@ impl FastPath {
     ];
 }
 
-/// How often each was taken.
+/// Number of times that each path was taken.
 #[cfg(debug_assertions)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FastPathsTaken([u64; FastPath::ALL.len()]);
@@ -56,7 +48,7 @@ impl FastPathsTaken {
         self.0[path as usize] += 1;
     }
 
-    /// With the name of each.
+    /// Returns the name and count of each path.
     pub(crate) fn all(&self) -> impl Iterator<Item = (String, u64)> {
         FastPath::ALL.into_iter().map(|path| (format!("{path:?}"), self.0[path as usize]))
     }

@@ -120,11 +120,6 @@ impl RttEstimator {
         Duration::from_micros(self.max_rto_micros())
     }
 
-    /// The greatest RTO in nanoseconds.
-    pub(crate) fn max_rto_nanos(&self) -> u64 {
-        self.max_rto_micros() * 1_000
-    }
-
     fn max_rto_micros(&self) -> u64 {
         u64::from(self.max_rto_pairs) * 2_000
     }

@@ -1,6 +1,5 @@
-//! Packets come in: whom each belongs to, and what answers those that belong to nobody.
+//! Received packets: their owners, and the answers to packets without an owner.
 
-pub(in crate::stack) mod completing;
 pub(in crate::stack) mod gro_run;
 pub(in crate::stack) mod holders;
 pub(in crate::stack) mod icmp;

@@ -1,7 +1,8 @@
 //! SEGMENT ARRIVES (RFC 9293 §3.10.7): the RFC's order, one call per check.
 //!
-//! CLOSED and LISTEN are the stack's (`stack::ingress`), TIME-WAIT has its table. The third check (security) has no meaning here
-//! and the sixth (urgent) only sets a mark in the stream (`tcp/rare/urgent`).
+//! The stack handles CLOSED and LISTEN (`stack::ingress`). TIME-WAIT has its own table. The third
+//! check (security) has no meaning here. The sixth (urgent) only sets a mark in the stream
+//! (`tcp/rare/urgent`).
 
 mod ack;
 mod arrives;
@@ -16,7 +17,6 @@ mod reset;
 mod sequence;
 mod syn_sent;
 mod text;
-pub(crate) mod usual_syn_ack;
 
 use crate::tcp::recv::payload::Payload;
 use wire::{Ecn, Flags, SeqNum, TcpHeader};
@@ -26,9 +26,9 @@ use wire::{Ecn, Flags, SeqNum, TcpHeader};
 pub(crate) struct Segment<'p, 'd> {
     pub(crate) header: TcpHeader,
     pub(crate) payload: Payload<'p, 'd>,
-    /// Of the IP header.
+    /// ECN field of the IP header.
     pub(crate) ecn: Ecn,
-    /// Its class (RFC 2474).
+    /// DiffServ code point (RFC 2474).
     pub(crate) dscp: u8,
 }
 
@@ -52,13 +52,13 @@ impl Segment<'_, '_> {
     }
 }
 
-/// What goes back to the sender of a segment, beside what the connection itself will send.
+/// Answer to the sender of a segment, in addition to what the connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Nothing,
-    /// The reset that RFC 9293 §3.10.7.1 makes from the segment's own numbers.
+    /// The reset of RFC 9293 §3.10.7.1, whose numbers come from the segment.
     Reset,
 }
 
-/// Processing of this segment ends here, with this reply.
+/// Ends the processing of a segment, with this reply.
 pub(crate) type Stop = Reply;

@@ -5,7 +5,7 @@ use super::replies::Replies;
 use crate::fast_paths::FastPath;
 use crate::socket_options::Options;
 use crate::stack::Stack;
-use crate::stack::timers::settle::{is_over, settle_open, settle_ordinary};
+use crate::stack::timers::settle::{is_over, notify_listener, settle_open, settle_ordinary};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::predicted::Ordinary;
 use crate::tcp::input::{Reply, Segment};
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use wire::{
     Addr, Arrival, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxData, RxPacket, SeqNum,
-    TcpError, TcpHeader, TcpOptions, Timestamps, TxPacket, UsualSyn, protocol,
+    TcpError, TcpHeader, TcpOptions, Timestamps, TxPacket, protocol,
 };
 
 impl Stack {
@@ -36,7 +36,7 @@ impl Stack {
         self.claim_packet(now, &mut Arrival { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 })
     }
 
-    /// True: it was for us, and of what is left of it nobody has any use.
+    /// Claims a packet. Returns false if it is not for this stack: the caller may use it elsewhere.
     pub(in crate::stack) fn claim_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         if self.hooks.is_some() {
             self.note_packet(packet);
@@ -63,7 +63,7 @@ impl Stack {
         }
     }
 
-    /// Nearly every packet.
+    /// Handles a packet with an ordinary header, as nearly every packet has.
     #[inline(always)]
     fn take_plain(
         &mut self,
@@ -77,64 +77,26 @@ impl Stack {
             return false;
         }
         self.shared.counters.in_segs += 1;
-        let Some(ordinary) = Ordinary::of(plain).filter(|_| layout.options.is_empty()) else {
-            self.take_unpredicted(now, *plain, layout, packet);
-            return true;
-        };
         let tuple = FourTuple::of_arrival(plain);
-        let text = layout.text;
-        let is_taken = match self.holder_at(tuple.hash(&self.hash_key), &tuple) {
-            Some(Holder::Connection(index)) => {
-                self.take_predicted(now, index, &ordinary, text.clone(), packet)
-                    || self.take_completing_child(now, index, &ordinary, text, packet)
-            }
-            Some(Holder::Request(index)) => self.take_completing(now, index, &ordinary, text, packet),
-            None => false,
-        };
-        if !is_taken {
-            self.take_again(now, packet);
+        let hash = tuple.hash(&self.hash_key);
+        let holder = self.holder_at(hash, &tuple);
+        if let Some(Holder::Connection(index)) = holder
+            && layout.options.is_empty()
+            && let Some(ordinary) = Ordinary::of(plain)
+            && self.take_predicted(now, index, &ordinary, layout.text.clone(), packet)
+        {
+            return true;
         }
+        let mut segment = segment_of(plain, layout, packet);
+        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
         true
     }
 
-    /// A packet that a fast path might have taken, and has not. It is read again: kept at hand for this, the headers of every packet would lie in
-    /// memory.
+    /// Handles the segment that a connection expects next, with no options but timestamps. It may
+    /// be the ACK that completes the handshake of a Fast Open child. Returns false for other
+    /// segments, which take the general path.
     #[inline(never)]
-    pub(in crate::stack) fn take_again(&mut self, now: Instant, packet: &mut Arrival<'_>) {
-        let plain = PlainSegment::read_v4(&packet.data, false);
-        if let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) {
-            self.take_unpredicted(now, plain, layout, packet);
-        }
-    }
-
-    /// A packet that is not what an open connection expects. By value: so the headers of one that is need not lie in memory.
-    #[inline(never)]
-    fn take_unpredicted(
-        &mut self,
-        now: Instant,
-        plain: PlainSegment,
-        layout: Layout,
-        packet: &mut Arrival<'_>,
-    ) {
-        let tuple = FourTuple::of_arrival(&plain);
-        let hash = tuple.hash(&self.hash_key);
-        let holder = self.holder_at(hash, &tuple);
-        if let Some(segment) = Ordinary::of_syn_ack(&plain)
-            && let Some(Holder::Connection(index)) = holder
-            && self.take_syn_ack(now, index, &segment, (layout.options.clone(), layout.text.clone()), packet)
-        {
-            return;
-        }
-        let mut segment = segment_of(&plain, layout, packet);
-        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
-    }
-
-    /// The fast path of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
-    /// has happened.
-    ///
-    /// A function of its own, so that its few pointers stay in registers.
-    #[inline(never)]
-    pub(in crate::stack) fn take_predicted(
+    fn take_predicted(
         &mut self,
         now: Instant,
         index: u32,
@@ -142,46 +104,30 @@ impl Stack {
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
-        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
+        if self.hooks.is_some() || self.trace.is_some() {
+            return false;
+        }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
         let cx = self.shared.context(now);
-        if !nobody_looks || !connection.predicts(cx, segment) {
+        let completes = connection.handshake.is_some();
+        if completes {
+            if !connection.completes(cx, segment) {
+                return false;
+            }
+            cx.took(FastPath::CompletingChild);
+            connection.complete(cx, segment);
+            notify_listener(&mut self.listeners, now, connection);
+            connection.note_plain();
+        }
+        if !connection.predicts(cx, segment) {
             return false;
         }
         let id = ConnId { index, generation };
         let text = (!text.is_empty()).then_some(Payload::new(packet, text));
         cx.took(FastPath::Segment);
-        connection.take_predicted(cx, segment, text);
+        connection.take_predicted(cx, segment, text, completes);
         if is_over(connection) {
             self.end(now, id);
-        } else {
-            settle_open(&mut self.shared, &mut self.work, now, id, connection);
-        }
-        true
-    }
-
-    /// The fast path of the SYN-ACK that a connection expects. False: it is not that one, and nothing has happened.
-    #[inline(never)]
-    fn take_syn_ack(
-        &mut self,
-        now: Instant,
-        index: u32,
-        segment: &Ordinary,
-        (options, text): (Range<usize>, Range<usize>),
-        packet: &mut Arrival<'_>,
-    ) -> bool {
-        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
-        let Some(options) = packet.data.get(options).and_then(UsualSyn::read) else { return false };
-        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
-        let cx = self.shared.context(now);
-        if !nobody_looks || !connection.expects_syn_ack(cx, segment, &options) {
-            return false;
-        }
-        let answer = (!text.is_empty()).then_some(Payload::new(packet, text));
-        connection.take_syn_ack(cx, segment, &options, answer);
-        let id = ConnId { index, generation };
-        if segment.fin {
-            self.settle_turn(now, id);
         } else {
             settle_open(&mut self.shared, &mut self.work, now, id, connection);
         }
@@ -249,7 +195,8 @@ impl Stack {
         self.drops.count(DropReason::TcpHeader);
     }
 
-    /// Connection, half-open request, TIME-WAIT, listener, stranger.
+    /// Passes a segment on: to its connection, its half-open request, TIME-WAIT, a listener, or to
+    /// nobody.
     pub(in crate::stack) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
@@ -302,7 +249,8 @@ impl Stack {
         }
     }
 
-    /// A route keeps us from the peer: Linux looks for the way of its answer first, too (`tcp_conn_request`).
+    /// Drops a packet because a route rejects its sender. Linux, too, looks for the route of the
+    /// answer first (`tcp_conn_request`).
     fn cannot_answer(&mut self, tuple: &FourTuple) {
         self.shared.counters.ip_out_no_routes += 1;
         match self.find_listener(tuple) {
@@ -313,7 +261,7 @@ impl Stack {
 
     pub(in crate::stack) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         if self.hooks.is_some() && !self.is_near_enough(index) {
-            // It may be what has just opened the connection, whose deadline nobody knows yet.
+            // The packet may have opened the connection just now. Its deadline is not known yet.
             return self.settle(now, index);
         }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
@@ -338,7 +286,8 @@ impl Stack {
 
     fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &mut Segment) {
         let entry = self.time_wait.get(index);
-        // RFC 6191 §2: timestamps that the old connection did not use tell of a new one only if that would use them.
+        // RFC 6191 §2: if the old connection used no timestamps, those of a new SYN count only if
+        // the new connection would use timestamps.
         let used = entry.ts_recent.is_some() || self.shared.config.timestamps();
         let facts = TimeWaitSegment {
             seq: segment.seq(),
@@ -380,13 +329,15 @@ impl Stack {
                         self.for_listener(now, listener, self.name(entry.tuple), segment, Some(min_isn));
                     }
                 }
-                // Nobody would accept it: it is one of the old connection's, as any other (RFC 5961 §4.2).
+                // No listener accepts the SYN. It is treated like any SYN of the old connection
+                // (RFC 5961 §4.2).
                 None => self.acknowledge_time_wait(now, index, &facts),
             },
         }
     }
 
-    /// What occupies sequence numbers may have missed our last ACK; anything else is answered no more often than
+    /// Acknowledges a segment in TIME-WAIT. The peer of a segment that occupies sequence numbers
+    /// may have missed our last ACK. Others are answered at most as often as
     /// `tcp_invalid_ratelimit` allows.
     fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &TimeWaitSegment) {
         let interval = self.shared.config.invalid_ratelimit();
@@ -419,8 +370,8 @@ impl Stack {
         self.reply(entry.tuple.local, entry.tuple.peer, &header);
     }
 
-    /// A segment of no connection and no listener. RFC 9293 §3.10.7.1: "An incoming segment not containing a RST causes a RST to be sent in
-    /// response."
+    /// Answers a segment without connection and listener. RFC 9293 §3.10.7.1: "An incoming segment
+    /// not containing a RST causes a RST to be sent in response."
     pub(in crate::stack) fn reset_stranger(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);
@@ -446,25 +397,26 @@ impl Stack {
         };
         self.reply(tuple.local, tuple.peer, &header);
         if self.hooks.is_some() {
-            // It may be the last word of a connection, or of a listener.
+            // The reset may be the last packet of a connection or a listener.
             self.sign_reply(tuple);
         }
     }
 
-    /// A packet of no connection.
+    /// Sends a packet that belongs to no connection.
     pub(in crate::stack) fn reply(&mut self, local: Addr, peer: Addr, header: &TcpHeader) {
         self.reply_for(None, local, peer, header);
     }
 
-    /// A connection that a SYN of this class begins has it, too, if it shall (`tcp_reflect_tos`).
+    /// Gives a new connection the DiffServ class of its SYN, if `tcp_reflect_tos` is set.
     pub(in crate::stack) fn reflect_class(&self, socket: &mut Options, dscp: u8) {
         if self.shared.config.tcp_reflect_tos && socket.rare.dscp != dscp {
-            // Six bits are a class.
+            // Cannot fail: a class has six bits.
             let _ = socket.rare.set(SocketOption::Dscp(dscp));
         }
     }
 
-    /// One on behalf of a listener, with its hop limit, and its DiffServ code point or the SYN's.
+    /// Sends a packet on behalf of a listener, with the listener's hop limit, and its DiffServ code
+    /// point or the SYN's.
     pub(in crate::stack) fn reply_for(
         &mut self,
         request: Option<(ListenerId, u8)>,
@@ -506,7 +458,7 @@ impl Stack {
     }
 }
 
-/// With all that a segment may have.
+/// Returns the segment with all its options.
 #[inline(always)]
 fn segment_of<'p, 'd>(
     plain: &PlainSegment,
@@ -514,7 +466,7 @@ fn segment_of<'p, 'd>(
     packet: &'p mut Arrival<'d>,
 ) -> Segment<'p, 'd> {
     let payload = Payload::new(packet, text);
-    // Options are large: they are read where they stay.
+    // The options are large. They are read in place, because moving them would cost more.
     let mut segment = Segment { header: TcpHeader::new(0, 0), payload, ecn: plain.ecn, dscp: plain.dscp };
     plain.fill(&mut segment.header);
     if !options.is_empty() {
@@ -532,12 +484,13 @@ pub(in crate::stack) struct ResetNumbers {
 }
 
 impl ResetNumbers {
-    /// Of a reset that a peer takes who has only our SYN-ACK.
+    /// Returns the numbers of a reset for a peer that has only our SYN-ACK.
     pub(in crate::stack) fn behind_syn_ack(iss: SeqNum, irs: SeqNum) -> ResetNumbers {
         ResetNumbers { seq: iss + 1, ack: irs + 1, flags: Flags::RST | Flags::ACK }
     }
 
-    /// Of the answer to a segment that ended at `end`, before its payload was taken.
+    /// Returns the numbers of a reset that answers `segment`, which ended at `end` before its
+    /// payload was taken.
     fn of(segment: &Segment, end: SeqNum) -> ResetNumbers {
         if segment.has(Flags::ACK) {
             ResetNumbers { seq: segment.header.ack, ack: SeqNum(0), flags: Flags::RST }
@@ -556,7 +509,8 @@ fn drop_reason(error: IpError) -> DropReason {
     }
 }
 
-/// What was sent while a segment was taken leaves before all that waits.
+/// Queues what the connection sent while it handled a segment. These packets leave before all that
+/// waits.
 #[cold]
 fn send_first(
     packets: &mut Vec<TxPacket>,

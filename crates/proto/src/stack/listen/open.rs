@@ -1,4 +1,4 @@
-//! Half-open requests: the repetition of the SYN-ACK, and what becomes of them.
+//! Half-open requests: retransmission of the SYN-ACK, and how requests end.
 
 use super::listener::AtTimeout;
 use super::request::{AnotherTime, Request};
@@ -12,14 +12,14 @@ use crate::{DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
-    /// A request ends.
+    /// Ends a request.
     pub(in crate::stack) fn remove_request(&mut self, index: u32) -> Option<Request> {
         let request = self.take_request(index)?;
         self.holders.remove(request.hash, Holder::Request(index));
         Some(request)
     }
 
-    /// A request ends, and another takes over its tuple.
+    /// Ends a request whose tuple gets a new owner.
     pub(in crate::stack) fn take_request(&mut self, index: u32) -> Option<Request> {
         let mut request = self.requests.remove(index)?;
         self.request_timers.clear(&mut request);
@@ -30,8 +30,9 @@ impl Stack {
         Some(request)
     }
 
-    /// Repeats the SYN-ACK; only the first carried a Fast Open option (RFC 7413 §4.2.2, R33). `timeouts`: one, if that is why it goes. What
-    /// it carries is decided by those before (as Linux's `reqsk_timer_handler`).
+    /// Retransmits the SYN-ACK. Only the first SYN-ACK carried a Fast Open option (RFC 7413 §4.2.2,
+    /// R33). `timeouts` is 1 if the timer caused this, else 0. The options depend on the timeouts
+    /// before this one, as in Linux's `reqsk_timer_handler`.
     fn send_syn_ack_again(&mut self, now: Instant, index: u32, timeouts: u8) {
         let Some(request) = self.requests.get(index) else { return };
         let header = self.syn_ack_of(request, now.as_millis() as u32, None);
@@ -48,8 +49,8 @@ impl Stack {
         self.reply_for(Some((listener, dscp)), tuple.local, tuple.peer, &header);
     }
 
-    /// The peer has sent something that shows it lacks the SYN-ACK. Many such segments are a flood, perhaps towards somebody whose
-    /// address they bear: it is repeated no more often than `tcp_invalid_ratelimit` allows.
+    /// Retransmits the SYN-ACK to a peer that seems to lack it. `tcp_invalid_ratelimit` limits the
+    /// rate, because many such segments may be a flood from forged addresses.
     fn repeat_syn_ack(&mut self, now: Instant, index: u32, segment: &Segment) {
         let interval = self.shared.config.invalid_ratelimit();
         let text = segment.len() > 0 && !segment.has(Flags::SYN);
@@ -61,7 +62,7 @@ impl Stack {
         self.drops.count(DropReason::RateLimited);
     }
 
-    /// No answer to a SYN-ACK, or no room for the connection it would make.
+    /// Handles the timeout of a request: the SYN-ACK has no answer, or the connection had no room.
     pub(in crate::stack) fn request_timeout(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get_mut(index) else { return };
         let (id, timeouts) = (request.listener, u32::from(request.timeouts));
@@ -81,7 +82,7 @@ impl Stack {
         }
     }
 
-    /// The time-out doubles with each that has passed.
+    /// Arms the timer of a request. Each timeout doubles the next.
     fn arm_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
@@ -89,7 +90,7 @@ impl Stack {
         self.work.deadlines.note_other(at);
     }
 
-    /// The request ends without a connection.
+    /// Ends a request without a connection.
     pub(in crate::stack) fn forget_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.remove_request(index) else { return };
         if request.acked && self.shared.config.accept_overflow.resets_expired() {
@@ -97,7 +98,8 @@ impl Stack {
         }
     }
 
-    /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
+    /// Resets the peer of a request that has ended, so that it does not wait for a connection. The
+    /// peer has nothing of ours but the SYN-ACK.
     pub(in crate::stack) fn reset_embryo(&mut self, now: Instant, request: &Request) {
         self.shared.counters.embryonic_rsts += 1;
         if let Some(listener) = self.listener_mut(request.listener) {
@@ -106,7 +108,7 @@ impl Stack {
         self.send_reset(now, &request.tuple, ResetNumbers::behind_syn_ack(request.iss, request.irs));
     }
 
-    /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
+    /// Handles a segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
     pub(in crate::stack) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
         let name = Name { tuple: request.tuple, hash: request.hash };
@@ -119,7 +121,7 @@ impl Stack {
             return self.repeat_syn_ack(now, index, segment);
         }
         if segment.has(Flags::ACK) && !segment.has(Flags::RST) && segment.header.ack != iss + 1 {
-            // Not of this request; a SYN cookie of the listener's, perhaps.
+            // The ACK does not belong to this request. It may answer a SYN cookie of the listener.
             return self.for_listener(now, id, name, segment, None);
         }
         let in_window = segment.seq() == irs + 1 || self.is_in_window(index, segment);
@@ -151,8 +153,8 @@ impl Stack {
         self.promote(now, index, id, segment);
     }
 
-    /// RFC 9293 §3.10.7.4's first check of a segment that is not the very next, against the window that the SYN-ACK advertised. Text may overtake
-    /// the final ACK.
+    /// Checks the sequence number of a segment that is not the next one, against the window of the
+    /// SYN-ACK (RFC 9293 §3.10.7.4, first check). Text may overtake the final ACK.
     fn is_in_window(&self, index: u32, segment: &Segment) -> bool {
         let Some(request) = self.requests.get(index) else { return false };
         let (seq, start) = (segment.seq(), request.irs + 1);
@@ -160,7 +162,8 @@ impl Stack {
         segment.end().after(start) && seq.before(end) || seq == end && segment.end() == end
     }
 
-    /// A reset in the window. Only one with the very next number is certain to be the peer's, others are challenged (RFC 5961 §3.2).
+    /// Handles a reset within the window. Only the exact next number proves that the peer sent it;
+    /// other resets are challenged (RFC 5961 §3.2).
     fn reset_request(&mut self, now: Instant, index: u32, exact: bool) {
         if exact {
             self.shared.counters.attempt_fails += 1;
@@ -180,9 +183,9 @@ impl Stack {
         }
     }
 
-    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if
-    /// so drop the segment and return)". A peer whose SYN has another number, since it has forgotten the first, resets the request by its
-    /// answer to that.
+    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be
+    /// sent in reply (unless the RST bit is set, if so drop the segment and return)". A peer that
+    /// has forgotten its first SYN and sent another one resets the request in answer to this ACK.
     fn acknowledge_request(&mut self, now: Instant, index: u32, segment: &Segment) {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);
@@ -197,7 +200,7 @@ impl Stack {
         self.send_request_ack(now, index);
     }
 
-    /// What the SYN-ACK has said, as an ACK.
+    /// Repeats the SYN-ACK's acknowledgment and window in a plain ACK.
     fn send_request_ack(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
         let (tuple, shift) = (request.tuple, request.rcv_wscale);
@@ -216,7 +219,8 @@ impl Stack {
         self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
     }
 
-    /// A SYN in the window: "return this connection to the LISTEN state", which Linux tells its peer by a reset (`tcp_check_req`).
+    /// Handles a SYN in the window: "return this connection to the LISTEN state". Like Linux,
+    /// resets the peer (`tcp_check_req`).
     fn end_by_syn(&mut self, now: Instant, index: u32, segment: &Segment) {
         let Some(request) = self.remove_request(index) else { return };
         self.shared.counters.attempt_fails += 1;
@@ -224,7 +228,8 @@ impl Stack {
         self.reset_stranger(now, &request.tuple, segment);
     }
 
-    /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).
+    /// Returns whether this is a bare ACK and the listener waits for data first (Linux's
+    /// `tcp_check_req`).
     fn is_deferred(&mut self, index: u32, segment: &Segment) -> bool {
         let Some(request) = self.requests.get_mut(index) else { return false };
         let defer = self.listeners.get(request.listener.index).map_or(0, |listener| listener.defer_timeouts);
@@ -234,7 +239,8 @@ impl Stack {
         deferred
     }
 
-    /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
+    /// Keeps the newer timestamp of a repeated SYN. The echo tells the client which SYN is answered
+    /// (RFC 7323 §4.3).
     fn note_repeated_syn(&mut self, index: u32, segment: &Segment) {
         if self.shared.config.half_open_rules.echoes_repeated_syn()
             && let Some(request) = self.requests.get_mut(index)
@@ -245,7 +251,7 @@ impl Stack {
         }
     }
 
-    /// The final ACK: the request becomes a connection.
+    /// Turns the request into a connection: the final ACK has come.
     fn promote(&mut self, now: Instant, index: u32, id: ListenerId, segment: &mut Segment) {
         let Some(listener) = self.listener(id) else { return };
         let Some(tuple) = self.requests.get(index).map(|request| request.tuple) else { return };
@@ -256,7 +262,8 @@ impl Stack {
         self.establish(now, request, Some(Holder::Request(index)), segment);
     }
 
-    /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
+    /// Opens the requests that were complete when there was no room. They need not wait for another
+    /// SYN-ACK.
     pub(in crate::stack) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
         while let Some(listener) = self.listener(id)
             && let Some((index, generation)) = listener.waiting.front().copied()
@@ -275,7 +282,8 @@ impl Stack {
         }
     }
 
-    /// The request becomes a connection in the place of `before`; `segment` completed its handshake.
+    /// Turns the request into a connection that replaces `before`. `segment` completed the
+    /// handshake.
     pub(in crate::stack) fn establish(
         &mut self,
         now: Instant,
@@ -284,7 +292,7 @@ impl Stack {
         segment: &mut Segment,
     ) {
         let option_seen = request.option_seen;
-        let index = self.open_request(now, request, before, Some(FinalAck::of(&segment.header)));
+        let index = self.open_request(now, request, before, Some(&segment.header));
         if let Some(connection) = self.connections.get_mut(index) {
             connection.guess_rcv_mss(segment);
             connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
@@ -292,13 +300,14 @@ impl Stack {
         self.for_connection(now, index, segment);
     }
 
-    /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
+    /// Creates a connection that the application may accept. Returns its index. `ack` is the final
+    /// ACK, if it has just come.
     pub(in crate::stack) fn open_request(
         &mut self,
         now: Instant,
         request: Request,
         before: Option<Holder>,
-        ack: Option<FinalAck>,
+        ack: Option<&TcpHeader>,
     ) -> u32 {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
@@ -318,8 +327,8 @@ impl Stack {
         id_of_connection.index
     }
 
-    /// The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a repeated SYN-ACK, may find
-    /// room.
+    /// Keeps a request for which there is no room, unless `tcp_abort_on_overflow` is set. A later
+    /// ACK, or the answer to a repeated SYN-ACK, may find room.
     fn no_room_for_request(&mut self, now: Instant, index: u32, segment: &Segment, reason: DropReason) {
         let Some(id) = self.requests.get(index).map(|request| request.listener) else { return };
         self.drop_at_listener(id, reason);
@@ -341,7 +350,7 @@ impl Stack {
         }
     }
 
-    /// No more wait than there are requests.
+    /// The queue is never longer than the number of requests.
     fn note_waiting(&mut self, id: ListenerId, handle: (u32, u32)) {
         let requests = &self.requests;
         let Some(listener) = self.listeners.get_mut(id.index) else { return };
@@ -352,28 +361,14 @@ impl Stack {
     }
 }
 
-/// What the segment that completes a handshake tells beside its numbers.
-#[derive(Clone, Copy)]
-pub(in crate::stack) struct FinalAck {
-    /// SEG.WND, unscaled.
-    pub(in crate::stack) window: u16,
-    pub(in crate::stack) timestamps: Option<Timestamps>,
-}
-
-impl FinalAck {
-    fn of(header: &TcpHeader) -> FinalAck {
-        FinalAck { window: header.window, timestamps: header.options.timestamps }
-    }
-}
-
 impl Connection {
     fn take_request(
         &mut self,
         cx: &mut crate::tcp::connection::Context,
         request: &Request,
-        ack: Option<FinalAck>,
+        ack: Option<&TcpHeader>,
     ) {
-        // Its SYN.
+        // Counts the SYN.
         self.tally.came(0, 0);
         self.rcv.wscale = request.rcv_wscale;
         self.begin_agreed(cx, request.agreed, request.irs);
@@ -382,7 +377,8 @@ impl Connection {
         self.remember_timestamp(cx.now, request.ts_recent);
         self.snd.una = request.iss + 1;
         self.snd.advance_nxt(request.iss + 1);
-        // The largest window ever seen is not that of the SYN, which is not scaled (as Linux's `tcp_create_openreq_child`).
+        // The unscaled window of the SYN does not count for the largest window (as in Linux's
+        // `tcp_create_openreq_child`).
         self.snd.wnd = ack.map_or(request.peer_window.into(), |ack| {
             u32::from(ack.window) << request.agreed.snd_wscale.unwrap_or(0)
         });
@@ -398,9 +394,9 @@ impl Connection {
             let retrans = u32::from(request.transmissions) - 1;
             self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
         }
-        match request.round_trip(cx, ack.and_then(|ack| ack.timestamps)) {
+        match request.round_trip(cx, ack.and_then(|ack| ack.options.timestamps)) {
             Some(rtt) => self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span()),
-            // Of a cookie it is not known that it was sent twice.
+            // A SYN cookie does not tell how often the SYN-ACK was sent.
             None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),
             None => {}
         }

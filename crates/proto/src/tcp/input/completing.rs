@@ -1,8 +1,7 @@
-//! The fast path of the acknowledgement that ends a Fast Open child's handshake, of a connection where nothing else is out of the ordinary:
-//! the one SYN-ACK that went has arrived, with all it brought, and the segment is the next. Once the handshake is over it is to the connection
-//! what any expected segment is (`predicted`, `ending`).
+//! Fast path of the ACK that completes the handshake of a Fast Open child without losses or special
+//! options. `predicted` handles the rest of the segment.
 //!
-//! It saves 5 % of the instructions of an exchange with Fast Open.
+//! Saves 5 % of the instructions of an exchange with Fast Open.
 
 use super::predicted::Ordinary;
 use crate::Events;
@@ -14,7 +13,7 @@ use crate::tcp::timers::Timer;
 use wire::SeqNum;
 
 impl Connection {
-    /// The segment completes the handshake, and is what is expected behind it.
+    /// Returns whether the segment completes the handshake, and is the next one expected.
     #[inline]
     pub(crate) fn completes(&self, cx: &Context, segment: &Ordinary) -> bool {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
@@ -31,7 +30,7 @@ impl Connection {
             && self.takes_fast_paths(cx)
     }
 
-    /// The handshake ends with a segment that [`completes`](Self::completes) it, whose numbers and text are still to be taken.
+    /// Completes the handshake. The caller then handles numbers and text of the segment.
     pub(crate) fn complete(&mut self, cx: &mut Context, segment: &Ordinary) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
@@ -57,13 +56,15 @@ impl Connection {
 }
 
 impl PassiveOpen {
-    /// Of a Fast Open: one SYN-ACK has gone, and nothing waits for the end of the handshake.
+    /// Returns whether this is a Fast Open with one SYN-ACK, and nothing waits for the end of the
+    /// handshake.
     #[inline(always)]
     fn went_as_usual(&self) -> bool {
         self.fast_open && self.transmissions == 1 && !self.fin_waits
     }
 
-    /// Not the SYN alone, where the SYN-ACK brought more: that would have to be retransmitted (`resend_after_synack`).
+    /// Returns whether the ACK covers the data of the SYN-ACK, if it had any. Otherwise the data
+    /// would have to be retransmitted (`resend_after_synack`).
     #[inline(always)]
     fn is_acknowledged_as_a_whole(&self, iss: SeqNum, ack: SeqNum) -> bool {
         ack.after(iss + 1) || ack == iss + 1 && self.data_sent == 0 && !self.fin_sent

@@ -1,5 +1,5 @@
-//! What the fast path of the expected segment (`predicted`) does where a connection ends: the peer's FIN, alone or behind text; the
-//! acknowledgement of ours; and what goes the one way while the other is over.
+//! Part of the fast path (`predicted`) for connections that end: the peer's FIN, the ACK of ours,
+//! and segments while one direction is closed.
 
 use super::predicted::Ordinary;
 use crate::tcp::connection::{Connection, Context};
@@ -10,20 +10,20 @@ use crate::{AckHabit, Events, State};
 use wire::SeqNum;
 
 impl Connection {
-    /// One direction is over, or is with this segment.
+    /// Returns whether one direction is closed, or closes with this segment.
     #[inline(always)]
     pub(crate) fn ends_with(&self, segment: &Ordinary) -> bool {
         segment.fin || self.state != State::Established
     }
 
-    /// Nothing follows a FIN, and of text there is somebody to read it.
+    /// Returns whether the segment may be delivered: nothing follows a FIN, and text has a reader.
     #[inline(always)]
     pub(super) fn has_use_for(&self, segment: &Ordinary) -> bool {
         let (text, fin) = (segment.len > 0, segment.fin);
         !(self.rcv.fin_received && (text || fin) || self.orphan && text)
     }
 
-    /// Our FIN is acknowledged, and nothing else was in flight.
+    /// Handles the ACK of our FIN when nothing else was in flight.
     #[inline(always)]
     pub(super) fn only_fin_is_acknowledged(&mut self, cx: &mut Context, ack: SeqNum) {
         if self.fast_opened && cx.paths.has_verdicts() {
@@ -40,14 +40,14 @@ impl Connection {
         self.events |= Events::SENT_ALL;
     }
 
-    /// The FIN comes next.
+    /// Accepts a FIN that comes next in order.
     #[inline(always)]
     pub(super) fn take_predicted_fin(&mut self, cx: &Context) {
         self.rcv.take_fin();
         self.fin_received(&cx.config);
     }
 
-    /// Behind text that has been taken, before which so much was owed.
+    /// Accepts a FIN behind text. `owed` is the acknowledgment that was owed before the text came.
     #[inline(never)]
     pub(super) fn text_ends(&mut self, cx: &Context, came: &Came, owed: AckOwed) {
         let estimates_delay = cx.config.ack_habit == AckHabit::QuickStart;

@@ -1,13 +1,13 @@
-//! The fast path of the ordinary segment: what comes next on an open connection where nothing is missing, and that acknowledges, tells and
-//! brings nothing but what was to be expected (header prediction: RFC 1144's, as Linux's `tcp_rcv_established`); and with which such a
-//! connection ends, which is more than Linux predicts (`ending`).
+//! Fast path of a segment that arrives in order on an open connection without losses (header
+//! prediction: RFC 1144, Linux's `tcp_rcv_established`). `ending` extends it to the segments that
+//! close such a connection, which Linux does not predict.
 //!
-//! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
-//! is what the slow path does, in its order; left out is what would do nothing. Random worlds compare the two (`cargo xtask simulate
-//! --differential`).
+//! A predicate passes the eight checks of RFC 9293 §3.10.7.4 at once. The effects are those of the
+//! general path, in its order, without the steps that would do nothing. Random runs compare both
+//! paths (`cargo xtask simulate --differential`).
 //!
-//! It saves a seventh of the instructions of an exchange on a connection of its own, and a fifth of those of a request on an open one (here, as in
-//! the files that say the same of other fast paths: `firstbyte-bench instructions`, with and without it).
+//! Saves a seventh of the instructions of an exchange on its own connection, and a fifth of those
+//! of a request on an open connection (`firstbyte-bench instructions`, with and without it).
 
 use super::ack::count_predicted;
 use crate::Events;
@@ -21,7 +21,7 @@ use crate::tcp::send::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use wire::{Flags, PlainSegment, SeqNum, Timestamps};
 
-/// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
+/// A segment with no options but timestamps, and no flags but ACK, PSH and FIN.
 #[derive(Clone, Copy)]
 pub(crate) struct Ordinary {
     pub(crate) seq: SeqNum,
@@ -31,37 +31,30 @@ pub(crate) struct Ordinary {
     pub(super) pushed: bool,
     pub(crate) fin: bool,
     pub(crate) timestamps: Option<Timestamps>,
-    /// Bytes of its payload.
+    /// Payload length in bytes.
     pub(super) len: usize,
-    /// It has just completed the handshake: header prediction, as counted, begins behind it.
-    pub(crate) completes: bool,
 }
 
 impl Ordinary {
-    /// `None`: it has other flags. Nothing is said of its options.
+    /// Returns `None` if the segment has other flags. The caller checks the options.
     #[inline(always)]
     pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
-        let ordinary = Ordinary::by_fields(segment);
-        (segment.flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
-    }
-
-    /// The fields of a SYN-ACK, whose timestamps are among its other options; `None`: it has other flags.
-    #[inline(always)]
-    pub(crate) fn of_syn_ack(segment: &PlainSegment) -> Option<Ordinary> {
-        (segment.flags - Flags::PSH - Flags::FIN == Flags::SYN | Flags::ACK)
-            .then(|| Ordinary::by_fields(segment))
-    }
-
-    #[inline(always)]
-    fn by_fields(segment: &PlainSegment) -> Ordinary {
         let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, .. } = *segment;
         let (pushed, fin) = (flags.contains(Flags::PSH), flags.contains(Flags::FIN));
-        Ordinary { seq, ack, window, pushed, fin, timestamps, len, completes: false }
+        (flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(Ordinary {
+            seq,
+            ack,
+            window,
+            pushed,
+            fin,
+            timestamps,
+            len,
+        })
     }
 }
 
 impl Connection {
-    /// The segment is the one that was to be expected: no check of its numbers and window finds anything.
+    /// Returns whether no check of RFC 9293 §3.10.7.4 would find anything in this segment.
     #[inline(always)]
     pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
         self.takes_fast_paths_open(cx)
@@ -73,7 +66,8 @@ impl Connection {
             && !cx.memory.is_under_pressure()
     }
 
-    /// It begins where the last ended, acknowledges nothing that was not sent, or was acknowledged before, and fits the window.
+    /// Returns whether the segment starts at RCV.NXT, fits the window, and acknowledges only what
+    /// is in flight.
     #[inline(always)]
     pub(super) fn is_next(&self, segment: &Ordinary) -> bool {
         segment.seq == self.rcv.nxt
@@ -81,13 +75,13 @@ impl Connection {
             && segment.len <= self.rcv.wnd() as usize
     }
 
-    /// The window it offers is no smaller than it was, and not closed.
+    /// Returns whether the offered window is open, and no smaller than before.
     #[inline(always)]
     fn offers_enough(&self, segment: &Ordinary) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
-    /// RFC 7323 §5.3.
+    /// Returns whether the segment passes PAWS (RFC 7323 §5.3).
     #[inline(always)]
     pub(super) fn is_timely(&self, segment: &Ordinary) -> bool {
         segment.timestamps.is_none_or(|timestamps| {
@@ -95,13 +89,16 @@ impl Connection {
         })
     }
 
-    /// Takes a segment that [`predicts`](Self::predicts) holds for. `text`: its payload, if it has any.
+    /// Handles a segment for which [`predicts`](Self::predicts) is true. `text` is its payload, if
+    /// any. `completes`: the segment has just completed the handshake, so it does not count as
+    /// predicted.
     #[inline(always)]
     pub(crate) fn take_predicted(
         &mut self,
         cx: &mut Context,
         segment: &Ordinary,
         text: Option<Payload<'_, '_>>,
+        completes: bool,
     ) {
         let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued() && !self.rcv.fin_received);
@@ -117,7 +114,7 @@ impl Connection {
             }
             self.take_window(numbers, offered);
         }
-        let counts = same_window && !ends && !segment.completes;
+        let counts = same_window && !ends && !completes;
         count_predicted(cx, counts, progress, (len, len as u32 + u32::from(segment.fin)));
         self.moments.heard(cx.now);
         if self.special.is_some() {
@@ -141,7 +138,7 @@ impl Connection {
         self.arm_delayed_ack(cx);
     }
 
-    /// RFC 7323 §4.3.
+    /// Updates TS.Recent (RFC 7323 §4.3).
     #[inline(always)]
     fn note_timely(&mut self, cx: &Context, segment: &Ordinary) {
         if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
@@ -151,7 +148,8 @@ impl Connection {
         }
     }
 
-    /// It acknowledges something. True: all that there is to acknowledge, so that nothing waits for a timer.
+    /// Handles an acknowledgment of new data. Returns true if nothing in flight is left that needs
+    /// a timer.
     #[inline(always)]
     fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) -> bool {
         let ack = segment.ack;
@@ -159,7 +157,7 @@ impl Connection {
             self.only_fin_is_acknowledged(cx, ack);
             return true;
         }
-        // A FIN has the number behind all text.
+        // The number of a FIN is the one behind all text.
         let beyond = ack.since(self.snd.queue.end());
         if ack == self.snd.max
             && beyond <= 1
@@ -180,7 +178,8 @@ impl Connection {
         false
     }
 
-    /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
+    /// Handles the ACK of the only segment ever written to the queue. Nothing is in flight
+    /// afterwards.
     #[inline(always)]
     fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
@@ -193,7 +192,7 @@ impl Connection {
         self.soft_error = None;
         let rtt = cx.now.nanos_since(sent.sent_at);
         let first_sample = !self.rtt.is_sampled();
-        // As `may_be_delayed` says of a lone segment.
+        // The same test as `may_be_delayed`, for a single segment.
         self.note_min_rtt(cx, rtt, |c| {
             sent.len < c.smss().into() && c.snd.queue.delivery.is_still_at(&sent.snapshot)
         });
@@ -220,7 +219,7 @@ impl Connection {
         self.report_rate(cx.now, &rate, 0, round.was_full());
     }
 
-    /// It brings the text that comes next, all of which lies in the window, and perhaps the FIN behind it.
+    /// Accepts the text that comes next and lies within the window, and the FIN behind it, if any.
     #[inline(always)]
     pub(super) fn take_predicted_text(
         &mut self,
@@ -250,7 +249,7 @@ impl Connection {
     }
 }
 
-/// Apart, so that what it needs lies in registers there, and what the others need here.
+/// Not inlined: both this function and its caller need most registers.
 #[inline(never)]
 fn take_out(receiver: &mut Receiver, cx: &mut Context, text: Payload<'_, '_>) {
     receiver.accept_next(cx.now, text, &mut cx.spare);

@@ -1,34 +1,31 @@
-//! What every connection begins with by the settings alone: worked out when a setting is changed, not when a connection begins. Sockets
-//! that ask for something themselves look for it themselves.
+//! Per-connection defaults derived from `Config`; recomputed when a setting changes. Sockets with
+//! options of their own compute their own values.
 
 use super::negotiation::window_shift;
 use crate::rtt::{RttEstimator, least_rtt_age};
 use crate::socket_options::RareOptions;
 use crate::tcp::recv::window_space::{Space, WindowSpace};
-use crate::tcp::send::mtu_search;
 use crate::{Config, CongestionControl, ReceiveAccounting, SocketOptions};
 use core::time::Duration;
 
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
 pub(in crate::tcp) const SEND_BUFFER_MAX: u32 = 1 << 30;
 
-/// See the module.
+/// Defaults of new connections; see the module.
 #[derive(Debug)]
 pub(crate) struct Fresh {
-    /// Without a sample.
+    /// An estimator without a sample.
     pub(in crate::tcp) rtt: RttEstimator,
-    /// Ticks for which a least round trip holds.
+    /// Ticks for which a minimum round trip is valid.
     pub(in crate::tcp) min_rtt_age: u32,
-    /// The first time-out of a SYN-ACK.
+    /// First timeout of a SYN-ACK.
     handshake_rto: Duration,
     window_shift: u8,
     send_limit: u32,
-    /// Where windows are counted by payload.
+    /// Window limits, if windows are counted by payload.
     space: Option<WindowSpace>,
-    /// All congestion windows begin as CUBIC's, with the same number of segments.
+    /// All congestion windows start as CUBIC's, with the same number of segments.
     pub(in crate::tcp) windows_begin_alike: bool,
-    /// SYNs agree on what nearly all do.
-    pub(in crate::tcp) agrees_as_usual: bool,
 }
 
 impl Fresh {
@@ -45,11 +42,10 @@ impl Fresh {
             send_limit: send_limit(config, &options),
             space: by_payload.then(|| WindowSpace::new(config, &options)),
             windows_begin_alike: windows_begin_alike(config),
-            agrees_as_usual: by_payload && agrees_as_usual(config),
         }
     }
 
-    /// The time-out of the SYN-ACK of a request, which doubles with each that has passed.
+    /// Returns the timeout of a request's SYN-ACK. It doubles with each timeout that has passed.
     #[inline]
     pub(crate) fn handshake_rto(&self, config: &Config, timeouts: u8) -> Duration {
         if timeouts == 0 {
@@ -58,19 +54,19 @@ impl Fresh {
         config.rto_initial.saturating_mul(1 << timeouts.min(16)).min(self.rtt.max_rto())
     }
 
-    /// The shift of a socket's windows; see [`window_shift`].
+    /// Returns the shift of a socket's windows; see [`window_shift`].
     #[inline]
     pub(crate) fn window_shift(&self, config: &Config, options: &RareOptions) -> u8 {
         if options.is_ordinary() { self.window_shift } else { window_shift(config, options) }
     }
 
-    /// Bytes the send buffer takes; see [`send_limit`].
+    /// Returns the size of a socket's send buffer in bytes; see [`send_limit`].
     #[inline]
     pub(crate) fn send_limit(&self, config: &Config, options: &RareOptions) -> u32 {
         if options.is_ordinary() { self.send_limit } else { send_limit(config, options) }
     }
 
-    /// The bounds of a socket's window.
+    /// Returns the limits of a socket's window.
     #[inline]
     pub(crate) fn space(&self, config: &Config, options: &RareOptions) -> Space {
         match self.space {
@@ -79,13 +75,13 @@ impl Fresh {
         }
     }
 
-    /// The bounds of the window of an ordinary socket, where windows are counted by payload.
+    /// Returns the window limits of a socket without options, if windows are counted by payload.
     #[inline(always)]
     pub(crate) fn payload_space(&self) -> Option<WindowSpace> {
         self.space
     }
 
-    /// The largest window of a socket with an empty buffer, by payload.
+    /// Returns the largest window of a socket with an empty buffer, by payload.
     #[inline]
     pub(crate) fn window(&self, config: &Config, options: &RareOptions) -> u32 {
         match self.space {
@@ -95,14 +91,8 @@ impl Fresh {
     }
 }
 
-/// By these settings SYNs agree on all that ordinary connections do, and on nothing else.
-fn agrees_as_usual(config: &Config) -> bool {
-    let Config { tcp_sack, tcp_window_scaling, tcp_ecn, tcp_mtu_probing, .. } = *config;
-    let all = tcp_sack && tcp_window_scaling && config.timestamps();
-    all && matches!(tcp_ecn, 0 | 2) && tcp_mtu_probing < mtu_search::ALWAYS && !config.window_slow_start
-}
-
-/// Neither path nor stack know a threshold of slow start, and windows are those of RFC 9438, in bytes.
+/// Returns whether every congestion window starts alike: neither path nor stack have a slow start
+/// threshold, and windows follow RFC 9438, in bytes.
 fn windows_begin_alike(config: &Config) -> bool {
     config.tcp_congestion_control == CongestionControl::Cubic
         && !config.window_unit.is_segments()
@@ -111,11 +101,13 @@ fn windows_begin_alike(config: &Config) -> bool {
         && config.initcwnd > 0
 }
 
-/// Bytes the send buffer takes, at first or for good.
+/// Returns the size of a send buffer in bytes. It is the first size, or the final one if the
+/// application chose it.
 pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
     let chosen = options.send_buffer.map(|limit| limit.min(config.wmem_max).min(SEND_BUFFER_MAX));
-    // Where segments count more than their payload, the choice is of payload (Linux's `sk_setsockopt` doubles it).
+    // If segments count more than their payload, the chosen size is payload (Linux's
+    // `sk_setsockopt` doubles it).
     let chosen = chosen.map(|payload| if config.sndbuf_overhead > 0 { payload * 2 } else { payload });
-    // Of a buffer of nothing no write would ever succeed.
+    // No write to a buffer of zero bytes would ever succeed.
     chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0]).clamp(1, SEND_BUFFER_MAX)
 }

@@ -1,22 +1,23 @@
-//! What the two SYNs agreed on.
+//! Options on which the two SYNs agreed.
 
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::recv::window_space::{RECV_BUFFER_MAX, WindowSpace};
 use crate::tuple::FourTuple;
 use crate::{Config, RouteMetrics, SocketOptions};
-use wire::{Capabilities, TcpOptions, UsualSyn};
+use wire::{Capabilities, TcpOptions};
 
-/// Option bytes of the timestamps, padded.
+/// Length of the padded timestamps option.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
-/// Largest shift. RFC 7323 §2.3, of a larger one: "the TCP SHOULD log the error but MUST use 14 instead of the specified value."
+/// Largest shift. RFC 7323 §2.3 says of larger ones: "the TCP SHOULD log the error but MUST use 14
+/// instead of the specified value."
 pub(in crate::tcp) const WSCALE_MAX: u8 = 14;
 
-/// Agreed for the life of a connection.
+/// Options that stay the same for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Negotiated {
     /// The peer's MSS option, or the default of RFC 9293 §3.7.1.
     pub(crate) peer_mss: u16,
-    /// Shift of the windows the peer sends; `None`: no scaling.
+    /// Shift of the windows that the peer sends. `None`: no scaling.
     pub(crate) snd_wscale: Option<u8>,
     pub(crate) timestamps: bool,
     pub(crate) sack: bool,
@@ -25,20 +26,7 @@ pub(crate) struct Negotiated {
 }
 
 impl Negotiated {
-    /// What these options lead to where we want all of them, and no ECN.
-    #[inline(always)]
-    pub(crate) fn as_usual(config: &Config, peer_is_v4: bool, options: &UsualSyn) -> Negotiated {
-        let peer_mss = if options.mss > 0 { options.mss } else { default_mss(peer_is_v4) };
-        Negotiated {
-            peer_mss: peer_mss.max(mss_min(config)),
-            snd_wscale: Some(options.window_scale.min(WSCALE_MAX)),
-            timestamps: true,
-            sack: true,
-            ecn: EcnMode::Off,
-        }
-    }
-
-    /// What the options of a SYN from the peer offer, as far as we want it; its flags are for `with_ecn`.
+    /// Returns the options of the peer's SYN that we support. `with_ecn` reads the flags.
     pub(crate) fn from_syn(config: &Config, peer_is_v4: bool, options: &TcpOptions) -> Negotiated {
         Negotiated {
             peer_mss: options
@@ -57,27 +45,29 @@ impl Negotiated {
     }
 }
 
-/// Smallest MSS believed (Linux's `tcp_mtu_to_mss`).
+/// Returns the smallest MSS that is accepted from a peer (Linux's `tcp_mtu_to_mss`).
 pub(crate) fn mss_min(config: &Config) -> u16 {
     u16::try_from(config.tcp_min_snd_mss).unwrap_or(u16::MAX)
 }
 
-/// Smallest MSS we announce, or an application chooses (Linux's `TCP_MIN_MSS`).
+/// Smallest MSS that we announce or an application may choose (Linux's `TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
 
-/// The application's clamp of the MSS in both directions (`TCP_MAXSEG`), within reason.
+/// Returns the application's limit of the MSS in both directions (`TCP_MAXSEG`), at least
+/// `MSS_MIN`.
 #[inline]
 pub(crate) fn mss_clamp(options: &SocketOptions) -> u16 {
     options.max_segment.map_or(u16::MAX, |clamp| clamp.max(MSS_MIN))
 }
 
-/// RFC 9293 §3.7.1: without an MSS option.
+/// Returns the MSS of a peer without an MSS option (RFC 9293 §3.7.1).
 pub(crate) fn default_mss(v4: bool) -> u16 {
     if v4 { 536 } else { 1220 }
 }
 
-/// The MSS we advertise: what the device takes, without options, or less if the route says so. A route's `advmss` may be more, too, where
-/// `firstbyte.mss_rules` is `kernel` (Linux's `dst_metric_advmss`).
+/// Returns the MSS that we advertise: the device's, without options, or less if the route demands
+/// it. A route's `advmss` may be larger if `firstbyte.mss_rules` is `kernel` (Linux's
+/// `dst_metric_advmss`).
 pub(crate) fn advertised_mss(
     config: &Config,
     capabilities: &Capabilities,
@@ -97,8 +87,9 @@ pub(crate) fn advertised_mss(
     mss.max(MSS_MIN)
 }
 
-/// The shift that lets the largest window be advertised that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application
-/// has chosen holds (Linux's `tcp_select_initial_window`, `tcp_connect_init`). It is chosen once: a SYN tells it.
+/// Returns the shift that can express the largest window: by `tcp_rmem` and `rmem_max`, or by the
+/// buffer that the application chose (Linux's `tcp_select_initial_window`, `tcp_connect_init`). The
+/// SYN announces it, so it never changes.
 pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {
         return 0;
@@ -113,7 +104,7 @@ pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
 mod tests {
     use super::*;
 
-    /// Linux's 6 MiB and 32 MiB of `tcp_rmem`, and what is more than any shift tells.
+    /// Linux's 6 MiB and 32 MiB of `tcp_rmem`, and sizes above the largest shift.
     #[test]
     fn the_shift_follows_from_the_largest_buffer() {
         for (largest, shift) in
@@ -130,7 +121,7 @@ mod tests {
         assert_eq!(window_shift(&off, &SocketOptions::default()), 0);
     }
 
-    /// RFC 7323 §2.3: a shift above 14 is 14; RFC 1122 §4.2.2.6's default without MSS option.
+    /// RFC 7323 §2.3: a shift above 14 is 14. RFC 1122 §4.2.2.6: the default without MSS option.
     #[test]
     fn a_syn_is_believed_within_reason() {
         let of = |options| Negotiated::from_syn(&Config::default(), true, &options);

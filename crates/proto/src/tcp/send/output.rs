@@ -1,9 +1,10 @@
-//! Which one segment goes now, and why.
+//! Decides which segment is sent next.
 //!
-//! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
-//! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/send/nagle` says whether a small one may go. `ordinary` is
-//! a fast path for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open; `refused` takes
-//! back what could not leave.
+//! The order is: reset, SYN or SYN-ACK, lost segments, new data and FIN, window probe, and an
+//! acknowledgment that no other segment carried. `segment` builds the packet, `options` its
+//! options. `tcp/send/nagle` decides whether a small segment may leave. `ordinary` and `answer` are
+//! fast paths for most data segments and for most SYN-ACKs of Fast Open. `refused` takes back
+//! segments that could not leave.
 
 mod answer;
 mod lost;
@@ -12,7 +13,6 @@ mod ordinary;
 mod refused;
 mod segment;
 mod syn;
-mod usual_syn;
 
 use super::mtu_search::Next;
 use super::nagle::Nagle;
@@ -33,8 +33,9 @@ use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
 impl Connection {
-    /// Might [`poll_transmit`](Self::poll_transmit) have something? True may be wrong, false never is: only then is it called. Whatever
-    /// makes it send something must be seen here.
+    /// Returns whether [`poll_transmit`](Self::poll_transmit) should be called. May return false
+    /// positives, never false negatives: everything that causes a transmission must be checked
+    /// here.
     #[inline(always)]
     pub(crate) fn may_transmit(&self) -> bool {
         if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
@@ -49,7 +50,8 @@ impl Connection {
         !all_sent || self.snd.probe_due || !self.recovery.is_idle()
     }
 
-    /// Writes the next packet; its payload must be empty. False: there is none until something changes.
+    /// Writes the next packet, whose payload must be empty. Returns false if there is none until
+    /// something changes.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         if self.agreed.ecn.is_accurate() {
             self.refresh_marks(cx);
@@ -60,7 +62,7 @@ impl Connection {
         }
         match self.handshake.as_deref() {
             Some(Handshake::Active(active)) => {
-                return active.due && (self.send_usual_syn(cx, packet) || self.send_syn(cx, packet));
+                return active.due && self.send_syn(cx, packet);
             }
             Some(Handshake::Passive(passive)) => {
                 if passive.due {
@@ -96,11 +98,13 @@ impl Connection {
                 let most = self.send_window().min(self.segment_max().into());
                 let fits = if nothing_in_flight { self.unsent().min(most) } else { 0 };
                 if fits > 0 {
-                    // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
+                    // RFC 9293 §3.8.6.2.1: after the override timeout, even a window smaller than a
+                    // segment is used.
                     self.snd.queue.push_before(self.snd.nxt + fits);
                     let small_end = self.snd.small_end;
                     let sent = self.send_range(cx, self.snd.nxt, fits, false, packet);
-                    // Nagle's test does not count it, and no loss probe follows (Linux's `tcp_write_wakeup`).
+                    // Nagle's test ignores this segment, and no loss probe follows (Linux's
+                    // `tcp_write_wakeup`).
                     self.snd.small_end = small_end;
                     self.arm_rto(cx.now);
                     return sent;
@@ -114,8 +118,9 @@ impl Connection {
         self.owed_ack(cx, packet)
     }
 
-    /// Something waits. Where no acknowledgement is to come that would let it go, the override time-out does (RFC 9293 §3.8.6.2.1): what a
-    /// segment may be can change between an acknowledgement, which looks after that timer, and the moment to send.
+    /// Arms the override timer for waiting data if no ACK is expected (RFC 9293 §3.8.6.2.1). The
+    /// size of a segment can change between an ACK, which also checks this timer, and the
+    /// transmission.
     #[inline(never)]
     fn time_what_waits(&mut self, cx: &Context) {
         let timed = self.timers.is_set(Timer::Retransmit) || self.timers.is_set(Timer::Pace);
@@ -124,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// What is lost goes before new data.
+    /// Retransmits lost data before new data.
     #[inline(never)]
     fn send_amid_losses(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         if self.send_loss_probe(cx, packet) {
@@ -140,8 +145,9 @@ impl Connection {
         sent
     }
 
-    /// New data waits for the window: it is used, whatever was sent last. But the one segment that a time-out leaves of it, which is retransmitted
-    /// at once, is not filled by the application (Linux's `tcp_retransmit_timer` does not come by `tcp_cwnd_validate`).
+    /// Notes that new data waits for the window, so the window counts as used. The single segment
+    /// that remains of it after a timeout does not count (Linux's `tcp_retransmit_timer` does not
+    /// call `tcp_cwnd_validate`).
     fn note_window_filled_amid(&mut self, cx: &Context) {
         let Some(board) = self.recovery.board_mut() else { return };
         let timed_out = core::mem::take(&mut board.timed_out);
@@ -150,10 +156,11 @@ impl Connection {
         }
     }
 
-    /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.
+    /// Sends the FIN of a simultaneous open after the application has closed. RFC 9293 §3.10.4
+    /// allows it at once if no data precedes it.
     fn fin_of_crossed(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let due = self.snd.fin_queued() && !self.snd.fin_sent() && self.unsent() == 0;
-        // After a time-out the congestion window is full of the SYN.
+        // After a timeout the SYN fills the congestion window.
         due && self.timeouts == 0
             && !self.fin_is_kept_back()
             && self.send_range(cx, self.snd.nxt, 0, true, packet)
@@ -168,9 +175,10 @@ impl Connection {
         true
     }
 
-    /// Number of a segment without text: behind everything ever sent, lest a peer that has received it find the segment old; but
-    /// not beyond its window, but for what that may have lost to its scale (Linux's `tcp_acceptable_seq`, which takes the scale of
-    /// the other direction; RFC 7323 §2.4 speaks of the scale of the window that was rounded).
+    /// Returns the number of a segment without text: SND.MAX, so that a peer that has received
+    /// everything does not consider the segment old. It is at most the right edge of the peer's
+    /// window, plus what the scale rounded off. (Linux's `tcp_acceptable_seq` takes the scale of
+    /// the other direction. RFC 7323 §2.4 means the scale of the rounded window.)
     fn seq_of_empty(&self) -> SeqNum {
         match self.handshake.as_deref() {
             Some(Handshake::Passive(passive)) if passive.crossed.is_some() => {}
@@ -182,7 +190,7 @@ impl Connection {
         if self.snd.max.before_or_eq(edge + rounding) { self.snd.max } else { edge }
     }
 
-    /// Everything still to be sent, as far as the windows, the device and Nagle let it.
+    /// Sends new data, as far as the windows, the device and Nagle allow.
     fn send_new(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
@@ -211,26 +219,27 @@ impl Connection {
                 Next::Nothing => {}
             }
         }
-        // CWR goes with one segment.
+        // CWR belongs on one segment.
         let carries_cwr = self.agreed.ecn == EcnMode::Classic
             && self.ecn.cwr_due()
             && !cx.config.burst_rules.tell_reduction();
         let allowed = if carries_cwr { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
-        // What is retransmitted does so by itself.
+        // A retransmission is a segment of its own.
         let again = self.snd.max.earliest(self.snd.queue.end());
         let burst = if self.snd.nxt.before(again) { burst.min(again.since(self.snd.nxt)) } else { burst };
         let fin = fin_waits && burst == unsent && !self.fin_is_kept_back();
         self.send_range(cx, self.snd.nxt, burst, fin, packet)
     }
 
-    /// A FIN takes a number, for which the peer's window has no room (RFC 9293 §3.8.6).
+    /// Returns whether the peer's window has no room for the number of the FIN (RFC 9293 §3.8.6).
     pub(in crate::tcp) fn fin_is_kept_back(&self) -> bool {
         let fin = self.snd.queue.end();
         !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
     }
 
-    /// It is a segment, for which cwnd has no room (`window_unit`). As few are in flight then, they are counted.
+    /// Returns whether cwnd has no room for the FIN, if it counts segments (`window_unit`). Counts
+    /// those in flight, which are few.
     fn fin_exceeds_cwnd(&self, cx: &Context) -> bool {
         let pipe = self.pipe();
         if !cx.config.window_unit.is_segments() || pipe == 0 {
@@ -244,29 +253,31 @@ impl Connection {
         (sent.count() + retransmitted) as u32 >= most
     }
 
-    /// Bytes written and not sent (or to be retransmitted).
+    /// Returns the bytes that wait: never sent, or to be retransmitted.
     pub(crate) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
 
-    /// Bytes written and never sent.
+    /// Returns the bytes that were written and never sent.
     pub(crate) fn never_sent(&self) -> u32 {
         let end = self.snd.queue.end();
         if end.after(self.snd.max) { end.since(self.snd.max) } else { 0 }
     }
 
-    /// Something waits that the peer's window keeps back.
+    /// Returns whether the peer's window keeps something back.
     pub(crate) fn is_window_limited(&self) -> bool {
         let unsent = self.unsent();
         let fin_waits = || self.snd.fin_queued() && !self.snd.fin_sent() && self.fin_is_kept_back();
         if unsent > 0 { self.allowed_now(unsent).is_none() } else { fin_waits() }
     }
 
-    /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
+    /// Returns how many bytes may be sent now: whole segments, or a smaller last one if it need not
+    /// wait.
     #[inline]
     pub(crate) fn allowed_now(&self, unsent: u32) -> Option<u32> {
         let most = u32::from(self.segment_max());
-        // Nothing joins a record that has ended: it need not wait for more, unless it is the last.
+        // Nothing joins a record that has ended. So it need not wait for more, unless it is the
+        // last.
         let record = self.snd.queue.record_len(self.snd.nxt).filter(|record| *record < unsent);
         let unsent = record.unwrap_or(unsent);
         let usable = unsent.min(self.usable_window());
@@ -278,20 +289,21 @@ impl Connection {
         if whole > 0 {
             return Some(if self.fills_window(usable, small) { usable } else { whole });
         }
-        // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too. What was sent
-        // before is retransmitted whatever the window.
+        // Silly window avoidance of the sender (RFC 9293 §3.8.6.2.1): half the largest window is
+        // worth a segment, too. Retransmissions ignore this rule.
         let worth = usable >= self.snd.wnd_max / 2 || self.snd.nxt.before(self.snd.max);
         (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && worth).then_some(usable)
     }
 
-    /// The peer's window, not cwnd, ends what may go, and `small` bytes may go beside whole segments (Linux's `tcp_mss_split_point`).
+    /// Returns whether the peer's window, not cwnd, limits what is sent, and `small` bytes may
+    /// follow whole segments (Linux's `tcp_mss_split_point`).
     fn fills_window(&self, usable: u32, small: u32) -> bool {
         self.snd.nagle.contains(Nagle::FILLS_WINDOWS)
             && usable == self.snd.wnd.saturating_sub(self.snd.flight_size())
             && self.small_may_go(small)
     }
 
-    /// Sends `len` bytes from `seq` on, and the FIN behind them.
+    /// Sends `len` bytes from `seq` on, and optionally the FIN.
     fn send_range(
         &mut self,
         cx: &mut Context,
@@ -301,11 +313,12 @@ impl Connection {
         packet: &mut TxPacket,
     ) -> bool {
         let probes = self.special.is_some() && self.is_mtu_probe(seq, len);
-        // Each segment has a signature of its own, and an urgent pointer: whoever cuts a burst copies it. A probe is not cut.
+        // Each signed or urgent segment has its own signature or urgent pointer, which a burst
+        // would copy. MTU probes are never cut.
         let alone = self.md5_key().is_some() || self.special.is_some() && self.urgent_pointer(seq).is_some();
         let most = if alone && !probes { self.segment_max().into() } else { u32::MAX };
         let (len, fin) = (len.min(most), fin && len <= most);
-        // What is owed goes along: one timer is enough then, for what is sent.
+        // This segment carries the acknowledgment, so its timer is not needed.
         self.timers.stop(Timer::DelayedAck);
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let again = seq.before(self.snd.nxt);
@@ -335,7 +348,8 @@ impl Connection {
         if !repeats && is_small && !is_probe {
             self.snd.small_end = end;
         }
-        // With nothing in flight the timer was that of what waited under a cork, or for the window (Linux's `tcp_event_new_data_sent`).
+        // With nothing in flight, the timer belonged to corked data or to a closed window (Linux's
+        // `tcp_event_new_data_sent`).
         let alone = self.snd.una == self.snd.max;
         self.snd.advance_nxt(self.snd.nxt.latest(end));
         if let Some(board) = self.recovery.board_mut() {
@@ -369,7 +383,7 @@ impl Connection {
         true
     }
 
-    /// New data has been sent; nothing was in flight if `alone`.
+    /// Arms the timer for new data. `alone`: nothing was in flight before.
     fn arm_for_new_data(&mut self, cx: &Context, in_flight: u32, alone: bool) {
         let stopped = alone || !self.timers.is_set(Timer::Retransmit);
         let instead = self.purpose == Purpose::Probe || cx.config.probe_rules.new_data_sets_probe();
@@ -390,7 +404,7 @@ impl Connection {
         }
     }
 
-    /// A deadline of this connection has come.
+    /// Handles the deadline of this connection.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Context) {
         let now = cx.now;
         if self.timers.expired(Timer::DelayedAck, now) {
@@ -401,11 +415,11 @@ impl Connection {
         {
             passive.due = true;
         }
-        // The gate is open: `poll_transmit` follows.
+        // The pacer allows the next segment: `poll_transmit` follows.
         self.timers.expired(Timer::Pace, now);
         if self.timers.expired(Timer::Life, now) {
             if self.orphan {
-                // Its lingering close has run out of time.
+                // The lingering close has timed out.
                 return self.abort(&mut cx.counters);
             }
             self.keepalive_timeout(cx);
@@ -428,12 +442,14 @@ impl Connection {
         }
     }
 
-    /// A retransmission time-out (RFC 6298 §5.4 to §5.6). "Retransmit the earliest segment that has not been acknowledged by the TCP receiver."
+    /// Handles a retransmission timeout (RFC 6298 §5.4 to §5.6). "Retransmit the earliest segment
+    /// that has not been acknowledged by the TCP receiver."
     fn data_timeout(&mut self, cx: &mut Context) {
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         if self.timeouts > 1 && self.snd.queue.is_empty() {
-            // What the last time-out retransmitted: the scoreboard knows it, unless it is a FIN.
+            // The retransmission of the last timeout is lost. The scoreboard counts data, but not a
+            // FIN.
             cx.counters.lost_retransmit += 1;
         }
         let first = self.timeouts == 1;
@@ -451,22 +467,24 @@ impl Connection {
         self.time_out_flight(cx, first);
     }
 
-    /// The peer has closed its window over what is in flight.
+    /// Handles a timeout after the peer closed its window over data in flight.
     fn closed_window_timeout(&mut self, cx: &mut Context) {
         match self.resends_into_closed_window(&cx.config) {
             false => self.probe_timeout(cx),
-            // Nobody waits for it.
+            // The application has closed the connection.
             true if self.orphan => self.data_timeout(cx),
             true if self.gives_up_on_closed_window(cx) => {}
             true => {
-                // It is held to be lost, but no time-out is counted: what is retransmitted is a window probe.
+                // The data is marked lost, but no timeout is counted: the retransmission is a
+                // window probe.
                 self.snd.weigh();
                 self.time_out_flight(cx, self.timeouts == 0);
             }
         }
     }
 
-    /// `peer_window_rules`, and it has come to that.
+    /// Returns whether `peer_window_rules` retransmits into a closed window, and there is such a
+    /// case.
     pub(crate) fn resends_into_closed_window(&self, config: &crate::Config) -> bool {
         config.peer_window_rules.resends_into_closed()
             && self.snd.wnd == 0
@@ -474,17 +492,17 @@ impl Connection {
             && self.handshake.is_none()
     }
 
-    /// What is in flight is lost, for the `first` time in a row or once more.
+    /// Marks everything in flight lost. `first`: it is the first timeout in a row.
     fn time_out_flight(&mut self, cx: &mut Context, first: bool) {
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let rate = self.window_rate(&cx.config);
-        // What duplicates reported as arrived is not in flight any more.
+        // Data that duplicate ACKs reported as received is no longer in flight.
         let in_flight = self.in_flight().saturating_sub(self.recovery.reported());
         let in_flight = self.reduction_base(cx, in_flight);
         let again = cx.config.reduction_rules.start_at_cwnd() && self.is_reduced_already();
         if cx.config.reduction_rules.start_at_cwnd() && self.recovery.shrinking_window().is_some() && !again {
-            // The window that was being reduced is the one that is lost.
+            // The timeout loses the window that was being reduced.
             self.congestion.on_resize(self.reported_cwnd());
         }
         let lost = self.mark_timed_out(cx);
@@ -505,7 +523,7 @@ impl Connection {
             self.rtt.on_timeout();
         }
         self.segments_lost(lost);
-        // A first window probe is only counted from.
+        // The first window probe only starts the count.
         self.recovery.fell_silent(cx.now, first && (self.timeouts > 0 || was != Phase::Loss));
         if let Some(board) = self.recovery.board_mut() {
             board.watch_timeout((was, first), before, self.snd.una, cx.config.tcp_frto > 0);
@@ -515,13 +533,14 @@ impl Connection {
         self.hasten_rto(cx.now, self.recovery.silence(cx.now));
     }
 
-    /// The window was reduced for what is in flight, and no time-out was the reason.
+    /// Returns whether the window was already reduced for the data in flight, for another reason
+    /// than a timeout.
     fn is_reduced_already(&self) -> bool {
         let una = self.snd.una;
         self.recovery.board().is_some_and(|board| board.shrinks() && !board.ends_by(una))
     }
 
-    /// The first time-out, although losses were being repaired, or segments had been seen out of order.
+    /// Counts the first timeout that interrupts a recovery or a phase of reordering.
     fn count_failed_recovery(&self, cx: &mut Context) {
         if self.timeouts > 1 {
             return;
@@ -538,8 +557,9 @@ impl Connection {
         *failed += 1;
     }
 
-    /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's
-    /// `tcp_stream_is_thin`). What is retransmitted into a closed window is not: it is no loss that it waits for, and is not counted as a time-out.
+    /// Returns whether so little is in flight that ACKs cannot reveal a loss. The first timeouts of
+    /// such a stream do not double (Linux's `tcp_stream_is_thin`). Retransmissions into a closed
+    /// window are window probes, so they do not count.
     fn is_thin(&self, config: &crate::Config) -> bool {
         let asked = self.options.thin_linear_timeouts || config.tcp_thin_linear_timeouts;
         let probes = self.snd.wnd == 0;
@@ -554,7 +574,7 @@ impl Connection {
             < THIN_SEGMENTS
     }
 
-    /// Fast Open worked, and then nothing was acknowledged any more: a black hole behind the handshake.
+    /// Notes a black hole after the handshake: Fast Open worked, and then no ACK came.
     fn suspect_stall(&mut self, cx: &mut Context) {
         if !self.fast_opened || self.timeouts != STALL_TIMEOUTS {
             return;
@@ -565,8 +585,8 @@ impl Connection {
         }
     }
 
-    /// The peer's window is closed: it is probed less and less often, for as long as the peer answers. RFC 9293 §3.8.6.1: "Probing of zero
-    /// (offered) windows MUST be supported".
+    /// Probes a closed window with growing intervals, as long as the peer answers. RFC 9293
+    /// §3.8.6.1: "Probing of zero (offered) windows MUST be supported".
     fn probe_timeout(&mut self, cx: &mut Context) {
         if self.snd.wnd > 0 {
             if self.waits_for_room() {
@@ -574,10 +594,11 @@ impl Connection {
             }
             self.snd.probe_due = true;
             if self.snd.max != self.snd.una {
-                // It went before, and is to be retransmitted: unanswered all the same (RFC 9293 §3.8.3 counts how long).
+                // The data was sent before and has to be retransmitted, so it counts as unanswered
+                // (RFC 9293 §3.8.3).
                 return self.data_timeout(cx);
             }
-            // Only silly-window avoidance held it back; nothing was lost.
+            // Only silly window avoidance kept it back. Nothing was lost.
             return self.arm_rto(cx.now);
         }
         self.timeouts = self.timeouts.saturating_add(1);
@@ -585,7 +606,7 @@ impl Connection {
             return;
         }
         self.rtt.on_timeout();
-        // What was in flight when the peer shrank its window to nothing waits, too.
+        // Data that was in flight when the peer closed its window waits, too.
         if self.snd.flight_size() > 0 {
             self.lose_everything(cx);
         }
@@ -594,21 +615,22 @@ impl Connection {
         self.hasten_probe(cx.now);
     }
 
-    /// When this connection wants to be woken next; [`NEVER`](crate::tcp::timers::NEVER) = not by time.
+    /// Returns the earliest deadline, or [`NEVER`](crate::tcp::timers::NEVER).
     pub(crate) fn next_deadline(&self) -> Instant {
         self.timers.next()
     }
 }
 
-/// What is retransmitted may be stamped with the time of the ACK that asked for it, before what is new.
+/// Returns the time of a retransmission. It may be slightly earlier than that of new data.
 #[cold]
 fn time_of_repetition(cx: &Context) -> Instant {
     let earlier = if cx.config.loss_rules.rtt_of_last() { SENDING_NANOS } else { 0 };
     Instant::from_nanos(cx.now.as_nanos().saturating_sub(earlier))
 }
 
-/// Segments in flight of a stream that is not thin, and time-outs of a thin one that do not double.
+/// Segments in flight below which a stream is thin, and timeouts of a thin stream that do not
+/// double.
 const THIN_SEGMENTS: u32 = 4;
 const THIN_LINEAR_RETRIES: u8 = 6;
-/// Time-outs without progress after which a path that had accepted Fast Open is held to swallow it.
+/// Timeouts in a row after which a path that accepted Fast Open counts as a black hole.
 const STALL_TIMEOUTS: u8 = 3;

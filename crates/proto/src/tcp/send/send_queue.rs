@@ -1,7 +1,9 @@
-//! What the application wrote and the peer has not acknowledged, as segments over shared bytes.
+//! Data that the application wrote and the peer has not acknowledged, as segments over shared
+//! bytes.
 //!
-//! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
-//! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
+//! A write forms [`TxSegment`]s up to the size goal. They are split on demand, so that each one is
+//! either sent or unsent as a whole. A segment has the data that loss recovery needs about its
+//! transmissions. The queue holds bytes only; SYN and FIN belong to the sender.
 
 mod app_limited;
 pub(crate) mod blocks;
@@ -44,28 +46,28 @@ pub(crate) type Slices = SmallVec<[Bytes; 2]>;
 /// The send buffer.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    /// Only while there is something: an idle connection must stay small.
+    /// `None` if the queue is empty: an idle connection must stay small.
     held: Option<Box<Held>>,
     /// Sequence number after the last byte written.
     end: SeqNum,
     len: u32,
-    /// Most bytes it is meant to hold.
+    /// Largest number of bytes that it should hold.
     pub(crate) limit: u32,
-    /// Hears of every segment sent and acknowledged.
+    /// Delivery rate estimator: records every segment sent and acknowledged.
     pub(crate) delivery: Delivery,
 }
 
-/// How a write is cut.
+/// Sizes by which a write is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
-    /// Most bytes of a segment.
+    /// Largest segment in bytes.
     pub(crate) segment: u32,
-    /// Bytes that a long write may go on without a push.
+    /// Bytes of a long write between two pushes.
     pub(crate) push_span: u32,
 }
 
 impl From<u32> for Goal {
-    /// Pushed at its end only.
+    /// Pushes at the end of the write only.
     fn from(segment: u32) -> Goal {
         Goal { segment, push_span: u32::MAX >> 1 }
     }
@@ -75,42 +77,43 @@ impl From<u32> for Goal {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub(in crate::tcp) now: Instant,
-    /// Bytes in the network before it.
+    /// Bytes in flight before this transmission.
     pub(in crate::tcp) in_flight: u32,
-    /// Segments weigh multiples of so many bytes; 1: their own.
+    /// Unit of a segment's weight in bytes. With 1, a segment weighs its length.
     pub(in crate::tcp) unit: u32,
-    /// Bytes that a packet takes.
+    /// Payload bytes of a packet.
     pub(in crate::tcp) packet: u32,
-    /// What is sent is in flight already.
+    /// The data is in flight already.
     pub(in crate::tcp) again: bool,
 }
 
-/// What a queue holds, and what is known only as long as it does. The queue derefs to it; emptied, it serves the next queue
-/// (`send_blocks`).
+/// Content of a queue. `SendQueue` derefs to it. When the queue is empty, its memory serves the
+/// next one (`send_blocks`).
 #[derive(Debug)]
 pub(crate) struct Held {
     flight: Flight,
     round: Round,
     /// Sequence number after the last byte pushed.
     pushed: SeqNum,
-    /// The end of a record is, or was lately, among the segments.
+    /// Some segment ends a record, or did lately.
     has_records: bool,
-    /// Segments weigh multiples of so many bytes.
+    /// Unit of the weights in bytes.
     unit: u32,
-    /// What those in flight weigh.
+    /// Weight of all segments in flight.
     sent_weight: u32,
-    /// What was acknowledged last weighed.
+    /// Weight of the segments acknowledged last.
     acked_weight: u32,
     reweighed: Reweighed,
     segments: Segments,
-    /// Bytes of the last segment that nobody shares: it is open for appending, or left as inline text.
+    /// Unshared bytes of the last segment, to which writes append. They may stay here and leave as
+    /// inline text.
     tail: Option<BytesMut>,
-    /// Some of the bytes may lie in blocks that are used again.
+    /// Some of the bytes may lie in reusable blocks.
     has_blocks: bool,
 }
 
 impl Held {
-    /// Segments it has room for.
+    /// Returns for how many segments there is memory.
     pub(in crate::tcp) fn capacity(&self) -> usize {
         self.segments.capacity()
     }
@@ -122,7 +125,7 @@ impl Held {
         }
     }
 
-    /// What lies in it is not needed any more. A small one is used again.
+    /// Empties the tail. Keeps the memory of a small one.
     #[inline]
     fn empty_tail(&mut self) {
         match &mut self.tail {
@@ -131,7 +134,7 @@ impl Held {
         }
     }
 
-    /// The last segment that begins before `end`.
+    /// Finds the last segment that begins before `end`.
     fn place_before(&self, end: SeqNum) -> Option<Place> {
         let place = self.segments.find(end - 1);
         match self.segments.get(place) {
@@ -184,22 +187,22 @@ impl DerefMut for SendQueue {
 }
 
 impl SendQueue {
-    /// An empty queue whose first byte will have number `start`.
+    /// Returns an empty queue. `start` is the number of its first byte.
     pub(crate) fn new(start: SeqNum) -> SendQueue {
         SendQueue { held: None, end: start, len: 0, limit: u32::MAX, delivery: Delivery::default() }
     }
 
-    /// As it is, but for its limit.
+    /// Returns the queue with another limit.
     pub(crate) fn limited(self, limit: u32) -> SendQueue {
         SendQueue { limit, ..self }
     }
 
-    /// Nothing of it will be sent any more.
+    /// Drops everything.
     pub(crate) fn clear(&mut self) {
         (self.held, self.len) = (None, 0);
     }
 
-    /// Bytes written and not acknowledged.
+    /// Returns the bytes that are written and not acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
@@ -215,7 +218,7 @@ impl SendQueue {
         self.len == 0
     }
 
-    /// Sequence number after the last byte written.
+    /// Returns the sequence number after the last byte written.
     pub(crate) fn end(&self) -> SeqNum {
         self.end
     }
@@ -244,7 +247,7 @@ impl SendQueue {
         }
     }
 
-    /// There is a place for what is about to be written.
+    /// Takes memory for a queue that is about to get data.
     #[inline(always)]
     fn begin(&mut self, len: usize, blocks: &mut SendBlocks) {
         if len > 0 && self.held.is_none() {
@@ -256,7 +259,7 @@ impl SendQueue {
         }
     }
 
-    /// Room in the tail for a write of `len` bytes, or the next block of it.
+    /// Makes room in the tail for a write of `len` bytes, or takes its next block.
     fn extend_tail(&mut self, len: usize, blocks: &mut SendBlocks) {
         if len < SendBlocks::LARGE {
             return self.tail.get_or_insert_default().reserve(len);
@@ -290,13 +293,13 @@ impl SendQueue {
         }
     }
 
-    /// Bytes that may join the last segment until it has `goal`.
+    /// Returns how many bytes may join the last segment up to `goal`.
     pub(crate) fn room_in_last(&self, goal: u32) -> u32 {
         let open = |last: &&TxSegment| last.transmissions == 0 && !last.eor;
         self.segments.back().filter(open).map_or(0, |last| goal.saturating_sub(last.len))
     }
 
-    /// Room in the last segment; a new one is begun when it is full or sent.
+    /// Returns the room in the last segment. Begins a new one if the last is full or sent.
     fn tail_room(&mut self, Goal { segment: goal, push_span }: Goal) -> usize {
         let goal = goal.max(1);
         match self.room_in_last(goal) {
@@ -319,7 +322,7 @@ impl SendQueue {
         self.len += by;
     }
 
-    /// A write begins: the segment that it joins, with room up to `goal`, need not be handed on before it ends.
+    /// Begins a write. The segment that it joins need not be delivered before the write ends.
     pub(crate) fn join_last(&mut self, goal: u32) {
         if self.room_in_last(goal) > 0
             && let Some(last) = self.held.as_mut().and_then(|held| held.segments.back_mut())
@@ -328,7 +331,7 @@ impl SendQueue {
         }
     }
 
-    /// The last byte written is worth handing to the peer's application at once.
+    /// Pushes the last byte written.
     pub(crate) fn mark_push(&mut self) {
         if let Some(held) = &mut self.held
             && let Some(last) = held.segments.back_mut()
@@ -338,8 +341,11 @@ impl SendQueue {
         }
     }
 
-    /// The byte before `end` is pushed.
+    /// Pushes the byte before `end`.
     pub(crate) fn push_before(&mut self, end: SeqNum) {
+        if end == self.end {
+            return self.mark_push();
+        }
         self.cut(end);
         let Some(held) = &mut self.held else { return };
         if let Some(place) = held.place_before(end)
@@ -350,19 +356,19 @@ impl SendQueue {
         }
     }
 
-    /// The last byte written is more than `span` behind the last that was pushed.
+    /// Returns whether the last byte written is more than `span` behind the last pushed byte.
     pub(crate) fn is_push_due(&self, span: u32) -> bool {
         self.held.as_ref().is_some_and(|held| self.end.after(held.pushed + span))
     }
 
-    /// The last segment is full, and more follows: it is pushed if that is due.
+    /// Pushes a full last segment in the middle of a write, if a push is due.
     fn push_long_write(&mut self, span: u32) {
         if self.is_push_due(span) && self.segments.back().is_some_and(|last| last.transmissions == 0) {
             self.mark_push();
         }
     }
 
-    /// The last byte written ends a record.
+    /// Ends a record with the last byte written.
     pub(crate) fn end_record(&mut self) {
         if let Some(held) = &mut self.held
             && let Some(last) = held.segments.back_mut()
@@ -372,7 +378,7 @@ impl SendQueue {
         }
     }
 
-    /// Bytes from `seq` on to the end of its record, if another may follow.
+    /// Returns the bytes from `seq` to the end of its record, if more may follow.
     pub(crate) fn record_len(&self, seq: SeqNum) -> Option<u32> {
         if !self.has_records {
             return None;
@@ -387,73 +393,74 @@ impl SendQueue {
         }
     }
 
-    /// When the first segment that is not acknowledged was last sent.
+    /// Returns when the first unacknowledged segment was last sent.
     pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
         self.segments.front().map(|segment| segment.sent_at)
     }
 
-    /// Of what was sent before `nxt`, no more than one segment is not acknowledged.
+    /// Returns whether at most one segment before `nxt` is unacknowledged.
     pub(crate) fn is_lone(&self, nxt: SeqNum) -> bool {
         self.segments.second().is_none_or(|second| second.seq.after_or_eq(nxt))
     }
 
-    /// Segments held.
+    /// Returns the number of segments.
     pub(crate) fn count(&self) -> usize {
         self.segments.len()
     }
 
-    /// All of them.
+    /// Iterates over all segments.
     pub(crate) fn all(&self) -> impl Iterator<Item = &TxSegment> {
         self.segments.iter()
     }
 
-    /// Segments from the one that holds `seq` on.
+    /// Iterates over the segments from the one with byte `seq` on.
     pub(crate) fn starting(&self, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
         self.segments.iter_from(self.segments.find(seq))
     }
 
-    /// `bytes` of those just acknowledged had been counted before.
+    /// Takes `bytes` of the last acknowledgment out of the delivery rate: they were counted before.
     pub(crate) fn was_delivered_before(&mut self, bytes: u32, segment: u32) {
         if let Some(held) = &mut self.held {
             self.delivery.was_delivered_before(&mut held.flight, bytes, segment);
         }
     }
 
-    /// The next segment is sent with nothing in flight.
+    /// Begins a flight: the next segment is sent with nothing in flight.
     pub(in crate::tcp) fn begin_flight(&mut self, now: Instant) {
         if let Some(held) = &mut self.held {
             held.flight.begin(now);
         }
     }
 
-    /// A transmission is found to be lost.
+    /// Records that a transmission is lost.
     pub(in crate::tcp) fn on_lost(&mut self, range: (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
         let delivered = self.delivery.delivered();
         self.flight.on_lost(delivered, range, snapshot)
     }
 
-    /// How far the window is used.
+    /// The use of the window.
     pub(in crate::tcp) fn round(&self) -> &Round {
         &self.held.as_deref().unwrap_or(&NOTHING).round
     }
 
-    /// How far the window is used, to be changed.
+    /// The use of the window, mutable. `None` if the queue is empty.
     pub(in crate::tcp) fn round_mut(&mut self) -> Option<&mut Round> {
         self.held.as_mut().map(|held| &mut held.round)
     }
 
-    /// Something was acknowledged since the last sample.
+    /// Returns whether something was acknowledged since the last sample.
     #[inline]
     pub(in crate::tcp) fn has_news(&self) -> bool {
         self.flight.has_news()
     }
 
-    /// Bytes acknowledged since the last sample, and in how many runs.
+    /// Returns the bytes acknowledged since the last sample, and in how many runs.
     pub(in crate::tcp) fn news(&self) -> (u32, u8) {
         self.flight.news()
     }
 
-    /// It is one run, and nothing else was acknowledged since it was sent.
+    /// Returns whether these bytes are one run, and nothing else was acknowledged since they were
+    /// sent.
     pub(in crate::tcp) fn news_is_lone(&self) -> bool {
         let (bytes, runs) = self.news();
         let before = self.flight.delivered_before_newest();
@@ -467,7 +474,7 @@ impl SendQueue {
         self.delivery.take_sample(&mut held.flight, now, min_rtt)
     }
 
-    /// What the acknowledgement meant has been dealt with: an empty queue gives its memory back.
+    /// Ends the handling of an acknowledgment: an empty queue returns its memory.
     #[inline]
     pub(in crate::tcp) fn release(&mut self, blocks: &mut SendBlocks) {
         if self.len == 0
@@ -478,22 +485,22 @@ impl SendQueue {
         }
     }
 
-    /// The last segment is held to be lost.
+    /// Returns whether the last segment is marked lost.
     pub(crate) fn ends_lost(&self) -> bool {
         self.segments.back().is_some_and(|last| last.lost && !last.retransmitted)
     }
 
-    /// The last segment was sent, and may still arrive.
+    /// Returns whether the last segment was sent and may still arrive.
     pub(crate) fn ends_in_flight(&self) -> bool {
         self.segments.back().is_some_and(|last| last.transmissions > 0 && last.is_thought_in_flight())
     }
 
-    /// Where the last segment begins.
+    /// Returns the number of the last segment's first byte.
     pub(crate) fn last_segment(&self) -> Option<SeqNum> {
         self.segments.back().map(|last| last.seq)
     }
 
-    /// The payload of the segment in which a byte lies.
+    /// Copies the payload of the segment with this byte.
     pub(crate) fn copy_of_segment(&self, byte: SeqNum) -> Bytes {
         let place = self.segments.find(byte);
         let Some(segment) = self.segments.get(place) else { return Bytes::new() };
@@ -502,18 +509,19 @@ impl SendQueue {
         parts.collect::<Vec<&[u8]>>().concat().into()
     }
 
-    /// Bytes from `seq` to the end of its segment.
+    /// Returns the bytes from `seq` to the end of its segment.
     pub(crate) fn left_of_segment(&self, seq: SeqNum) -> u32 {
         self.segments.get(self.segments.find(seq)).map_or(0, |segment| segment.end().since(seq))
     }
 
-    /// Number and length of the last segment before `end`.
+    /// Returns the number and length of the last segment before `end`.
     pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
         let last = self.segments.get(self.place_before(end)?)?;
         Some((last.seq, last.len.min(end.since(last.seq))))
     }
 
-    /// What was just sent as one, up to `end`, is one segment from now on. No record ends within.
+    /// Joins the segments up to `end`, which were sent as one packet. They must belong to one
+    /// record.
     #[cold]
     pub(crate) fn join_before(&mut self, end: SeqNum) {
         let Some(held) = &mut self.held else { return };
@@ -526,8 +534,9 @@ impl SendQueue {
         }
     }
 
-    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, and adds their slices to `slices`; returns their
-    /// number, and whether a write ends there.
+    /// Marks up to `max` bytes from `seq` on as sent now, but none beyond their record. Adds their
+    /// slices to `slices`. Returns how many bytes these are, and whether the application pushed the
+    /// last one.
     pub(crate) fn transmit(
         &mut self,
         Sending { now, mut in_flight, unit, packet, again }: Sending,
@@ -556,7 +565,7 @@ impl SendQueue {
                 held.freeze_tail();
             }
             let weight = weight((taken, len), unit, packet);
-            // A SYN, which has no size of packets, is one.
+            // A SYN has no packet size: its data is one packet.
             let follows = taken > 0 && (packet == 1 || !taken.is_multiple_of(packet));
             if again {
                 held.reweigh(place, weight);
@@ -576,7 +585,7 @@ impl SendQueue {
             });
             let Some((pushed, eor)) = sent else { break };
             taken += len;
-            // What is retransmitted joined is pushed as a whole (Linux's `tcp_collapse_retrans`).
+            // Joined retransmissions keep the push of any part (Linux's `tcp_collapse_retrans`).
             push = pushed || (again && push);
             if eor {
                 break;
@@ -586,8 +595,9 @@ impl SendQueue {
         (taken, push)
     }
 
-    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Packets were of `smss`. Returns when the
-    /// first and the last byte acknowledged only now were sent, if each such segment was sent once.
+    /// Drops everything before `una`, passes each segment to `gone`, and returns its memory to
+    /// `blocks`. `smss` is the packet size. Returns when the first and the last newly acknowledged
+    /// byte were sent, if each of these segments was sent once.
     pub(crate) fn acknowledge(
         &mut self,
         (una, smss): (SeqNum, u32),
@@ -596,7 +606,7 @@ impl SendQueue {
     ) -> Option<(Instant, Instant)> {
         let Some(held) = &mut self.held else { return None };
         if una.after_or_eq(self.end) {
-            // What is left of the last block would keep it from coming back.
+            // The rest of the last block would keep the block from being reused.
             held.empty_tail();
         }
         held.acked_weight = 0;
@@ -614,7 +624,7 @@ impl SendQueue {
             let Some(first) = held.segments.pop_front() else { break };
             held.sent_weight = held.sent_weight.saturating_sub(first.weight);
             held.acked_weight += first.weight;
-            // A part of a segment that is counted as a whole one tells nothing yet.
+            // Part of a segment that counts as a whole has no meaning yet.
             if !first.sacked && (first.weight > 0 || held.unit == 1) {
                 ambiguous |= first.transmissions != 1;
                 let earliest = sample.map_or(first.sent_at, |(earliest, _)| earliest);

@@ -1,4 +1,5 @@
-//! What a write says beside its bytes, how many of them are taken, and when more may come.
+//! Writes: how many bytes are accepted, what the flags of a write mean, and when the writer is
+//! woken.
 
 use super::nagle::Nagle;
 use crate::fast_paths::FastPath;
@@ -35,15 +36,15 @@ impl Connection {
         share.map_or(self.snd.queue.limit, |share| share.min(self.snd.queue.limit))
     }
 
-    /// What the send buffer counts, bytes.
+    /// Returns how many bytes the send buffer counts.
     pub(crate) fn send_buffer_used(&self, config: &Config) -> u64 {
-        // A FIN that went by itself is one more.
+        // A FIN that was sent alone is one more segment.
         let fin = self.snd.lone_fin_sent() && !self.snd.lone_fin_acked() && self.is_open();
         let segments = self.snd.queue.count() as u64 + u64::from(fin);
         self.snd.queue.len() as u64 + segments * u64::from(config.sndbuf_overhead)
     }
 
-    /// Most bytes that may wait to be sent; `u32::MAX`: the send buffer alone limits them.
+    /// Returns how many unsent bytes may wait. `u32::MAX`: only the send buffer limits them.
     fn notsent_lowat(&self, config: &Config) -> u32 {
         self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat).max(1)
     }
@@ -56,7 +57,7 @@ impl Connection {
             && u64::from(self.never_sent()) * 2 < u64::from(self.notsent_lowat(config))
     }
 
-    /// A writer that found no room may try again.
+    /// Wakes a writer that found no room, if there is enough now.
     pub(crate) fn wake_writer(&mut self, cx: &Context) {
         if self.snd.blocked && self.is_writable(&cx.config, cx.send_share()) {
             self.snd.blocked = false;
@@ -64,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
-    /// `tcp_should_expand_sndbuf`).
+    /// Handles new room for a waiting writer. Grows the send buffer if the congestion window has
+    /// outgrown it (Linux's `tcp_should_expand_sndbuf`).
     pub(crate) fn room_to_write(&mut self, cx: &Context) {
         if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
             self.expand_send_buffer(&cx.config);
@@ -73,9 +74,10 @@ impl Connection {
         self.wake_writer(cx);
     }
 
-    /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back
-    /// but a SYN-ACK that waits for more. False: it is no such write, and nothing has changed. It saves 3 % of the instructions of an exchange,
-    /// and 15 % of those of a request on an open connection.
+    /// Fast path of a small write: accepts it as one segment, if no earlier data waits or is in
+    /// flight, and only a held SYN-ACK delays it. Returns false, without any change, for other
+    /// writes. Saves 13 % of the instructions of a request on an open connection, and 2 % of those
+    /// of an exchange.
     #[inline(always)]
     pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
         let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
@@ -90,7 +92,7 @@ impl Connection {
         taken
     }
 
-    /// The stream of a connection that opens begins with this.
+    /// Writes the first bytes of the stream, while the connection opens.
     #[inline(never)]
     pub(crate) fn write_first_bytes(&mut self, cx: &mut Context, data: Bytes) {
         let goal = self.size_goal(&cx.capabilities);
@@ -101,7 +103,7 @@ impl Connection {
     #[inline(always)]
     fn takes_whole(&self, cx: &Context, len: u32) -> bool {
         let Config { write_rules, tcp_notsent_lowat, .. } = cx.config;
-        // Whatever options there may be to tell, a segment takes so much.
+        // A segment holds this many bytes with any options.
         let segment = self.smss().saturating_sub(TCP_OPTIONS_MAX as u16);
         let may_go = len > 0
             && len <= self.snd.queue.limit.min(segment.into())
@@ -115,7 +117,7 @@ impl Connection {
         may_go && is_quiet && as_usual && self.takes_fast_paths(cx)
     }
 
-    /// So much of an answer does not fill the SYN-ACK that waits for it.
+    /// Returns whether an answer of `len` bytes leaves room in the SYN-ACK that waits for it.
     #[inline(never)]
     fn leaves_room_in_syn_ack(&self, len: u32) -> bool {
         let waits = |handshake: &Handshake| match handshake {
@@ -125,20 +127,20 @@ impl Connection {
         self.handshake.as_deref().is_some_and(waits) && len < self.syn_ack_room(TCP_OPTIONS_MAX)
     }
 
-    /// A write begins, of segments that grow to `goal`.
+    /// Begins a write. Its segments grow to `goal`.
     pub(crate) fn before_write(&mut self, config: &Config, goal: u32) {
         if config.write_rules.tell_app_limited() && self.unsent() < u32::from(self.smss()) {
             self.check_app_limited(self.pipe(), 1);
         }
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
-            // What was pushed has gone.
+            // The pushed data has left.
             self.snd.nagle.remove(Nagle::PUSH);
         }
         self.snd.queue.join_last(goal);
     }
 
-    /// All its bytes are queued, or as many as there was room for. RFC 9293 §3.9.1: the last of them is pushed, unless more was
-    /// announced, and that before long (Linux's `forced_push`).
+    /// Ends a write: all its bytes are queued, or as many as fit. RFC 9293 §3.9.1: pushes the last
+    /// byte, unless the writer announced more that is due soon (Linux's `forced_push`).
     pub(crate) fn after_write(&mut self, flags: WriteFlags) {
         self.snd.nagle.set(Nagle::MORE, flags.contains(WriteFlags::MORE));
         if !flags.contains(WriteFlags::MORE) || self.snd.queue.is_push_due(self.snd.wnd_max / 2) {
@@ -152,8 +154,9 @@ impl Connection {
         }
     }
 
-    /// When what leaves in the middle of a write of `len` bytes is sent: a little before the rest, and one after the other, so that loss
-    /// detection by time tells them apart as in Linux, whose `tcp_write_xmit` reads the clock each time.
+    /// Returns the times at which the parts of a long write are sent. They differ slightly, so that
+    /// time-based loss detection orders the segments as in Linux, whose `tcp_write_xmit` reads the
+    /// clock for each.
     pub(crate) fn moments_of_write(&self, now: Instant, len: usize) -> impl Iterator<Item = Instant> + use<> {
         let most = len as u64 / u64::from(self.smss()) * SENDING_NANOS;
         let begun_at = Instant::from_nanos(now.as_nanos().saturating_sub(most));
@@ -161,8 +164,8 @@ impl Connection {
         (0..).map(move |sent| begun_at.plus_nanos(sent * SENDING_NANOS).min(now))
     }
 
-    /// A segment is full and the write goes on: what leaves now, as from Linux's `tcp_sendmsg_locked`? All of it where a push is due; else
-    /// one burst, if nothing older waits.
+    /// Decides what leaves when a segment is full and the write goes on, as in Linux's
+    /// `tcp_sendmsg_locked`: everything if a push is due, else one burst if no older data waits.
     pub(crate) fn leaves_meanwhile(&mut self) -> Meanwhile {
         if matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {
             return Meanwhile::Nothing;
@@ -176,14 +179,15 @@ impl Connection {
     }
 }
 
-/// Between two bursts of one write, or what is retransmitted and what is new: no more than it takes to tell them apart.
+/// Nanoseconds between two bursts of one write, or between a retransmission and new data. Only
+/// their order matters.
 pub(in crate::tcp) const SENDING_NANOS: u64 = 100;
 
-/// What is sent in the middle of a write.
+/// Data sent in the middle of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meanwhile {
     Nothing,
-    /// Without waiting for an ACK that would make it larger.
+    /// One burst, without waiting for an ACK that would make it larger.
     Burst,
     All,
 }

@@ -1,4 +1,4 @@
-//! SYN and SYN-ACK, their data, and their time-outs.
+//! SYN and SYN-ACK, their data, and their timeouts.
 
 use super::segment::Outgoing;
 use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max, syn_data_mss};
@@ -9,14 +9,13 @@ use crate::tcp::open::negotiation;
 use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::recv::window_space::{Space, first_field};
 use crate::tcp::send::retry_limits::retries_timeout;
-use crate::tcp::send::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config, Outcome, Skipped, State};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TCP_OPTIONS_MAX, TcpOptions, TxPacket};
 
 impl Connection {
-    /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
+    /// Sends a SYN. The first follows the plan, later ones are plain (RFC 7413 §4.2.2).
     pub(super) fn send_syn(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Active(active) = &mut *handshake else { return false };
@@ -61,7 +60,8 @@ impl Connection {
         true
     }
 
-    /// There is no Fast Open with a signature, for a cookie does not fit beside it: a SYN that has not left yet is plain.
+    /// Makes a SYN plain that has not left yet. A signature leaves no room for a cookie, so signed
+    /// connections have no Fast Open.
     pub(in crate::tcp) fn forgo_fast_open(&mut self) {
         if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
             && active.transmissions == 0
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// SYN with option, data and FIN as planned.
+    /// Builds the first SYN: option, data and FIN as planned.
     fn first_syn(
         &mut self,
         cx: &mut Context,
@@ -92,11 +92,10 @@ impl Connection {
         self.assume_mss(cx, syn_data_mss(&limits) as u16);
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
-        self.snd.queue.begin_flight(cx.now);
-        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
-        let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.shared);
+        let (taken, _) = self.snd.queue.leave_with_syn(cx.now, start, len, packet);
         self.snd.queue.join_before(start + taken);
-        // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
+        // A server that accepts the data only from a later segment shall deliver it at once (as in
+        // Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
         let fin = fin && self.snd.fin_queued() && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
@@ -111,7 +110,7 @@ impl Connection {
         Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
     }
 
-    /// What the SYN carries is a segment of its own, even of nothing (Linux's `tcp_send_syn_data`).
+    /// Counts SYN data of zero bytes as a segment (Linux's `tcp_send_syn_data`).
     fn note_empty_syn_data(&mut self, cx: &mut Context) {
         if cx.config.window_unit.is_segments() {
             cx.counters.orig_data_sent += 1;
@@ -119,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Bytes that the first SYN would carry by this plan.
+    /// Returns how many bytes the first SYN would carry with this plan.
     pub(crate) fn first_syn_room(&self, cx: &Context, plan: &ClientPlan) -> usize {
         match plan {
             ClientPlan::Data { .. } => self.syn_data_room(cx, &self.options_of_syn(cx, option_of(plan))),
@@ -131,13 +130,12 @@ impl Connection {
         syn_data_max(&self.syn_data_limits(cx, options.emit_len()))
     }
 
-    /// The peer's MSS before it has announced it.
+    /// Returns the assumed MSS of a peer that has not announced it yet.
     pub(in crate::tcp) fn assumed_mss(&self, cx: &Context) -> u16 {
         syn_data_mss(&self.syn_data_limits(cx, 0)) as u16
     }
 
-    #[inline(always)]
-    pub(super) fn syn_data_limits(&self, cx: &Context, option_bytes: usize) -> SynDataLimits {
+    fn syn_data_limits(&self, cx: &Context, option_bytes: usize) -> SynDataLimits {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         SynDataLimits {
             advmss: negotiation::advertised_mss(
@@ -159,12 +157,13 @@ impl Connection {
         }
     }
 
-    /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
+    /// Returns the timeout of a SYN. The first few are equal, then each doubles the last (Linux's
+    /// `tcp_syn_linear_timeouts`).
     fn syn_rto(&self, config: &Config) -> Duration {
         self.handshake_rto(config).unwrap_or(config.rto_initial)
     }
 
-    /// The time-out of a SYN of ours that is not acknowledged.
+    /// Returns the timeout of a SYN of ours that is not acknowledged.
     pub(crate) fn handshake_rto(&self, config: &Config) -> Option<Duration> {
         let doublings = self.handshake_doublings(config)?;
         Some(config.rto_initial.saturating_mul(1 << doublings).min(self.rtt.max_rto()))
@@ -190,7 +189,8 @@ impl Connection {
         self.snd.rewind();
     }
 
-    /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
+    /// Handles a SYN without an answer. For a Fast Open SYN, the first timeout is the fallback to a
+    /// plain SYN and not a loss.
     pub(super) fn syn_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
         if core::mem::take(&mut active.repeat_due) {
@@ -201,12 +201,13 @@ impl Connection {
         active.plain = true;
         let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
         let limit = retries + cx.config.tcp_syn_linear_timeouts;
-        // The linear time-outs come on top of the retries, but not of their time, which therefore ends a connect with few retries.
+        // The linear timeouts add retries but no time. So with few retries the time ends the
+        // attempt.
         let longest = retries_timeout(retries, cx.config.rto_initial, self.rtt.max_rto());
         let longest = self.options.user_timeout().unwrap_or(longest);
         let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= longest;
         if late || u32::from(self.timeouts) >= limit {
-            // Given up before the third time-out: as suspect as the third is.
+            // An attempt that ends before the third timeout is as suspicious as the third timeout.
             if active.answer_allowed && !early_fallback && self.timeouts <= 2 {
                 cx.third_timeout_of_fast_open();
             }
@@ -223,7 +224,7 @@ impl Connection {
             }
             self.timeouts += 1;
             cx.counters.timeouts += 1;
-            // The SYN that the last time-out retransmitted.
+            // The lost SYN is the one that the last timeout retransmitted.
             cx.counters.lost_retransmit += u64::from(self.timeouts > 1);
             let first = self.timeouts == 1;
             self.counts(cx.now).timed_out(cx.now, first);
@@ -233,8 +234,9 @@ impl Connection {
         }
     }
 
-    /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31), later ones do not: "If the SYN-ACK timer fires, the server SHOULD
-    /// retransmit a SYN-ACK segment with neither data nor Fast Open options for compatibility reasons."
+    /// Sends a SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31), later ones do not:
+    /// "If the SYN-ACK timer fires, the server SHOULD retransmit a SYN-ACK segment with neither
+    /// data nor Fast Open options for compatibility reasons."
     pub(super) fn send_syn_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };
@@ -277,7 +279,8 @@ impl Connection {
         let window = match crossed {
             Some(_) => {
                 self.synack_acknowledges();
-                // What the SYN advertised; an ACK since may have rounded it up to whole units of the scale.
+                // Repeats the window of the SYN. An ACK sent since may have rounded it up to a
+                // multiple of the scale.
                 self.rcv.adv.since(self.rcv.nxt).min(u16::MAX.into()) as u16
             }
             None => self.syn_window(cx),
@@ -286,13 +289,13 @@ impl Connection {
         if fast_open {
             self.count_syn_ack_of_request(cx, &out);
         }
-        // Our SYN's number has been sent before, if not in this segment (RFC 4022's `tcpOutSegs`).
+        // The number of our SYN was sent before, in another segment (RFC 4022's `tcpOutSegs`).
         cx.counters.out_segs -= u64::from(crossed.is_some() && first);
         true
     }
 
-    /// As for any passive open (Linux's `tcp_rtx_synack`): a repeated SYN-ACK is a segment sent too, and one without data none of the
-    /// connection's.
+    /// Counts a SYN-ACK like that of a request (Linux's `tcp_rtx_synack`). A repeated SYN-ACK
+    /// counts as a segment sent. One without data does not count for the connection.
     fn count_syn_ack_of_request(&mut self, cx: &mut Context, out: &Outgoing) {
         cx.counters.out_segs += u64::from(out.again);
         cx.counters.syn_ack_retrans += u64::from(out.again);
@@ -309,9 +312,7 @@ impl Connection {
         let room = self.syn_ack_room(options.emit_len());
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
-        self.snd.queue.begin_flight(cx.now);
-        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
-        let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.shared);
+        let (taken, push) = self.snd.queue.leave_with_syn(cx.now, start, len, packet);
         let fin = self.snd.fin_queued() && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;
@@ -333,7 +334,7 @@ impl Connection {
         u32::from(mss).saturating_sub(options).min(self.send_window())
     }
 
-    /// A segment's worth of answer waits: the hold has nothing to gain.
+    /// Returns whether the answer fills the SYN-ACK. A longer hold gains nothing then.
     pub(crate) fn answer_fills_syn_ack(&self, cx: &Context) -> bool {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
         let len = self.snd.queue.len() as u32;
@@ -341,8 +342,8 @@ impl Connection {
             && len >= self.syn_ack_room(self.options_of_syn_ack(cx, passive.cookie).emit_len())
     }
 
-    /// No ACK of the SYN-ACK. A Fast Open child gets one repetition more than an ordinary request, as in Linux's
-    /// `tcp_fastopen_synack_timer`.
+    /// Handles a SYN-ACK without an ACK. A Fast Open child has one retransmission more than an
+    /// ordinary request, as in Linux's `tcp_fastopen_synack_timer`.
     pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return };
         passive.due = true;
@@ -353,7 +354,7 @@ impl Connection {
             None => cx.config.tcp_synack_retries + u32::from(passive.fast_open),
         };
         let retries = self.options.syn_retries.map_or(stacks, u32::from);
-        // Counted up to 255, which `tcp_synack_retries` may be.
+        // The count ends at 255, the largest `tcp_synack_retries`.
         let expired = u32::from(self.timeouts) >= retries.min(u8::MAX.into());
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
@@ -374,11 +375,12 @@ impl Connection {
     #[inline(always)]
     pub(super) fn syn_window(&mut self, cx: &Context) -> u16 {
         let mss = self.window_segment();
-        // That a Fast Open SYN has filled some of the buffer does not count where packets do (Linux takes it from the request).
+        // With `receive_accounting` by packets, the data of a Fast Open SYN does not reduce the
+        // window (Linux computes it from the request).
         let empty = || Space::new(&cx.config, &self.options).full();
         let space = self.rcv.first_window(mss).unwrap_or_else(empty);
         let window = space.min(self.initial_rcv_wnd(mss));
-        // As Linux: of 65536 bytes 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
+        // As in Linux: 65536 bytes become 44 × 1460 = 64240, or 45 × 1448 = 65160 with timestamps.
         let whole = first_field(&cx.config, window, mss);
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
         self.synack_acknowledges();
@@ -392,9 +394,8 @@ impl Connection {
     }
 }
 
-/// The Fast Open option of a first SYN.
-#[inline(always)]
-pub(super) fn option_of(plan: &ClientPlan) -> Option<FastOpenOption> {
+/// Returns the Fast Open option of a first SYN.
+fn option_of(plan: &ClientPlan) -> Option<FastOpenOption> {
     match *plan {
         ClientPlan::Plain(_) | ClientPlan::Data { cookie: None, .. } => None,
         ClientPlan::Request(kind) => Some(FastOpenOption { kind, cookie: None }),

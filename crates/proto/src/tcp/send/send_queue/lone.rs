@@ -1,4 +1,4 @@
-//! A request, or an answer: all that is queued is one segment, and all of it is acknowledged at once.
+//! A queue of one segment, such as a request or an answer, that one ACK acknowledges.
 
 use super::{Held, SendQueue, TxSegment};
 use crate::tcp::send::delivery::Flight;
@@ -6,17 +6,12 @@ use crate::tcp::send::send_queue::blocks::SendBlocks;
 use crate::tcp::send::window_use::Round;
 use alloc::boxed::Box;
 
-/// All that was queued: one segment, sent once, with what is known of its flight.
+/// The only segment of a queue, which was sent once, and the data of its flight.
 pub(crate) struct Lone(Box<Held>);
 
 impl SendQueue {
-    /// Is all there is one segment of which nothing is known but that it was sent, once?
-    #[inline(always)]
-    pub(crate) fn holds_lone(&self) -> bool {
-        self.held.as_deref().is_some_and(Held::is_lone)
-    }
-
-    /// All there is, if that is one segment of which nothing is known but that it was sent, once: the queue is empty then.
+    /// Empties the queue and returns its content, if that is one segment which was sent once and
+    /// has no marks.
     #[inline(always)]
     pub(crate) fn take_lone(&mut self) -> Option<Lone> {
         let held = self.held.take_if(|held| held.is_lone())?;
@@ -37,13 +32,13 @@ impl Held {
 }
 
 impl Lone {
-    /// The segment, its flight, and how the window was used meanwhile.
+    /// The segment, its flight, and how far the window was used.
     #[inline(always)]
     pub(in crate::tcp) fn parts(&self) -> Option<(&TxSegment, &Flight, &Round)> {
         self.0.segments.front().map(|segment| (segment, &self.0.flight, &self.0.round))
     }
 
-    /// It is not needed any more.
+    /// Returns the memory.
     #[inline(always)]
     pub(crate) fn give_back(self, blocks: &mut SendBlocks) {
         let Lone(mut held) = self;

@@ -1,13 +1,14 @@
-//! What was written and not sent, where it is one segment: the queue's part of short ways (`output/ordinary`, `write`).
+//! Unsent data that is one segment: the queue's part of the fast paths `output/ordinary` and
+//! `write`.
 
-use super::{Held, SendBlocks, SendQueue, TxSegment};
+use super::{Held, SendBlocks, SendQueue, Sending, TxSegment};
 use crate::Instant;
 use crate::tcp::send::delivery::{Delivery, Flight};
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::{SeqNum, TEXT_MOST, TxPacket};
 
-/// That segment, and who else in the queue learns of its departure.
+/// The unsent segment, with the parts of the queue that its departure changes.
 pub(in crate::tcp) struct Unsent<'a> {
     segment: &'a mut TxSegment,
     tail: &'a mut Option<BytesMut>,
@@ -17,7 +18,8 @@ pub(in crate::tcp) struct Unsent<'a> {
 }
 
 impl Unsent<'_> {
-    /// [`transmit`](SendQueue::transmit) of it, with which so much is in flight. True: it is pushed.
+    /// Sends the segment, like [`transmit`](SendQueue::transmit). `in_flight` includes it. Returns
+    /// whether the application pushed its end.
     #[inline(always)]
     pub(in crate::tcp) fn leave(&mut self, now: Instant, in_flight: u32, packet: &mut TxPacket) -> bool {
         let segment = &mut *self.segment;
@@ -38,7 +40,8 @@ impl Unsent<'_> {
 }
 
 impl SendQueue {
-    /// The one segment that was written and never sent, if it begins at `seq` and no record has ended lately. It is about to leave.
+    /// Returns the last segment, if it starts at `seq` and was never sent, and no record has ended
+    /// lately. The caller sends it now.
     #[inline(always)]
     pub(in crate::tcp) fn unsent_segment(&mut self, seq: SeqNum) -> Option<Unsent<'_>> {
         let Held { segments, flight, sent_weight, has_records, unit, tail, .. } = self.held.as_deref_mut()?;
@@ -50,22 +53,33 @@ impl SendQueue {
         Some(Unsent { segment, tail, sent_weight, flight, delivery: &self.delivery })
     }
 
-    /// Nothing was written that is not acknowledged, and all that follows from it has been done.
+    /// Sends the first `len` bytes with a SYN or SYN-ACK, as one segment. Returns the number of
+    /// bytes sent, and whether the application pushed the last one.
+    pub(in crate::tcp) fn leave_with_syn(
+        &mut self,
+        now: Instant,
+        start: SeqNum,
+        len: u32,
+        packet: &mut TxPacket,
+    ) -> (u32, bool) {
+        self.begin_flight(now);
+        if len > 0
+            && let Some(mut unsent) = self.unsent_segment(start)
+            && unsent.segment.len == len
+        {
+            return (len, unsent.leave(now, len, packet));
+        }
+        let sending = Sending { now, in_flight: 0, unit: 1, packet: 1, again: false };
+        self.transmit(sending, start, len, &mut packet.shared)
+    }
+
+    /// Returns whether everything that was written is acknowledged and handled.
     #[inline(always)]
     pub(crate) fn is_vacant(&self) -> bool {
         self.held.is_none()
     }
 
-    /// All that was written is one segment, and pushed at its end.
-    #[inline(always)]
-    pub(in crate::tcp) fn is_pushed_whole(&self) -> bool {
-        self.held.as_deref().is_some_and(|held| match (held.segments.len(), held.segments.front()) {
-            (1, Some(only)) => only.push,
-            _ => false,
-        })
-    }
-
-    /// Copies `data` in as one segment, pushed at its end. The queue is vacant.
+    /// Copies `data` in as one segment, pushed at its end. The queue must be vacant.
     #[inline(always)]
     pub(crate) fn write_first(&mut self, data: &[u8], blocks: &mut SendBlocks) {
         self.begin(data.len(), blocks);
