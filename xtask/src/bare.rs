@@ -1,9 +1,9 @@
 //! The engine without the standard library: builds `bare/` for a target that has none, and runs
 //! it.
 
-use crate::skipped;
+use crate::{skipped, targets};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A target with `core` and `alloc` only.
 const TARGET: &str = "x86_64-unknown-none";
@@ -14,7 +14,7 @@ pub(crate) fn run_in_tests() -> Result<(), String> {
         skipped::say("the engine without std: its program needs Linux on x86-64");
         return Ok(());
     }
-    if !has_target()? && !install_target() {
+    if !targets::is_ready(TARGET)? {
         skipped::say(&format!("the engine without std: no target; run `rustup target add {TARGET}`"));
         return Ok(());
     }
@@ -29,19 +29,6 @@ pub(crate) fn run_in_tests() -> Result<(), String> {
     }
     println!("two stacks without std completed an exchange");
     Ok(())
-}
-
-fn has_target() -> Result<bool, String> {
-    let told = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()
-        .map_err(|error| format!("cannot run rustc: {error}"))?;
-    Ok(Path::new(String::from_utf8_lossy(&told.stdout).trim()).is_dir())
-}
-
-fn install_target() -> bool {
-    let status = Command::new("rustup").args(["target", "add", TARGET]).stdin(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
 }
 
 fn build() -> Result<PathBuf, String> {

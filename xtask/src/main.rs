@@ -13,6 +13,7 @@ mod sanitize;
 mod scripts;
 mod skipped;
 mod suites;
+mod targets;
 mod test;
 mod threads;
 mod tidy;
@@ -28,9 +29,9 @@ Tests
            simulated runs. Takes minutes; needs no root.
   test     Run everything that must pass: the above and the tests beside the kernel, the
            documentation, 20,000 random runs, half a minute of fuzzing, the engine without the
-           standard library, and the instruction counts of the hot paths. As root, it first
-           installs the Debian packages that the tests talk to. A test that cannot run says
-           SKIPPED and why.
+           standard library, lints for macOS and FreeBSD, and the instruction counts of the hot
+           paths. As root, it first installs the Debian packages that the tests talk to. A test
+           that cannot run says SKIPPED and why.
   tidy [--english [PATH…]|--write]
            Check the rules of CONTRIBUTING.md that a program can check. --english lists the
            violations of plain English below these paths; --write lowers their recorded counts

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must pass, or with `--quick` the part that takes minutes.
 
 use crate::suites::{self, Suite};
-use crate::{api, bare, cargo, dist, fuzz, package, packages, skipped, threads, tidy, unexpected};
+use crate::{api, bare, cargo, dist, fuzz, package, packages, skipped, targets, threads, tidy, unexpected};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -64,6 +64,7 @@ fn whole() -> Result<(), String> {
     times.step("deny", deny)?;
     times.step("clippy", clippy)?;
     times.step("clippy without features", clippy_without_features)?;
+    times.step("other systems", targets::check_other_systems)?;
     times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
     times.step("build examples", || cargo(&EXAMPLES, &[]))?;
     let mut suites = Vec::new();

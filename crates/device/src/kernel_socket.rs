@@ -1,8 +1,27 @@
-//! Options of the kernel's TCP sockets that rustix lacks.
+//! Options of the kernel's TCP sockets that rustix lacks, on Linux, macOS and FreeBSD.
+//!
+//! One file per system has the numbers. An option that a system does not have fails with
+//! [`Unsupported`](io::ErrorKind::Unsupported). macOS and FreeBSD are compiled, and never tested.
+#[cfg(target_os = "freebsd")]
+mod freebsd;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "freebsd")]
+use freebsd as system;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// An option of a kernel TCP socket whose value is an integer (include/uapi/linux/tcp.h,
+#[cfg(target_os = "macos")]
+pub use macos::connect_with_data;
+
+/// An option of a kernel TCP socket whose value is an integer (Linux: include/uapi/linux/tcp.h,
 /// `setsockopt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -17,7 +36,8 @@ pub enum TcpOption {
     DeferAccept,
     /// `TCP_WINDOW_CLAMP`: upper bound of the window, bytes.
     WindowClamp,
-    /// `TCP_FASTOPEN`: Fast Open requests that a listener holds; 0: off.
+    /// `TCP_FASTOPEN`: Fast Open requests that a listener holds; 0: off. On macOS and FreeBSD only
+    /// on or off, and FreeBSD has it for a connecting socket too.
     FastOpen,
     /// `TCP_NOTSENT_LOWAT`: bytes not yet sent below which a socket is writable.
     NotsentLowat,
@@ -28,29 +48,13 @@ pub enum TcpOption {
     FastOpenNoCookie,
 }
 
-impl TcpOption {
-    fn name(self) -> libc::c_int {
-        match self {
-            TcpOption::MaxSegment => libc::TCP_MAXSEG,
-            TcpOption::SynCount => libc::TCP_SYNCNT,
-            TcpOption::Linger2 => libc::TCP_LINGER2,
-            TcpOption::DeferAccept => libc::TCP_DEFER_ACCEPT,
-            TcpOption::WindowClamp => libc::TCP_WINDOW_CLAMP,
-            TcpOption::FastOpen => libc::TCP_FASTOPEN,
-            TcpOption::NotsentLowat => libc::TCP_NOTSENT_LOWAT,
-            TcpOption::SaveSyn => libc::TCP_SAVE_SYN,
-            TcpOption::FastOpenNoCookie => libc::TCP_FASTOPEN_NO_COOKIE,
-        }
-    }
-}
-
 /// Sets an integer option.
 ///
 /// # Errors
 /// The kernel's own: the option is unknown, the value is out of range, or the socket's state is
 /// wrong.
 pub fn set_tcp_option(socket: impl AsFd, option: TcpOption, value: i32) -> io::Result<()> {
-    set(socket, libc::IPPROTO_TCP, option.name(), &value.to_ne_bytes())
+    set(socket, libc::IPPROTO_TCP, existing(system::number(option))?, &value.to_ne_bytes())
 }
 
 /// Sets `SO_MAX_PACING_RATE`, bytes per second; `u64::MAX`: unlimited.
@@ -58,7 +62,7 @@ pub fn set_tcp_option(socket: impl AsFd, option: TcpOption, value: i32) -> io::R
 /// # Errors
 /// The kernel's own.
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_second.to_ne_bytes())
+    set(socket, libc::SOL_SOCKET, existing(system::MAX_PACING_RATE)?, &bytes_per_second.to_ne_bytes())
 }
 
 /// Sets `TCP_FASTOPEN_KEY`: the cookie keys of a listener, 16 bytes or, with a backup key, 32.
@@ -66,7 +70,12 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
 /// # Errors
 /// The kernel's own: `EINVAL` for another length.
 pub fn set_fast_open_key(socket: impl AsFd, keys: &[u8]) -> io::Result<()> {
-    set(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_KEY, keys)
+    set(socket, libc::IPPROTO_TCP, existing(system::FAST_OPEN_KEY)?, keys)
+}
+
+fn existing(number: Option<libc::c_int>) -> io::Result<libc::c_int> {
+    let error = "this system's sockets do not have the option";
+    number.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, error))
 }
 
 fn set(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> io::Result<()> {
@@ -91,19 +100,21 @@ fn set(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -
 /// # Errors
 /// It is not a TCP socket.
 pub fn saved_syn(socket: impl AsFd) -> io::Result<Vec<u8>> {
-    get(socket, libc::TCP_SAVED_SYN, HEADERS_MOST)
+    get(socket, existing(system::SAVED_SYN)?, HEADERS_MOST)
 }
 
 /// The longest headers of a SYN: IPv6 with extension headers, TCP with options.
 const HEADERS_MOST: usize = 2048;
 
-/// Reads `TCP_INFO`: `struct tcp_info` (include/uapi/linux/tcp.h), in the length that the kernel
-/// has. Works for a connection that has ended while its socket is open.
+/// Reads what the kernel reports about a connection, in the length that the kernel has: `TCP_INFO`
+/// on Linux (`struct tcp_info`, include/uapi/linux/tcp.h) and FreeBSD, `TCP_CONNECTION_INFO` on
+/// macOS. Each system has a layout of its own. Works for a connection that has ended while its
+/// socket is open.
 ///
 /// # Errors
 /// It is not a TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<Vec<u8>> {
-    get(socket, libc::TCP_INFO, TCP_INFO_MOST)
+    get(socket, system::INFO, TCP_INFO_MOST)
 }
 
 fn get(socket: impl AsFd, name: libc::c_int, most: usize) -> io::Result<Vec<u8>> {

@@ -7,7 +7,8 @@
 //!   offload.
 //! - [`ring`]: reusable receive buffers.
 //! - [`tap`]: a pcapng writer, and a wrapper that captures the packets of any device.
-//! - [`kernel_socket`] (Linux): options of the kernel's own sockets that rustix lacks.
+//! - [`kernel_socket`] (Linux, macOS, FreeBSD): options of the kernel's own sockets that rustix
+//!   lacks.
 //! - [`interface`] (Linux): addresses, routes, MTU and state of a kernel interface, over netlink.
 //!
 //! Packets are [`wire::RxBatch`]es or [`wire::TxPacket`]s and start with the IP header. There is no
@@ -16,7 +17,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #[cfg(target_os = "linux")]
 pub mod interface;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
 pub mod kernel_socket;
 pub mod memory;
 pub mod ring;

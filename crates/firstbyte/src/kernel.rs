@@ -27,12 +27,36 @@
 //!
 //! Fast Open on a listener needs bit 2 of `net.ipv4.tcp_fastopen`, which only root can set. Without
 //! it every connection is accepted after a plain handshake.
+//!
+//! # macOS and FreeBSD
+//! **This backend was never run there.** It compiles for both systems, and follows the manual pages
+//! and the sources of their kernels. A stack of our own needs Linux:
+//! [`start`](crate::NetBuilder::start) fails with `Unsupported` elsewhere.
+//!
+//! | item | Linux | macOS | FreeBSD |
+//! |---|---|---|---|
+//! | call behind `connect_with` | `MSG_FASTOPEN` | `connectx` | `TCP_FASTOPEN`, `sendto` |
+//! | connect without first bytes | asks for a cookie | plain | plain |
+//! | `outcome` | as above | also `CookieRequested`; `Unknown` if Fast Open is off | `Unknown`, or `Skipped` |
+//! | length of [`early_data`](crate::TcpStream::early_data) | exact | 65,535 if the SYN had data | 65,535 if the listener has Fast Open |
+//! | queue length of [`fast_open`](crate::TcpListenerBuilder::fast_open) | as given | on or off | on or off |
+//! | listener while the system has Fast Open off | plain handshakes | error | error |
+//! | [`FastOpen::NoCookie`](crate::FastOpen::NoCookie), keys of a listener, `defer_accept` | yes | no | no |
+//! | [`info`](crate::TcpStream::info) | yes | no | no |
+//! | [`delivered`](crate::TcpStream::delivered) | yes | yes | no |
+//! | [`push`](crate::TcpStream::push) | sends | no effect | no effect |
+//! | [`MORE`](crate::WriteFlags::MORE), [`END_OF_RECORD`](crate::WriteFlags::END_OF_RECORD) | yes | no | no |
+//! | an urgent byte in its place | yes | no | yes |
+//! | options of [`SocketOption`](crate::SocketOption) | most | `NoDelay`, keep-alive, buffers, `MaxSegment`, DSCP, hop limit, linger | as macOS |
+//!
+//! The switches are `net.inet.tcp.fastopen` (macOS: 1 for clients, 2 for listeners, both by
+//! default), and `net.inet.tcp.fastopen.client_enable` and `server_enable` (FreeBSD).
 
 mod connect;
 mod connection;
-mod info;
 mod listener;
 mod options;
+mod sys;
 
 pub(crate) use connect::connect;
 pub(crate) use connection::{KernelConnection, Open};

@@ -84,7 +84,8 @@
 //! [`NetBuilder::start`] spawns one task, the driver, on the current tokio runtime of either
 //! flavour. The runtime needs I/O and time enabled
 //! ([`enable_all`](tokio::runtime::Builder::enable_all)). Everything else runs in the application's
-//! own tasks. The driver waits; it never polls in a loop. Linux only, because of its timer.
+//! own tasks. The driver waits; it never polls in a loop. It needs Linux, because of its timer. The
+//! kernel's sockets are also known on [macOS and FreeBSD](kernel#macos-and-freebsd), untested.
 //!
 //! # Features
 //! None is on by default.
@@ -111,6 +112,7 @@ mod listener;
 mod net;
 mod socket;
 mod stream;
+#[cfg_attr(not(target_os = "linux"), path = "timer/absent.rs")]
 mod timer;
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -260,7 +260,7 @@ async fn connect(net: &Net, peer: SocketAddr, ask: &Ask) -> io::Result<TcpStream
 /// Our outcome in the numbers of `tcpi_fastopen_client_fail`.
 fn client_fail(outcome: Outcome) -> u64 {
     match outcome {
-        Outcome::Accepted | Outcome::Pending | Outcome::Skipped(_) => 0,
+        Outcome::Accepted | Outcome::Pending | Outcome::Unknown | Outcome::Skipped(_) => 0,
         Outcome::CookieRequested { .. } | Outcome::CookieAsked => 1,
         Outcome::NotAcknowledged(
             NotAcknowledged::Lost | NotAcknowledged::TooBig | NotAcknowledged::OldConnection,

@@ -141,8 +141,7 @@ pub(crate) fn agrees(outcome: Outcome, verdict: Verdict) -> bool {
         Outcome::NotAcknowledged(Why::Partial) => verdict == Verdict::Partial,
         Outcome::NotAcknowledged(Why::Lost | Why::TooBig | Why::OldConnection) => verdict == Verdict::Lost,
         // Our stack never reports the others.
-        Outcome::NotAcknowledged(Why::Reset | Why::Unknown) | Outcome::Pending | Outcome::CookieAsked => {
-            false
-        }
+        Outcome::NotAcknowledged(Why::Reset | Why::Unknown) => false,
+        Outcome::Pending | Outcome::CookieAsked | Outcome::Unknown => false,
     }
 }

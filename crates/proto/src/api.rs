@@ -184,6 +184,8 @@ pub enum Outcome {
     /// A cookie was asked for. The kernel's sockets do not report whether one came back; our stack
     /// reports [`CookieRequested`](Self::CookieRequested).
     CookieAsked,
+    /// The kernel does not report the outcome (FreeBSD, and macOS with Fast Open off).
+    Unknown,
     /// Fast Open was not tried.
     Skipped(Skipped),
 }

@@ -36,6 +36,7 @@ pub(crate) fn outcome(info: &ConnectionInfo, syn_fin: bool) -> (&'static str, &'
         Outcome::CookieAsked => {
             ("cookie asked", "asked for a cookie; the kernel does not report whether one came back")
         }
+        Outcome::Unknown => ("unknown", "the kernel does not report what became of Fast Open"),
         Outcome::NotAcknowledged(why) => not_acknowledged(why),
         Outcome::Skipped(why) => skipped(why),
     }

@@ -1,30 +1,25 @@
 //! Opening a connection of the kernel, with data on the SYN where the kernel has a cookie.
-use super::info::Reported;
-use super::{Open, options, unsupported};
+use super::{Open, options, sys, unsupported};
 use ::device::kernel_socket::{TcpOption, set_tcp_option};
-use proto::{ConnectOptions, FastOpen, NotAcknowledged, Outcome, Skipped};
+use proto::{ConnectOptions, FastOpen, Skipped};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect as connect_socket, ipproto, sendto,
-    socket_with,
-};
+use rustix::net::{AddressFamily, bind, connect as connect_socket};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use tokio::net::TcpStream;
 
-/// `MSG_FASTOPEN` (include/linux/socket.h).
-const MSG_FASTOPEN: SendFlags = SendFlags::from_bits_retain(0x2000_0000);
-
 /// The first packet of a connection.
-enum First {
+pub(super) enum First {
     /// A SYN without the option.
     Plain(Skipped),
-    /// A SYN with so many bytes of data.
+    /// The kernel has taken so many bytes. On Linux they are on the SYN.
     Data(usize),
     /// A SYN for data that had to wait, because the kernel has no usable cookie.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "the others keep the data"))]
     NoCookie,
     /// A SYN with a cookie or a request for one, without data to send.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "the others wait for data"))]
     Empty,
 }
 
@@ -37,14 +32,14 @@ pub(crate) async fn connect(peer: SocketAddr, options: &ConnectOptions) -> io::R
     let socket = socket(peer, options)?;
     let first = begin(&socket, peer, options)?;
     let stream = TcpStream::from_std(std::net::TcpStream::from(socket))?;
-    stream.writable().await?;
+    sys::answered(&stream).await?;
     if let Some(error) = stream.take_error()? {
         return Err(error);
     }
     // A reset may follow the handshake at once; the stream then reports it.
-    let outcome = outcome(&first, &Reported::read(&stream)?);
-    let on_syn = if let First::Data(len) = first { len } else { 0 };
-    write_all(&stream, &options.first_bytes[on_syn..]).await?;
+    let outcome = sys::outcome(&first, &stream)?;
+    let taken = if let First::Data(len) = first { len } else { 0 };
+    write_all(&stream, &options.first_bytes[taken..]).await?;
     if options.fin {
         shut(&stream)?;
     }
@@ -63,8 +58,7 @@ fn ensure_supported(options: &ConnectOptions) -> io::Result<()> {
 
 fn socket(peer: SocketAddr, options: &ConnectOptions) -> io::Result<OwnedFd> {
     let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    let socket = sys::socket(family)?;
     options::apply(&socket, peer.is_ipv4(), &options.socket)?;
     if let Some(local) = options.local {
         bind(&socket, &of_family(local, peer)?)?;
@@ -91,14 +85,9 @@ fn begin(socket: &OwnedFd, peer: SocketAddr, options: &ConnectOptions) -> io::Re
         FastOpen::NoCookie => set_tcp_option(socket, TcpOption::FastOpenNoCookie, 1)?,
         FastOpen::Auto | FastOpen::Force => {}
     }
-    match sendto(socket, data, MSG_FASTOPEN | SendFlags::NOSIGNAL, &peer) {
-        Ok(0) => Ok(First::Empty),
-        Ok(sent) => Ok(First::Data(sent)),
-        Err(Errno::INPROGRESS) if data.is_empty() => Ok(First::Empty),
-        Err(Errno::INPROGRESS) => Ok(First::NoCookie),
-        // Bit 1 of `net.ipv4.tcp_fastopen` is off.
-        Err(Errno::OPNOTSUPP) => plain(socket, peer, Skipped::Disabled),
-        Err(error) => Err(error.into()),
+    match sys::connect_with_data(socket, data, peer)? {
+        Ok(first) => Ok(first),
+        Err(why) => plain(socket, peer, why),
     }
 }
 
@@ -106,20 +95,6 @@ fn plain(socket: &OwnedFd, peer: SocketAddr, why: Skipped) -> io::Result<First> 
     match connect_socket(socket, &peer) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(First::Plain(why)),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Derives the outcome from the kernel's report after the handshake (net/ipv4/tcp_fastopen.c,
-/// `tcp_fastopen_cookie_check`; net/ipv4/tcp_input.c, `tcp_rcv_fastopen_synack`).
-fn outcome(first: &First, reported: &Reported) -> Outcome {
-    match first {
-        First::Plain(why) => Outcome::Skipped(*why),
-        First::Data(_) | First::Empty if reported.syn_data_acked => Outcome::Accepted,
-        First::Data(_) if reported.syn_was_retransmitted => Outcome::NotAcknowledged(NotAcknowledged::Lost),
-        First::Data(_) => Outcome::NotAcknowledged(NotAcknowledged::Unknown),
-        First::NoCookie | First::Empty if reported.had_no_cookie => Outcome::CookieAsked,
-        First::NoCookie => Outcome::Skipped(Skipped::Paused),
-        First::Empty => Outcome::Skipped(Skipped::NothingToSend),
     }
 }
 

@@ -1,12 +1,12 @@
 //! A connection of the kernel: open, on its way, or planned.
 use super::connect::{connect, shut};
-use super::info::{Reported, is_delivered, stream_info};
-use super::{options, unsupported};
+use super::sys::{is_delivered, stream_info};
+use super::{options, sys, unsupported};
 use crate::StreamInfo;
 use crate::stream::deferred::{Deferred, Readers};
 use bytes::{Bytes, BytesMut};
 use proto::{ConnectOptions, EarlyData, Outcome, SocketOption, SocketOptions, State, WriteFlags};
-use rustix::net::{SendFlags, send, sockopt};
+use rustix::net::{send, sockopt};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -420,15 +420,8 @@ impl KernelConnection {
     }
 }
 
-/// `MSG_MORE`, `MSG_EOR` and `MSG_OOB` stand for the flags.
 fn send_with(stream: &TcpStream, data: &[u8], flags: WriteFlags) -> io::Result<usize> {
-    let bits = [
-        (WriteFlags::MORE, SendFlags::MORE),
-        (WriteFlags::END_OF_RECORD, SendFlags::EOR),
-        (WriteFlags::URGENT, SendFlags::OOB),
-    ];
-    let set = bits.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, bit)| *bit);
-    let bits = set.fold(SendFlags::NOSIGNAL, SendFlags::union);
+    let bits = sys::send_flags(flags)?;
     stream.try_io(Interest::WRITABLE, || Ok(send(stream, data, bits)?))
 }
 
@@ -444,7 +437,7 @@ impl KernelConnection {
 
     pub(crate) fn early_data(&self) -> EarlyData {
         let Ok(open) = self.opened() else { return EarlyData::default() };
-        let state = Reported::read(&open.stream).map(|reported| reported.state);
+        let state = sys::state(&open.stream);
         EarlyData { len: open.early_len, confirmed: state.is_ok_and(|state| state != State::SynReceived) }
     }
 
@@ -517,8 +510,8 @@ impl KernelConnection {
             shown.field("local", &local);
         }
         shown.field("peer", &self.peer);
-        match self.opened().and_then(|open| Reported::read(&open.stream)) {
-            Ok(reported) => shown.field("state", &reported.state),
+        match self.opened().and_then(|open| sys::state(&open.stream)) {
+            Ok(state) => shown.field("state", &state),
             Err(_) => shown.field("state", &format_args!("not opened")),
         };
         shown.finish()

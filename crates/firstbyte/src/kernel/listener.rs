@@ -1,9 +1,8 @@
 //! A listener of the kernel.
-use super::info::Reported;
-use super::{Open, options, unsupported};
-use ::device::kernel_socket::{TcpOption, saved_syn, set_fast_open_key, set_tcp_option};
+use super::{Open, options, sys, unsupported};
+use ::device::kernel_socket::{TcpOption, set_fast_open_key, set_tcp_option};
 use proto::{ListenOptions, SocketOptions};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt};
+use rustix::net::{AddressFamily, bind, listen, sockopt};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -43,19 +42,14 @@ impl KernelListener {
 
     pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Open, SocketAddr)>> {
         let (stream, peer) = ready!(self.listener.poll_accept(cx))?;
-        let early_len = if self.has_fast_open && Reported::read(&stream)?.syn_data_acked {
-            payload_len(&saved_syn(&stream)?)
-        } else {
-            0
-        };
+        let early_len = if self.has_fast_open { sys::early_len(&stream)? } else { 0 };
         Poll::Ready(Ok((Open::accepted(stream, early_len, self.options.clone()), peer)))
     }
 }
 
 fn socket(local: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::Result<OwnedFd> {
     let family = if local.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    let socket = sys::socket(family)?;
     // As tokio and std do: a restarted server gets its port although connections are in TIME-WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     if reuse_port {
@@ -63,10 +57,6 @@ fn socket(local: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::R
     }
     options::apply(&socket, local.is_ipv4(), &options.socket)?;
     bind(&socket, &local)?;
-    if let Some(qlen) = options.fast_open {
-        set_tcp_option(&socket, TcpOption::FastOpen, i32::try_from(qlen).unwrap_or(i32::MAX))?;
-        set_tcp_option(&socket, TcpOption::SaveSyn, 1)?;
-    }
     if let Some(ring) = &options.key {
         set_fast_open_key(&socket, &ring.to_bytes())?;
     }
@@ -77,36 +67,6 @@ fn socket(local: SocketAddr, options: &ListenOptions, reuse_port: bool) -> io::R
         let seconds = options.defer_accept.as_secs_f64().ceil() as i32;
         set_tcp_option(&socket, TcpOption::DeferAccept, seconds)?;
     }
-    listen(&socket, i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
+    sys::listen(&socket, options, i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
     Ok(socket)
-}
-
-/// The length of a SYN's data by its saved headers.
-fn payload_len(headers: &[u8]) -> usize {
-    let word = |at: usize| {
-        let bytes = headers.get(at..at + 2)?;
-        Some(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
-    };
-    let packet = match headers.first().map(|first| first >> 4) {
-        Some(4) => word(2),
-        Some(6) => word(4).map(|payload| payload + 40),
-        _ => None,
-    };
-    packet.map_or(0, |packet| packet.saturating_sub(headers.len()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::payload_len;
-
-    #[test]
-    fn the_length_of_the_data_follows_from_the_headers() {
-        let mut v4 = vec![0; 60];
-        v4[..4].copy_from_slice(&[0x45, 0, 0, 75]);
-        assert_eq!(payload_len(&v4), 15);
-        let mut v6 = vec![0; 80];
-        v6[..6].copy_from_slice(&[0x60, 0, 0, 0, 0, 50]);
-        assert_eq!(payload_len(&v6), 10);
-        assert_eq!(payload_len(&[]), 0);
-    }
 }

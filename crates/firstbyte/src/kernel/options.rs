@@ -1,17 +1,20 @@
 //! Options of the engine's names on sockets of the kernel.
-use super::unsupported;
+use super::{sys, unsupported};
 use ::device::kernel_socket::{TcpOption, set_max_pacing_rate, set_tcp_option};
-use proto::{CongestionControl, SocketOption, SocketOptions};
+use proto::{SocketOption, SocketOptions};
 use rustix::net::sockopt;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Sets the options that differ from a socket's own defaults.
 pub(super) fn apply(socket: impl AsFd, is_v4: bool, options: &SocketOptions) -> io::Result<()> {
     let socket = socket.as_fd();
-    // Our streams keep an urgent byte in place; the kernel's do not, unless told.
-    sockopt::set_socket_oobinline(socket, !options.urgent_apart)?;
+    // Our streams keep an urgent byte in place. The kernel's do not, unless told; some cannot.
+    match sys::set_urgent_apart(socket, options.urgent_apart) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        result => result?,
+    }
     for option in chosen(options) {
         set(socket, is_v4, option)?;
     }
@@ -69,24 +72,17 @@ pub(super) fn set(socket: impl AsFd, is_v4: bool, option: SocketOption) -> io::R
     let socket = socket.as_fd();
     match option {
         SocketOption::NoDelay(on) => sockopt::set_tcp_nodelay(socket, on)?,
-        SocketOption::Cork(on) => sockopt::set_tcp_cork(socket, on)?,
-        SocketOption::QuickAck(on) => sockopt::set_tcp_quickack(socket, on)?,
         SocketOption::KeepAlive(on) => sockopt::set_socket_keepalive(socket, on)?,
         SocketOption::KeepAliveTime(Some(time)) => sockopt::set_tcp_keepidle(socket, time)?,
         SocketOption::KeepAliveInterval(Some(time)) => sockopt::set_tcp_keepintvl(socket, time)?,
         SocketOption::KeepAliveProbes(Some(probes)) => sockopt::set_tcp_keepcnt(socket, probes.into())?,
-        SocketOption::UserTimeout(time) => sockopt::set_tcp_user_timeout(socket, millis(time))?,
-        SocketOption::ThinLinearTimeouts(on) => sockopt::set_tcp_thin_linear_timeouts(socket, on)?,
         SocketOption::SendBuffer(bytes) => sockopt::set_socket_send_buffer_size(socket, bytes as usize)?,
         SocketOption::RecvBuffer(bytes) => sockopt::set_socket_recv_buffer_size(socket, bytes as usize)?,
-        SocketOption::UrgentApart(on) => sockopt::set_socket_oobinline(socket, !on)?,
+        SocketOption::UrgentApart(on) => sys::set_urgent_apart(socket, on)?,
         SocketOption::Dscp(code) if is_v4 => sockopt::set_ip_tos(socket, code << 2)?,
         SocketOption::Dscp(code) => sockopt::set_ipv6_tclass(socket, u32::from(code) << 2)?,
         SocketOption::HopLimit(Some(hops)) if is_v4 => sockopt::set_ip_ttl(socket, hops.into())?,
         SocketOption::HopLimit(Some(hops)) => sockopt::set_ipv6_unicast_hops(socket, Some(hops))?,
-        SocketOption::Congestion(algorithm) => {
-            sockopt::set_tcp_congestion(socket, module(algorithm)?)?;
-        }
         SocketOption::Linger(None) => sockopt::set_socket_linger(socket, None)?,
         SocketOption::Linger(Some(Duration::ZERO)) => {
             sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
@@ -94,13 +90,13 @@ pub(super) fn set(socket: impl AsFd, is_v4: bool, option: SocketOption) -> io::R
         SocketOption::MaxPacingRate(rate) => {
             set_max_pacing_rate(socket, rate.map_or(u64::MAX, u64::from))?;
         }
-        option => set_integer(socket, option)?,
+        option => sys::set_option(socket, option)?,
     }
     Ok(())
 }
 
 /// Sets one of the options that rustix does not have.
-fn set_integer(socket: impl AsFd, option: SocketOption) -> io::Result<()> {
+pub(super) fn set_integer(socket: BorrowedFd<'_>, option: SocketOption) -> io::Result<()> {
     let integer = |bytes: u32| i32::try_from(bytes).unwrap_or(i32::MAX);
     let (name, value) = match option {
         SocketOption::MaxSegment(bytes) => (TcpOption::MaxSegment, bytes.map_or(0, i32::from)),
@@ -115,21 +111,4 @@ fn set_integer(socket: impl AsFd, option: SocketOption) -> io::Result<()> {
         option => return Err(unsupported(&format!("the option {option:?}"))),
     };
     set_tcp_option(socket, name, value)
-}
-
-/// The kernel module of an algorithm.
-fn module(algorithm: CongestionControl) -> io::Result<&'static str> {
-    match algorithm {
-        CongestionControl::Reno => Ok("reno"),
-        CongestionControl::Cubic => Ok("cubic"),
-        CongestionControl::Vegas => Ok("vegas"),
-        CongestionControl::Bbr => Ok("bbr"),
-        other => Err(unsupported(&format!("the congestion control {other:?}"))),
-    }
-}
-
-/// Milliseconds of a time, at least 1; 0 stands for none.
-fn millis(time: Option<Duration>) -> u32 {
-    let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1);
-    time.filter(|time| !time.is_zero()).map_or(0, millis)
 }

@@ -135,10 +135,7 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
 
 fn random_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
-    let mut filled = 0;
-    while filled < seed.len() {
-        filled += rustix::rand::getrandom(&mut seed[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
     Ok(seed)
 }
 

@@ -15,9 +15,8 @@ const SYN_RETRANSMITTED: u8 = 3;
 /// `tcpi_min_rtt` and `tcpi_snd_ssthresh` before there is one.
 const NONE: u32 = u32::MAX;
 
-/// The kernel's words on Fast Open, and the state.
+/// The kernel's words on Fast Open.
 pub(super) struct Reported {
-    pub(super) state: State,
     /// The data of the SYN was acknowledged (client), or accepted (server).
     pub(super) syn_data_acked: bool,
     pub(super) syn_was_retransmitted: bool,
@@ -30,7 +29,6 @@ impl Reported {
         let info = Fields(tcp_info(socket)?);
         let fail = info.byte(7) >> 1 & 3;
         Ok(Reported {
-            state: info.state()?,
             syn_data_acked: info.byte(5) & SYN_DATA != 0,
             syn_was_retransmitted: fail == SYN_RETRANSMITTED,
             had_no_cookie: fail == COOKIE_UNAVAILABLE,
@@ -38,15 +36,19 @@ impl Reported {
     }
 }
 
+pub(in crate::kernel) fn state(socket: impl AsFd) -> io::Result<State> {
+    Fields(tcp_info(socket)?).state()
+}
+
 /// True if the peer has acknowledged everything that was written, and the FIN after a shutdown.
-pub(super) fn is_delivered(socket: impl AsFd) -> io::Result<bool> {
+pub(in crate::kernel) fn is_delivered(socket: impl AsFd) -> io::Result<bool> {
     let info = Fields(tcp_info(socket)?);
     let fin_is_out = matches!(info.state()?, State::FinWait1 | State::LastAck | State::Closing);
     Ok(!fin_is_out && info.word(24) == 0 && info.word(144) == 0)
 }
 
 /// Reads what both backends report alike.
-pub(super) fn stream_info(stream: &TcpStream) -> io::Result<StreamInfo> {
+pub(in crate::kernel) fn stream_info(stream: &TcpStream) -> io::Result<StreamInfo> {
     let info = Fields(tcp_info(stream)?);
     let mss = info.word(16);
     Ok(StreamInfo {
