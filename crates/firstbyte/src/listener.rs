@@ -100,7 +100,7 @@ impl TcpListener {
 
     /// Returns whether every later call fails: only the end of a stack of our own makes it fail.
     #[cfg(any(feature = "axum", feature = "stream"))]
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match &self.inner {
             Listening::Stack { net, .. } => net.host().phase() != host::Phase::Running,
             Listening::Kernel(_) => false,

@@ -1,6 +1,8 @@
 //! A connector for HTTP clients.
 use super::first_write::{FirstWrite, Plan, within};
 use super::{FirstRequest, HttpStream};
+#[cfg(feature = "tls")]
+use crate::tls::TlsConnector;
 use crate::{Net, TcpSocket};
 use hyper::Uri;
 use std::future::Future;
@@ -51,12 +53,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// `Endpoint::connect_with_connector` reports a server that cannot be reached.
 ///
 /// # TLS
-/// This connector speaks plain HTTP and refuses `https` addresses.
+/// With the feature `tls`, and a connector given to `Connector::tls`, `https` addresses are
+/// connected too, with ALPN and early data. Without, they are refused.
 #[derive(Clone, Debug)]
 pub struct Connector {
     socket: TcpSocket,
     first_request: FirstRequest,
     connect_timeout: Option<Duration>,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsConnector>,
 }
 
 impl Connector {
@@ -71,7 +76,13 @@ impl Connector {
     /// otherwise waits for an acknowledgment in between.
     #[must_use]
     pub fn with_socket(socket: TcpSocket) -> Connector {
-        Connector { socket, first_request: FirstRequest::default(), connect_timeout: Some(CONNECT_TIMEOUT) }
+        Connector {
+            socket,
+            first_request: FirstRequest::default(),
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// Sets which first requests the SYN may carry (default: [`FirstRequest::Repeatable`]).
@@ -90,14 +101,65 @@ impl Connector {
     }
 
     async fn connect(self, uri: Uri) -> io::Result<HttpStream> {
-        let (host, port) = target(&uri)?;
+        let Target { is_tls, host, port } = target(&uri)?;
         let lookup = async { Ok(tokio::net::lookup_host((host, port)).await?.collect::<Vec<SocketAddr>>()) };
         let peers = within(self.connect_timeout, host, lookup).await?;
+        if is_tls {
+            return self.connect_tls(&uri, host, peers).await;
+        }
         let plan = Plan { socket: self.socket, name: host.into(), peers, limit: self.connect_timeout };
         Ok(HttpStream::tcp(match self.first_request {
             FirstRequest::Never => FirstWrite::opened(plan.open_plain().await?),
             policy => FirstWrite::waiting(plan, policy),
         }))
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Connector {
+    /// Connects `https` addresses with `tls`. Its own
+    /// [`first_request`](crate::tls::TlsConnectorBuilder::first_request) does not count here: this
+    /// connector's does.
+    ///
+    /// A server that was visited before, and takes early data, is connected with the first request;
+    /// every other one first, because the server chooses HTTP/1.1 or HTTP/2 in its handshake.
+    ///
+    /// ```
+    /// use firstbyte::tls::{TlsConnector, rustls::RootCertStore};
+    /// use firstbyte::{Net, http::Connector};
+    ///
+    /// # fn example(roots: RootCertStore) -> std::io::Result<()> {
+    /// let tls = TlsConnector::builder().roots(roots).alpn(["h2", "http/1.1"]).build()?;
+    /// let connector = Connector::new(&Net::kernel()).tls(tls);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tls(mut self, tls: TlsConnector) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    async fn connect_tls(self, uri: &Uri, host: &str, peers: Vec<SocketAddr>) -> io::Result<HttpStream> {
+        let Some(tls) = self.tls else {
+            return Err(refuse(uri, "this connector speaks plain HTTP; give it a TlsConnector"));
+        };
+        let (policy, limit) = (self.first_request, self.connect_timeout);
+        let is_deferred = policy != FirstRequest::Never && tls.knows(host, uri.port_u16().unwrap_or(443))?;
+        let policy = if is_deferred { policy } else { FirstRequest::Never };
+        let mut stream = tls.unsent(self.socket, peers, host, policy, limit)?;
+        if !is_deferred {
+            within(limit, host, stream.complete()).await?;
+        }
+        Ok(HttpStream::tls(stream))
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+impl Connector {
+    #[expect(clippy::unused_async, reason = "the other one, with TLS, waits")]
+    async fn connect_tls(self, uri: &Uri, _: &str, _: Vec<SocketAddr>) -> io::Result<HttpStream> {
+        Err(refuse(uri, "this connector speaks plain HTTP; build firstbyte with the feature `tls`"))
     }
 }
 
@@ -115,19 +177,31 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Returns the host, without the brackets of an IPv6 address, and the port.
-fn target(uri: &Uri) -> io::Result<(&str, u16)> {
-    let refuse =
-        |why: &str| io::Error::new(ErrorKind::InvalidInput, format!("cannot connect to `{uri}`: {why}"));
-    if let Some(scheme) = uri.scheme_str()
-        && scheme != "http"
-    {
-        return Err(refuse("this connector speaks plain HTTP; give an address with `http://`"));
-    }
+/// The server that an address names.
+#[derive(Debug, PartialEq, Eq)]
+struct Target<'a> {
+    is_tls: bool,
+    /// Without the brackets of an IPv6 address.
+    host: &'a str,
+    port: u16,
+}
+
+fn target(uri: &Uri) -> io::Result<Target<'_>> {
+    let is_tls = match uri.scheme_str() {
+        Some("http") | None => false,
+        Some("https") => true,
+        Some(_) => return Err(refuse(uri, "give an address with `http://` or `https://`")),
+    };
     let host = uri.host().filter(|host| !host.is_empty());
-    let host = host.ok_or_else(|| refuse("it names no host; give an address such as `http://host:80/`"))?;
+    let host =
+        host.ok_or_else(|| refuse(uri, "it names no host; give an address such as `http://host:80/`"))?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    Ok((host, uri.port_u16().unwrap_or(80)))
+    let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+    Ok(Target { is_tls, host, port })
+}
+
+fn refuse(uri: &Uri, why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, format!("cannot connect to `{uri}`: {why}"))
 }
 
 #[cfg(test)]
@@ -136,16 +210,18 @@ mod tests {
 
     #[test]
     fn the_target_of_an_address() {
-        for (uri, expected) in [
-            ("http://a.example/x", ("a.example", 80)),
-            ("http://a.example:8080/x", ("a.example", 8080)),
-            ("http://user@10.0.0.1:1/", ("10.0.0.1", 1)),
-            ("http://[fd00::1]:81/", ("fd00::1", 81)),
-            ("http://[fd00::1]/", ("fd00::1", 80)),
+        for (uri, is_tls, host, port) in [
+            ("http://a.example/x", false, "a.example", 80),
+            ("http://a.example:8080/x", false, "a.example", 8080),
+            ("http://user@10.0.0.1:1/", false, "10.0.0.1", 1),
+            ("http://[fd00::1]:81/", false, "fd00::1", 81),
+            ("https://[fd00::1]/", true, "fd00::1", 443),
+            ("https://a.example:444/", true, "a.example", 444),
         ] {
+            let expected = Target { is_tls, host, port };
             assert_eq!(target(&uri.parse().unwrap()).unwrap(), expected, "{uri}");
         }
-        for uri in ["https://a.example/", "/path", "ftp://a.example/"] {
+        for uri in ["/path", "ftp://a.example/"] {
             assert_eq!(target(&uri.parse().unwrap()).unwrap_err().kind(), ErrorKind::InvalidInput, "{uri}");
         }
     }

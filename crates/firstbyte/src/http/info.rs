@@ -1,5 +1,7 @@
 //! Facts about the connection of a response.
 use crate::TcpStream;
+#[cfg(feature = "tls")]
+use crate::tls::TlsOutcome;
 use proto::Outcome;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -18,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug, Default)]
 pub struct HttpInfo {
     opened: Arc<OnceLock<Opened>>,
+    #[cfg(feature = "tls")]
+    tls: Arc<OnceLock<TlsOutcome>>,
 }
 
 #[derive(Debug)]
@@ -53,5 +57,20 @@ impl HttpInfo {
         let opened = Opened { peer, local: stream.local_addr().ok(), outcome: stream.outcome() };
         // A stream opens once.
         let _ = self.opened.set(opened);
+    }
+}
+
+#[cfg(feature = "tls")]
+impl HttpInfo {
+    /// Returns the outcome of a connection over TLS, layer by layer: `None` without TLS, and before
+    /// the server has answered.
+    #[must_use]
+    pub fn tls(&self) -> Option<TlsOutcome> {
+        self.tls.get().copied()
+    }
+
+    pub(super) fn record_tls(&self, outcome: TlsOutcome) {
+        // A handshake is completed once.
+        let _ = self.tls.set(outcome);
     }
 }

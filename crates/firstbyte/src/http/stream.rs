@@ -1,6 +1,10 @@
 //! The stream that a connector returns.
 use super::HttpInfo;
 use super::first_write::FirstWrite;
+#[cfg(feature = "tls")]
+use super::secured::Secured;
+#[cfg(feature = "tls")]
+use crate::tls::TlsStream;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -23,6 +27,8 @@ pub struct HttpStream {
 #[derive(Debug)]
 enum Inner {
     Tcp(FirstWrite),
+    #[cfg(feature = "tls")]
+    Tls(Box<Secured>),
 }
 
 impl HttpStream {
@@ -30,18 +36,32 @@ impl HttpStream {
         HttpStream { io: TokioIo::new(Inner::Tcp(stream)) }
     }
 
+    #[cfg(feature = "tls")]
+    pub(super) fn tls(stream: TlsStream) -> HttpStream {
+        HttpStream { io: TokioIo::new(Inner::Tls(Box::new(Secured::new(stream)))) }
+    }
+
     /// Returns the facts that each response of this connection carries.
     #[must_use]
     pub fn info(&self) -> HttpInfo {
         match self.io.inner() {
             Inner::Tcp(stream) => stream.info(),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => stream.info(),
         }
     }
 }
 
 impl Connection for HttpStream {
     fn connected(&self) -> Connected {
-        Connected::new().extra(self.info())
+        let connected = Connected::new().extra(self.info());
+        match self.io.inner() {
+            Inner::Tcp(_) => connected,
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) if stream.is_http2() => connected.negotiated_h2(),
+            #[cfg(feature = "tls")]
+            Inner::Tls(_) => connected,
+        }
     }
 }
 
@@ -85,6 +105,8 @@ impl AsyncRead for Inner {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Inner::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -93,6 +115,8 @@ impl AsyncWrite for Inner {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Inner::Tcp(stream) => Pin::new(stream).poll_write(cx, data),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => Pin::new(stream).poll_write(cx, data),
         }
     }
 
@@ -103,24 +127,32 @@ impl AsyncWrite for Inner {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Inner::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Inner::Tcp(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Inner::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Inner::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "tls")]
+            Inner::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct PeerInfo {
     addr: SocketAddr,
     early_len: usize,
     connection: Weak<Connection>,
+    #[cfg(feature = "tls")]
+    handshake: Option<crate::tls::Handshake>,
 }
 
 impl PeerInfo {
@@ -39,12 +41,31 @@ impl PeerInfo {
     }
 
     /// Returns true while a request may be a replay: bytes arrived on the SYN, and the handshake is
-    /// not complete. Answer a request that must not be executed twice with 425 Too Early then (RFC
-    /// 8470 §5.2).
+    /// not complete. Over TLS, the handshake of TLS counts instead. Answer a request that must not
+    /// be executed twice with 425 Too Early then (RFC 8470 §5.2).
     #[must_use]
     pub fn is_early(&self) -> bool {
+        #[cfg(feature = "tls")]
+        if let Some(handshake) = &self.handshake {
+            return !handshake.is_complete();
+        }
         let early = self.early_data();
         early.len > 0 && !early.confirmed
+    }
+}
+
+#[cfg(feature = "tls")]
+impl PeerInfo {
+    /// Adds the handshake of TLS above the connection.
+    pub(crate) fn over_tls(mut self, handshake: crate::tls::Handshake) -> PeerInfo {
+        self.handshake = Some(handshake);
+        self
+    }
+
+    /// Returns the handshake of TLS, which can be awaited; `None` without TLS.
+    #[must_use]
+    pub fn handshake(&self) -> Option<&crate::tls::Handshake> {
+        self.handshake.as_ref()
     }
 }
 
@@ -63,6 +84,8 @@ impl TcpStream {
             addr: self.connection.peer(),
             early_len: self.connection.early_len(),
             connection: Arc::downgrade(&self.connection),
+            #[cfg(feature = "tls")]
+            handshake: None,
         }
     }
 }

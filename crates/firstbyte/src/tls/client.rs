@@ -7,11 +7,11 @@ use super::sessions::Server;
 use crate::http::{FirstRequest, Judgement};
 use crate::{TcpSocket, TcpStream};
 use std::future::Future;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Waker;
+use std::time::Duration;
 
 /// A TCP connection that sends its first flight.
 pub(super) type Connecting = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
@@ -29,7 +29,8 @@ pub(super) struct Unsent {
     pub(super) first: Vec<u8>,
     /// The protocol of the last visit.
     pub(super) alpn: Option<Vec<u8>>,
-    pub(super) reader: Option<Waker>,
+    /// Time limit of the connect.
+    pub(super) limit: Option<Duration>,
 }
 
 impl Unsent {
@@ -59,10 +60,6 @@ impl Unsent {
             || (self.first.len() < FIRST_MAX && self.first_request.awaits_request(&self.first))
     }
 
-    pub(super) fn wake_on_start(&mut self, reader: &Waker) {
-        self.reader = Some(reader.clone());
-    }
-
     /// Sends the ClientHello and, if it may be, everything written so far.
     pub(super) fn start(self) -> io::Result<(Connecting, Session)> {
         let why_not = self.why_not_early();
@@ -71,13 +68,14 @@ impl Unsent {
             None => session.send_early(self.first)?,
             Some(why_not) => session.send_late(&self.first, why_not)?,
         }
-        if let Some(reader) = self.reader {
-            reader.wake();
-        }
         let flight = session.flight()?;
         let (socket, addresses) = (self.socket, self.addresses);
-        let connecting = async move { socket.connect_with(&addresses[..], flight).await };
-        Ok((Box::pin(connecting), session))
+        let connect = async move { socket.connect_with(&addresses[..], flight).await };
+        let Some(limit) = self.limit else { return Ok((Box::pin(connect), session)) };
+        let limited = async move {
+            tokio::time::timeout(limit, connect).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+        };
+        Ok((Box::pin(limited), session))
     }
 
     fn why_not_early(&self) -> Option<NotSent> {

@@ -13,7 +13,9 @@ use rustls::pki_types::ServerName;
 use rustls::{KeyLog, RootCertStore};
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{ToSocketAddrs, lookup_host};
 
 /// Opens TLS connections that need as few round trips as the server allows: one, if it was visited
@@ -74,7 +76,7 @@ impl TlsConnector {
         addr: A,
         name: &str,
     ) -> io::Result<TlsStream> {
-        let mut stream = self.unsent(socket.into(), addr, name, FirstRequest::Never).await?;
+        let mut stream = self.resolve(socket.into(), addr, name, FirstRequest::Never).await?;
         stream.complete().await?;
         Ok(stream)
     }
@@ -98,7 +100,7 @@ impl TlsConnector {
         name: &str,
         first_bytes: &[u8],
     ) -> io::Result<TlsStream> {
-        let mut stream = self.unsent(socket.into(), addr, name, FirstRequest::Always).await?;
+        let mut stream = self.resolve(socket.into(), addr, name, FirstRequest::Always).await?;
         stream.begin_with(first_bytes.to_vec());
         stream.complete().await?;
         Ok(stream)
@@ -121,18 +123,30 @@ impl TlsConnector {
         addr: A,
         name: &str,
     ) -> io::Result<TlsStream> {
-        self.unsent(socket.into(), addr, name, self.first_request).await
+        self.resolve(socket.into(), addr, name, self.first_request).await
     }
 
-    async fn unsent<A: ToSocketAddrs>(
+    async fn resolve<A: ToSocketAddrs>(
         &self,
         socket: TcpSocket,
         addr: A,
         name: &str,
         first_request: FirstRequest,
     ) -> io::Result<TlsStream> {
+        let addresses = lookup_host(addr).await?.collect();
+        self.unsent(socket, addresses, name, first_request, None)
+    }
+
+    /// Returns a stream that has sent nothing, and connects within `limit` once it has.
+    pub(crate) fn unsent(
+        &self,
+        socket: TcpSocket,
+        addresses: Vec<SocketAddr>,
+        name: &str,
+        first_request: FirstRequest,
+        limit: Option<Duration>,
+    ) -> io::Result<TlsStream> {
         let name = ServerName::try_from(name).map_err(|_| no_name(name))?.to_owned();
-        let addresses: Vec<_> = lookup_host(addr).await?.collect();
         let port = addresses.first().ok_or_else(crate::socket::no_address)?.port();
         let server: Server = (name, port);
         let alpn = self.configs.sessions().prospect(&server).and_then(|prospect| prospect.alpn);
@@ -145,7 +159,7 @@ impl TlsConnector {
             first_request,
             first: Vec::new(),
             alpn,
-            reader: None,
+            limit,
         }))))
     }
 

@@ -5,13 +5,15 @@ use super::linger;
 use super::outcome::{EarlyBytes, NotSent, Ticket, TlsOutcome};
 use super::session::Session;
 use super::transport::{poll_receive, poll_send};
-use crate::TcpStream;
+use crate::stream::deferred::Readers;
+use crate::{PeerInfo, TcpStream};
 use proto::Outcome;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A TLS connection over a [`TcpStream`], made by a [`TlsConnector`](super::TlsConnector) or a
@@ -25,6 +27,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// most [`LINGER`](super::LINGER).
 pub struct TlsStream {
     stage: Stage,
+    /// The tasks that wait: a read may have to write, and the reverse, so each event is for all.
+    tasks: Arc<Readers>,
 }
 
 pub(super) enum Stage {
@@ -39,7 +43,7 @@ pub(super) enum Stage {
 
 impl TlsStream {
     pub(super) fn at(stage: Stage) -> TlsStream {
-        TlsStream { stage }
+        TlsStream { stage, tasks: Arc::default() }
     }
 
     /// Returns the TCP connection; `None` before the answer to the SYN.
@@ -77,6 +81,13 @@ impl TlsStream {
         self.session().map_or_else(|| Handshake::begin().1, Session::handshake)
     }
 
+    /// Returns the peer's address and the mark of early data, for handlers that do not have the
+    /// stream. `None` before the answer to the SYN.
+    #[must_use]
+    pub fn peer_info(&self) -> Option<PeerInfo> {
+        Some(self.tcp()?.peer_info().over_tls(self.handshake()))
+    }
+
     /// Returns what each layer did to save a round trip, on a client's stream.
     #[must_use]
     pub fn outcome(&self) -> TlsOutcome {
@@ -94,8 +105,14 @@ impl TlsStream {
     }
 
     /// Waits until the handshake is complete, and sends what belongs to it.
-    pub(super) async fn complete(&mut self) -> io::Result<()> {
+    pub(crate) async fn complete(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_complete(cx)).await
+    }
+
+    /// Adds a task to those that are woken, and returns the waker of all.
+    fn wakes_all(&self, cx: &Context<'_>) -> Waker {
+        self.tasks.add(cx.waker());
+        Waker::from(Arc::clone(&self.tasks))
     }
 
     fn poll_complete(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -114,6 +131,7 @@ impl TlsStream {
                 unreachable!("just matched")
             };
             let (connecting, session) = unsent.start()?;
+            self.tasks.wake_all();
             self.stage = Stage::Connecting(connecting, Box::new(session));
         }
         if let Stage::Connecting(connecting, _) = &mut self.stage {
@@ -133,9 +151,10 @@ impl TlsStream {
 impl AsyncRead for TlsStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if let Stage::Unsent(unsent) = &mut this.stage {
+        let waker = this.wakes_all(cx);
+        let cx = &mut Context::from_waker(&waker);
+        if let Stage::Unsent(_) = &this.stage {
             // A request comes first: a read does not open the connection.
-            unsent.wake_on_start(cx.waker());
             return Poll::Pending;
         }
         let (tcp, session) = ready!(this.poll_open(cx))?;
@@ -163,6 +182,8 @@ impl AsyncWrite for TlsStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        let waker = this.wakes_all(cx);
+        let cx = &mut Context::from_waker(&waker);
         if let Stage::Unsent(unsent) = &mut this.stage
             && let Some(len) = unsent.buffer(slices)
         {
@@ -193,6 +214,8 @@ impl AsyncWrite for TlsStream {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let waker = this.wakes_all(cx);
+        let cx = &mut Context::from_waker(&waker);
         if let Stage::Unsent(unsent) = &this.stage
             && unsent.waits_for_more()
         {
@@ -205,6 +228,8 @@ impl AsyncWrite for TlsStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let waker = this.wakes_all(cx);
+        let cx = &mut Context::from_waker(&waker);
         if let Stage::Unsent(unsent) = &this.stage
             && unsent.is_empty()
         {

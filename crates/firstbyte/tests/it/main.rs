@@ -8,6 +8,7 @@ mod deferred;
 mod fast_open;
 mod flags;
 mod http;
+mod https;
 mod lifecycle;
 mod options;
 mod pair;

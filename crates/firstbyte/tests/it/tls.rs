@@ -20,11 +20,13 @@ pub(crate) const NAME: &str = "www.example";
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: www.example\r\n\r\n";
 const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: www.example\r\nContent-Length: 0\r\n\r\n";
 
-/// A certificate for `www.example`, signed by itself, and its key, as PEM.
+/// A certificate for `www.example` and the servers' addresses, signed by itself, and its key, as
+/// PEM.
 pub(crate) fn certified() -> &'static (String, String, CertificateDer<'static>) {
     static CERTIFIED: OnceLock<(String, String, CertificateDer<'static>)> = OnceLock::new();
     CERTIFIED.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+        let names = [NAME, "127.0.0.1", "10.0.0.1"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
         (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
     })
 }
