@@ -1,7 +1,7 @@
 //! The `firstbyte` command: one module per verb.
 //!
 //! - [`lab`]: scenarios in virtual time;
-//! - [`serve`]: an HTTP and echo server on our own stack;
+//! - [`serve`]: an HTTP and echo server;
 //! - [`get`]: one HTTP request, or a series, timed and explained;
 //! - [`metrics`]: cached paths of these two and of the kernel;
 //! - [`bdp`]: windows and buffers for a path;
@@ -16,15 +16,17 @@
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues;
 //! - [`completions`] and [`man`]: shell completions and manual pages.
 //!
-//! Shared by the verbs: [`stack`] (arguments to a running stack on a TUN device), [`recorder`]
-//! (recorded packets), [`control`] (the control socket of a running stack), [`source`] (the kernel
-//! or a running stack), [`values`] (values of arguments), [`backlog`] (work for a thread that may
-//! block), [`input`] (reads whole files), [`output`] (replaces whole files), [`secret`] (files with
-//! keys and passwords), [`terminal`] (width and colour), [`failure`] (messages and exit codes). TCP
-//! and Fast Open are decided in the library, not here.
+//! Shared by the verbs: [`backend`] (the kernel's sockets or our stack), [`stack`] (arguments to a
+//! running stack on a TUN device), [`recorder`] (recorded packets), [`control`] (the control socket
+//! of a running stack), [`source`] (the kernel or a running stack), [`values`] (values of
+//! arguments), [`backlog`] (work for a thread that may block), [`input`] (reads whole files),
+//! [`output`] (replaces whole files), [`secret`] (files with keys and passwords), [`terminal`]
+//! (width and colour), [`failure`] (messages and exit codes). TCP and Fast Open are decided in the
+//! library, not here.
 #![forbid(unsafe_code)]
 #[cfg(any(test, not(all(feature = "fleet", feature = "parquet", feature = "watch"))))]
 mod absent;
+mod backend;
 mod backlog;
 mod bdp;
 mod color;

@@ -1,4 +1,4 @@
-//! `firstbyte serve`: HTTP and echo, on our own stack behind a TUN device.
+//! `firstbyte serve`: HTTP and echo, on our own stack or on the kernel's sockets.
 //!
 //! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
 //! - `serve/reply.rs`: chooses replies; `serve/files.rs`: replies from a folder; `serve/body.rs`:
@@ -24,23 +24,24 @@ mod pace;
 mod page;
 mod reply;
 
-use crate::control::ControlSocket;
+use crate::backend::{self, BackendName};
 use crate::failure::{Failure, warn};
 use crate::signals::Signals;
-use crate::stack::{Defaults, StackArgs};
+use crate::stack::{Defaults, Running, StackArgs};
 use crate::terminal::print;
 use crate::values;
 use clap::Args;
 use connection::HttpServer;
 use crowd::{Admission, Crowd};
 use echo::EchoServer;
-use firstbyte::{Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
+use firstbyte::{Backend, Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
 use log::Log;
 use pace::LeastRate;
 use reply::{Bodies, Site};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,26 +49,32 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-/// Serve HTTP and echo with TCP Fast Open, on our own stack behind a TUN device
+/// Serve HTTP and echo with TCP Fast Open, on our own stack or on the kernel's sockets
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example (as root; the second terminal shows four packets from the second visit on):\n  \
+#[command(after_help = "Serve a folder at http://127.0.0.1:8080/, without root:\n  \
+    firstbyte serve --backend kernel --root site --listing\n\n\
+    On our own stack, as root; curl gets its answer in four packets from the second visit on:\n  \
     firstbyte serve\n  \
-    curl --tcp-fastopen http://10.77.0.2/\n\n\
-    Serve a folder; its index.html is the reply to /:\n  \
-    firstbyte serve --root site\n\n\
+    curl --tcp-fastopen -H 'Connection: close' http://10.77.0.2/\n\n\
     With a fixed key, cookies stay valid after a restart, and on Linux servers with the same \
     key:\n  \
-    firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
-)]
+    firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key")]
 pub(crate) struct ServeArgs {
     /// Serve the files of this folder [default: reply to every path with a greeting]. Links are
     /// followed if they are relative and lead to a file beneath the folder
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Port of the HTTP server
-    #[arg(long, default_value_t = 80, value_parser = values::port)]
-    port: u16,
+    /// Serve on the sockets of this machine's kernel, or on our own stack behind a TUN device, for
+    /// root [default: $FIRSTBYTE_BACKEND, else stack]
+    #[arg(long, value_enum)]
+    backend: Option<BackendName>,
+    /// Listen on this address of the machine, with the kernel's sockets; repeatable, 0.0.0.0 and ::
+    /// are all addresses [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
+    bind: Vec<IpAddr>,
+    /// Port of the HTTP server [default: 80, or 8080 on the kernel's sockets]
+    #[arg(long, value_parser = values::port)]
+    port: Option<u16>,
     /// Serve echo (RFC 862) on this port as well
     #[arg(long, value_name = "PORT", value_parser = values::port)]
     echo: Option<u16>,
@@ -86,9 +93,12 @@ pub(crate) struct ServeArgs {
     /// profile's, 1ms]
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     synack_hold: Option<Duration>,
-    /// Keep HTTP connections open for more requests; otherwise replies have `Connection: close`,
-    /// and reply and FIN are on the SYN-ACK
+    /// Close each HTTP connection after its first reply, as for requests with `Connection: close`:
+    /// reply and FIN are on the SYN-ACK
     #[arg(long)]
+    no_keep_alive: bool,
+    /// Accepted for old scripts: connections are kept open by default.
+    #[arg(long, hide = true, conflicts_with = "no_keep_alive")]
     keep_alive: bool,
     /// Execute requests with unsafe methods (POST, PUT, …) even if they may be a replay, instead of
     /// answering 425 Too Early
@@ -125,8 +135,16 @@ pub(crate) struct ServeArgs {
     stack: StackArgs,
 }
 
-const DEFAULTS: Defaults =
-    Defaults { tun: "firstbyte0", address: "10.77.0.2/24", control: true, queue_len: Some(QUEUE_LEN) };
+const DEFAULTS: Defaults = Defaults {
+    tun: "firstbyte0",
+    address: "10.77.0.2/24",
+    control: true,
+    queue_len: Some(QUEUE_LEN),
+    without_root: "\n(to serve without root, use the kernel's sockets: --backend kernel)",
+};
+
+/// Ports of the HTTP server: HTTP's own, and one that needs no root.
+const PORTS: (u16, u16) = (80, 8080);
 
 /// Length of the device's queue, packets: room for a SYN, an ACK, a request and a FIN of 5,000
 /// clients while the stack is busy. A TUN device has room for 500 by default and drops more; a lost
@@ -145,10 +163,11 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(settings) = args.stack.settings_text(&config) {
         return print(&settings);
     }
-    if args.echo == Some(args.port) {
+    let backend = args.backend()?;
+    let port = args.port(backend);
+    if args.echo == Some(port) {
         return Err(Failure::usage(format!(
-            "--port and --echo are both {}; choose another port for one of them",
-            args.port
+            "cannot serve HTTP and echo on port {port}; choose another --port or --echo"
         )));
     }
     let key = match args.key_file.as_deref() {
@@ -162,7 +181,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let done = runtime.block_on(serve(args, config, key, site));
+    let done = runtime.block_on(serve(args, backend, config, key, site));
     // Does not wait for helper threads: an unresponsive file system would delay the end.
     runtime.shutdown_background();
     done
@@ -170,16 +189,21 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
 
 async fn serve(
     args: ServeArgs,
+    backend: Backend,
     config: Config,
     key: Option<KeyRing>,
     site: Site,
 ) -> Result<ExitCode, Failure> {
     let signals = Signals::install().map_err(Failure::no_signals)?;
-    warn_about(&args, &config);
-    let running = args.stack.start(&DEFAULTS, config, None, |builder| match key {
-        Some(key) => builder.fast_open_key(key),
-        None => builder,
-    })?;
+    warn_about(&args, backend, &config);
+    let running = match backend {
+        Backend::Kernel => Running::on_kernel(),
+        Backend::Stack => args.stack.start(&DEFAULTS, config, None, |builder| match &key {
+            Some(key) => builder.fast_open_key(key.clone()),
+            None => builder,
+        })?,
+    };
+    let listeners = Listeners { net: &running.net, args: &args, key };
     let log = Log::start(args.json, args.quiet);
     let log = Arc::new(log.map_err(|error| Failure::failed(format!("cannot start: {error}")))?);
     let (stop, stopped) = watch::channel(false);
@@ -187,38 +211,65 @@ async fn serve(
     let task = Task { log: log.clone(), stopped, crowded: watch::channel(false).1, _alive: alive };
     let crowd = Crowd::new(args.max_per_address());
     let mut places = Vec::new();
-    for own in &running.addresses {
-        let http = listen(&running.net, &args, SocketAddr::new(own.addr, args.port)).await?;
-        places.push(format!(
-            "http://{}/",
-            url_authority(http.local_addr().unwrap_or((own.addr, args.port).into()))
-        ));
+    for addr in args.addresses(&running) {
+        let at = SocketAddr::new(addr, args.port(backend));
+        let http = listeners.listen(at).await?;
+        places.push(format!("http://{}/", url_authority(http.local_addr().unwrap_or(at))));
         let server = HttpServer {
             site: site.clone(),
-            keep_alive: args.keep_alive,
+            keep_alive: !args.no_keep_alive,
             timeout: args.timeout,
             least_rate: args.least_rate(),
         };
         let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
         tokio::spawn(accept(http, args.limits(&crowd), task.clone(), each));
         if let Some(port) = args.echo {
-            let echo = listen(&running.net, &args, SocketAddr::new(own.addr, port)).await?;
+            let echo = listeners.listen(SocketAddr::new(addr, port)).await?;
             let server = EchoServer { timeout: args.timeout, least_rate: args.least_rate() };
             let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
             tokio::spawn(accept(echo, args.limits(&crowd), task.clone(), each));
         }
     }
     drop(task);
-    let control = running.control.as_ref().map(ControlSocket::path);
-    log.banner(&args, &running.tun, &places, control);
+    log.banner(&args, &running, &places);
     let ended = ending::until_stopped(&running, signals, stop, all_gone, &log).await;
-    log.summary(&running.stack);
+    log.summary(running.own.as_ref().map(|own| &own.stack));
     log.finish();
     running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)
 }
 
 impl ServeArgs {
+    fn backend(&self) -> Result<Backend, Failure> {
+        let mut stack_only = self.stack.given_names();
+        if self.synack_hold.is_some_and(|hold| !hold.is_zero()) {
+            stack_only.push("--synack-hold");
+        }
+        let backend = backend::choose(self.backend, &stack_only, Backend::Stack)?;
+        if backend == Backend::Stack && !self.bind.is_empty() {
+            return Err(Failure::usage(
+                "cannot use --bind with our own stack: its addresses are its own; use --address, or \
+                 --backend kernel",
+            ));
+        }
+        Ok(backend)
+    }
+
+    fn port(&self, backend: Backend) -> u16 {
+        self.port.unwrap_or(match backend {
+            Backend::Stack => PORTS.0,
+            Backend::Kernel => PORTS.1,
+        })
+    }
+
+    fn addresses(&self, running: &Running) -> Vec<IpAddr> {
+        match (&running.own, &self.bind[..]) {
+            (Some(own), _) => own.addresses.iter().map(|own| own.addr).collect(),
+            (None, []) => vec![Ipv4Addr::LOCALHOST.into()],
+            (None, given) => given.to_vec(),
+        }
+    }
+
     fn least_rate(&self) -> LeastRate {
         LeastRate { bytes_per_second: self.min_rate.into(), window: self.timeout }
     }
@@ -248,36 +299,60 @@ fn raise_descriptor_limit() {
 }
 
 /// Warns about options that are allowed but unlikely to be intended.
-fn warn_about(args: &ServeArgs, config: &Config) {
-    let server_bit = config.tcp_fastopen & SERVER_BIT != 0;
-    if args.fast_open > 0 && !server_bit {
-        warn(format!(
-            "Fast Open is off for servers: net.ipv4.tcp_fastopen is {:#x}; add --set net.ipv4.tcp_fastopen=0x3",
-            config.tcp_fastopen
-        ));
-    }
-    if args.keep_alive && config.synack_data && args.fast_open > 0 {
-        warn(
-            "with --keep-alive the FIN cannot be on the SYN-ACK: more than four packets per \
-            exchange",
-        );
+fn warn_about(args: &ServeArgs, backend: Backend, config: &Config) {
+    let (setting, fix) = match backend {
+        Backend::Stack => (Some(config.tcp_fastopen), "add --set net.ipv4.tcp_fastopen=0x3"),
+        Backend::Kernel => (kernel_fast_open(), "run as root: sysctl net.ipv4.tcp_fastopen=3"),
+    };
+    if let Some(bits) = setting
+        && args.fast_open > 0
+        && bits & SERVER_BIT == 0
+    {
+        warn(format!("Fast Open is off for servers: net.ipv4.tcp_fastopen is {bits:#x}; {fix}"));
     }
 }
 
-async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListener, Failure> {
-    // The user timeout ends connections whose peer accepts nothing, even with a closed window;
-    // keep-alive ends those whose peer has disappeared.
-    let options = SocketOptions {
-        nodelay: true,
-        keepalive: true,
-        keepalive_time: Some(Duration::from_secs(60)),
-        keepalive_intvl: Some(Duration::from_secs(15)),
-        user_timeout: Some(args.timeout),
-        ..SocketOptions::default()
-    };
-    let builder =
-        TcpListener::builder(net).backlog(args.backlog).fast_open(args.fast_open).socket_options(options);
-    builder.bind(at).await.map_err(|error| Failure::failed(format!("cannot listen on {at}: {error}")))
+/// Reads the kernel's setting.
+fn kernel_fast_open() -> Option<u32> {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").ok()?.trim().parse().ok()
+}
+
+/// Opens listeners.
+struct Listeners<'a> {
+    net: &'a Net,
+    args: &'a ServeArgs,
+    /// The cookie key, which on the kernel's sockets belongs to the listener.
+    key: Option<KeyRing>,
+}
+
+impl Listeners<'_> {
+    async fn listen(&self, at: SocketAddr) -> Result<TcpListener, Failure> {
+        let Listeners { net, args, key } = self;
+        // The user timeout ends connections whose peer accepts nothing, even with a closed window;
+        // keep-alive ends those whose peer has disappeared.
+        let options = SocketOptions {
+            nodelay: true,
+            keepalive: true,
+            keepalive_time: Some(Duration::from_secs(60)),
+            keepalive_intvl: Some(Duration::from_secs(15)),
+            user_timeout: Some(args.timeout),
+            ..SocketOptions::default()
+        };
+        let mut builder =
+            TcpListener::builder(net).backlog(args.backlog).fast_open(args.fast_open).socket_options(options);
+        if let Some(key) = key.as_ref().filter(|_| net.backend() == Backend::Kernel) {
+            builder = builder.key(key.clone());
+        }
+        builder.bind(at).await.map_err(|error| {
+            let advice = match error.kind() {
+                io::ErrorKind::PermissionDenied => "; choose a --port of 1024 or more, or run as root",
+                io::ErrorKind::AddrInUse => "; choose another --port, or stop the other server",
+                io::ErrorKind::AddrNotAvailable => "; choose an address of this machine with --bind",
+                _ => "",
+            };
+            Failure::failed(format!("cannot listen on {at}: {error}{advice}"))
+        })
+    }
 }
 
 /// Formats `addr`, or `addr:port` if the port is not HTTP's.

@@ -1,4 +1,5 @@
-//! Starts a stack on a TUN device from arguments, and checks that packets can reach it.
+//! Starts a stack on a TUN device from arguments, and checks that packets can reach it. Or uses the
+//! kernel's sockets, which need nothing of that.
 //!
 //! The TUN device is a wire between the kernel and our stack: two hosts of one small network.
 mod pcap;
@@ -41,9 +42,9 @@ pub(crate) struct StackArgs {
     /// each network for a new device, none for an existing one]
     #[arg(long, value_name = "ADDR/LEN")]
     host_address: Vec<Cidr>,
-    /// Start from this set of settings
-    #[arg(long, value_enum, default_value_t = Profile::Default)]
-    profile: Profile,
+    /// Start from this set of settings [default: default]
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
     /// Read settings from FILE, NAME = VALUE per line like sysctl.conf(5), including
     /// ip_local_port_range and (for serve) tcp_fastopen_key
     #[arg(long, value_name = "FILE")]
@@ -91,12 +92,19 @@ pub(crate) struct Defaults {
     pub(crate) control: bool,
     /// Least length of the device's queue, packets.
     pub(crate) queue_len: Option<u32>,
+    /// Advice to users who cannot create a TUN device.
+    pub(crate) without_root: &'static str,
+}
+
+/// The network of a verb: the kernel's sockets, or a stack of its own.
+pub(crate) struct Running {
+    pub(crate) net: Net,
+    /// `None` on the kernel's sockets.
+    pub(crate) own: Option<OwnStack>,
 }
 
 /// A running stack.
-pub(crate) struct Running {
-    pub(crate) net: Net,
-    /// The parts of `net` that only a stack has.
+pub(crate) struct OwnStack {
     pub(crate) stack: StackHandle,
     /// The TUN device's name.
     pub(crate) tun: String,
@@ -107,8 +115,29 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Returns the kernel's sockets.
+    pub(crate) fn on_kernel() -> Running {
+        Running { net: Net::kernel(), own: None }
+    }
+
     /// Saves the capture and the path cache.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
+        self.own.as_ref().map_or(Ok(()), OwnStack::finish)
+    }
+
+    /// Returns the name of the TUN device.
+    pub(crate) fn tun(&self) -> Option<&str> {
+        self.own.as_ref().map(|own| own.tun.as_str())
+    }
+
+    /// Names the way of the packets.
+    pub(crate) fn way(&self) -> &str {
+        self.tun().unwrap_or("the kernel")
+    }
+}
+
+impl OwnStack {
+    fn finish(&self) -> Result<(), Failure> {
         let captured = self.pcap.as_ref().map_or(Ok(()), PcapFile::finish);
         if let Some(file) = &self.cache {
             paths::save(file, &self.stack.paths()).map_err(|error| Failure::file("write", file, &error))?;
@@ -118,12 +147,44 @@ impl Running {
 }
 
 impl StackArgs {
+    /// Returns the options in use.
+    pub(crate) fn given_names(&self) -> Vec<&'static str> {
+        let StackArgs {
+            tun,
+            address,
+            host_address,
+            profile,
+            settings,
+            read: _,
+            set,
+            route,
+            cache,
+            control,
+            list_settings,
+            pcap,
+        } = self;
+        let given = [
+            ("--tun", tun.is_some()),
+            ("--address", !address.is_empty()),
+            ("--host-address", !host_address.is_empty()),
+            ("--profile", profile.is_some()),
+            ("--settings", settings.is_some()),
+            ("--set", !set.is_empty()),
+            ("--route", !route.is_empty()),
+            ("--cache", cache.is_some()),
+            ("--control", control.is_some()),
+            ("--list-settings", *list_settings),
+            ("--pcap", pcap.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
     /// Returns the settings: those of the profile, then of `--settings`, then of every `--set`, in
     /// order.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let mut config = match self.profile {
-            Profile::Default => Config::default(),
-            Profile::Linux => Config::linux(),
+            None | Some(Profile::Default) => Config::default(),
+            Some(Profile::Linux) => Config::linux(),
         };
         for given in self.given()?.iter().filter(|given| !is_of_device(&given.name)) {
             match config.set(&given.name, &given.value) {
@@ -184,7 +245,7 @@ impl StackArgs {
         if interface::find(name).is_err() {
             route::check_unused(&host_addresses)?;
         }
-        let tun = open_tun(name, &host_addresses, recorder.is_none())?;
+        let tun = open_tun(name, &host_addresses, recorder.is_none(), defaults.without_root)?;
         let name = tun.name().to_owned();
         if let Some(packets) = defaults.queue_len {
             widen_queue(&name, packets);
@@ -223,7 +284,8 @@ impl StackArgs {
             stack.add_paths(&known, elapsed);
         }
         let control = self.control_socket(defaults, &name, &stack)?;
-        Ok(Running { net, stack, tun: name, addresses, pcap, control, cache: self.cache.clone() })
+        let own = OwnStack { stack, tun: name, addresses, pcap, control, cache: self.cache.clone() };
+        Ok(Running { net, own: Some(own) })
     }
 
     /// Opens the control socket. Fails if a socket that was requested cannot be opened, and warns
@@ -278,7 +340,7 @@ impl StackArgs {
     }
 }
 
-fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, Failure> {
+fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool, without_root: &str) -> Result<Tun, Failure> {
     let builder = Tun::builder().name(name).offload(offload);
     let builder =
         host_addresses.iter().fold(builder, |builder, host| builder.address(host.addr, host.prefix_len));
@@ -286,7 +348,7 @@ fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, F
         let text = error.to_string();
         let advice = match error.kind() {
             ErrorKind::ResourceBusy => " with --tun",
-            _ if text.contains("run as root") => "\n(firstbyte lab needs no root)",
+            _ if text.contains("run as root") => without_root,
             _ => "",
         };
         Failure::failed(text + advice)

@@ -1,6 +1,8 @@
 //! Prints a row per visit, the outcome of Fast Open, statistics like httping's, ladder diagrams, or
 //! everything as JSON.
-use super::visit::{How, Visit};
+use super::request::{Early, How};
+use super::visit::Visit;
+use super::watched::FastOpenUse;
 use super::words;
 use crate::escape;
 use crate::recorder::Seen;
@@ -22,10 +24,14 @@ pub(crate) struct Report {
     /// True if the page uses stdout.
     to_stderr: bool,
     is_series: bool,
-    syn_fin: bool,
     url: String,
     peer: SocketAddr,
-    tun: String,
+    /// `None` on the kernel's sockets.
+    tun: Option<String>,
+    /// Words for the way of the packets.
+    way: String,
+    /// Reason why the request is never on a SYN.
+    late: Option<String>,
     visits: Vec<(u32, Visit)>,
 }
 
@@ -38,14 +44,23 @@ impl Report {
         peer: SocketAddr,
         running: &Running,
     ) -> Report {
-        let (url, tun) = (how.target.url.clone(), running.tun.clone());
-        Report { json, to_stderr, is_series, syn_fin: how.syn_fin, url, peer, tun, visits: Vec::new() }
+        let (url, tun) = (how.target.url.clone(), running.tun().map(str::to_owned));
+        let way = running.way().to_owned();
+        let is_late = how.early == Early::Repeatable && !how.is_repeatable();
+        let late = is_late.then(|| {
+            format!(
+                "Fast Open, off: this {} might be executed twice, because the network may duplicate a \
+                 SYN (RFC 7413 §6.1); --force-early uses it anyway.",
+                how.method
+            )
+        });
+        Report { json, to_stderr, is_series, url, peer, tun, way, late, visits: Vec::new() }
     }
 
     /// Prints the lines before the first visit.
     pub(crate) fn begin(&self) {
         if !self.json {
-            self.print(&format!("{} at {} through {}\n", self.url, self.peer, self.tun));
+            self.print(&format!("{} at {} through {}\n", self.url, self.peer, self.way));
         }
     }
 
@@ -55,7 +70,10 @@ impl Report {
             if self.visits.is_empty() {
                 self.print(&format!("{HEAD}\n"));
             }
-            self.print(&row(number, &visit, self.syn_fin));
+            if self.visits.last().is_some_and(|(_, last)| last.url != visit.url) {
+                self.print(&format!("     redirected to {} at {}\n", escape::line(&visit.url), visit.peer));
+            }
+            self.print(&row(number, &visit));
         }
         self.visits.push((number, visit));
     }
@@ -71,17 +89,9 @@ impl Report {
     }
 
     fn render(&self, page: &mut Page) {
-        let mut said = Vec::new();
-        for info in self.outcomes() {
-            let (word, sentence) = words::outcome(info, self.syn_fin);
-            if !said.contains(&sentence) {
-                said.push(sentence);
-                page.paragraph(&format!("Fast Open, {word}: {sentence}."));
-            }
-        }
-        let granted = Outcome::CookieRequested { granted: true };
-        if !self.is_series && self.outcomes().any(|info| info.outcome == granted) {
-            page.paragraph("The stack ends here, and its cookie with it; -c 2 shows a repeat visit.");
+        match &self.late {
+            Some(late) => page.paragraph(late),
+            None => self.render_outcomes(page),
         }
         if self.visits.iter().any(|(_, visit)| visit.is_retry) {
             page.paragraph(
@@ -89,7 +99,8 @@ impl Report {
                 Fast Open (RFC 8470).",
             );
         }
-        if let Some(limit) = self.outcomes().find_map(unscaled_limit) {
+        if let Some(limit) = self.answered().filter_map(|visit| visit.info.as_ref()).find_map(unscaled_limit)
+        {
             page.paragraph(&limit);
         }
         if self.is_series {
@@ -104,12 +115,34 @@ impl Report {
         }
     }
 
-    /// Returns the connections of visits with a reply.
-    fn outcomes(&self) -> impl Iterator<Item = &ConnectionInfo> {
-        self.visits
-            .iter()
-            .filter(|(_, visit)| visit.result.is_ok())
-            .filter_map(|(_, visit)| visit.info.as_ref())
+    fn render_outcomes(&self, page: &mut Page) {
+        let mut said = Vec::new();
+        for used in self.outcomes() {
+            let (word, sentence) = words::outcome(used);
+            if !said.contains(&sentence) {
+                said.push(sentence);
+                page.paragraph(&format!("Fast Open, {word}: {sentence}."));
+            }
+        }
+        if !self.is_series && self.outcomes().any(|used| used.outcome == GRANTED) {
+            page.paragraph("The stack ends here, and its cookie with it; -c 2 shows a repeat visit.");
+        }
+        if !self.is_series && self.outcomes().any(|used| used.outcome == Outcome::CookieAsked) {
+            page.paragraph(
+                "If the server granted a cookie, the kernel keeps it: the same command again sends the \
+                request on the SYN.",
+            );
+        }
+    }
+
+    /// Returns the visits with a reply.
+    fn answered(&self) -> impl Iterator<Item = &Visit> {
+        self.visits.iter().map(|(_, visit)| visit).filter(|visit| visit.result.is_ok())
+    }
+
+    /// Returns the use of Fast Open by visits with a reply.
+    fn outcomes(&self) -> impl Iterator<Item = &FastOpenUse> {
+        self.answered().filter_map(|visit| visit.fast_open.as_ref())
     }
 
     /// Returns the visits that count.
@@ -124,8 +157,8 @@ impl Report {
         let failed = 100.0 * (all - times.len()) as f64 / all.max(1) as f64;
         let accepted = self
             .counted()
-            .filter_map(|visit| visit.info.as_ref())
-            .filter(|info| info.outcome == Outcome::Accepted);
+            .filter_map(|visit| visit.fast_open.as_ref())
+            .filter(|used| used.outcome == Outcome::Accepted);
         let mut text = format!("{all} connects, {} ok, {failed:.2}% failed\n", times.len());
         text += &format!("Fast Open accepted {} of {all}\n", accepted.count());
         if let Some(Spread { min, avg, max }) = Spread::of(&times) {
@@ -171,6 +204,7 @@ impl Report {
         json!({
             "url": self.url,
             "peer": self.peer.to_string(),
+            "backend": if self.tun.is_some() { "stack" } else { "kernel" },
             "tun": self.tun,
             "visits": visits,
             "connects": self.counted().count(),
@@ -184,13 +218,14 @@ impl Report {
     }
 
     fn visit_json(&self, number: u32, visit: &Visit) -> Value {
-        let fast_open = visit.info.as_ref().map(|info| {
-            let (word, sentence) = words::outcome(info, self.syn_fin);
+        let info = visit.info.as_ref();
+        let fast_open = visit.fast_open.as_ref().map(|used| {
+            let (word, sentence) = words::outcome(used);
             json!({
                 "outcome": word,
                 "meaning": sentence,
-                "syn_data_bytes": info.syn_data_len,
-                "syn_data_acked_bytes": info.syn_data_acked,
+                "syn_data_bytes": info.map(|info| info.syn_data_len),
+                "syn_data_acked_bytes": info.map(|info| info.syn_data_acked),
             })
         });
         json!({
@@ -198,15 +233,20 @@ impl Report {
             "status": visit.result.as_ref().ok().map(|reply| reply.status.as_u16()),
             "bytes": visit.result.as_ref().ok().map(|reply| reply.len),
             "error": visit.result.as_ref().err(),
+            "url": visit.url,
+            "peer": visit.peer.to_string(),
             "retry": visit.is_retry,
-            "handshake_ms": visit.handshake().map(ms),
+            "redirect": visit.redirect().is_some(),
+            "name_ms": visit.name.map(ms),
+            "handshake_ms": visit.handshake.map(ms),
             "first_byte_ms": visit.first_byte.map(ms),
+            "rest_ms": visit.rest().map(ms),
             "total_ms": ms(visit.total),
-            "local": visit.info.as_ref().map(|info| info.local.to_string()),
+            "local": visit.stream.as_ref().map(|stream| stream.local.to_string()),
             "fast_open": fast_open,
-            "window_scaling": visit.info.as_ref().map(|info| info.window_scaling),
+            "window_scaling": info.map(|info| info.window_scaling),
             "ss": visit.ss,
-            "retransmissions": visit.info.as_ref().map(|info| info.total_retrans),
+            "retransmissions": visit.stream.as_ref().map(|stream| stream.total_retrans_segs),
             "ladder": self.ladder(number, visit),
         })
     }
@@ -233,17 +273,22 @@ fn unscaled_limit(info: &ConnectionInfo) -> Option<String> {
     ))
 }
 
-const HEAD: &str = "   # status  handshake ms  first byte ms   total ms    bytes  Fast Open";
+const GRANTED: Outcome = Outcome::CookieRequested { granted: true };
 
-fn row(number: u32, visit: &Visit, syn_fin: bool) -> String {
+const HEAD: &str =
+    "   # status  name ms  connect ms  first byte ms   rest ms   total ms      bytes  Fast Open";
+
+fn row(number: u32, visit: &Visit) -> String {
     let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), |duration| figure(ms(duration)));
-    let fast_open = visit.info.as_ref().map_or("-", |info| words::outcome(info, syn_fin).0);
+    let fast_open = visit.fast_open.as_ref().map_or("-", |used| words::outcome(used).0);
     match &visit.result {
         Ok(reply) => format!(
-            "{number:>4} {:>6}  {:>12}  {:>13}  {:>9}  {:>7}  {fast_open}\n",
+            "{number:>4} {:>6}  {:>7}  {:>10}  {:>13}  {:>8}  {:>9}  {:>9}  {fast_open}\n",
             reply.status.as_u16(),
-            cell(visit.handshake()),
+            cell(visit.name),
+            cell(visit.handshake),
             cell(visit.first_byte),
+            cell(visit.rest()),
             cell(Some(visit.total)),
             reply.len
         ),
@@ -254,7 +299,7 @@ fn row(number: u32, visit: &Visit, syn_fin: bool) -> String {
 /// Returns the packets of this visit's connection, without late packets of an earlier one.
 fn own_packets(visit: &Visit) -> Option<Vec<(Instant, Bytes)>> {
     let seen = visit.packets.as_ref()?;
-    let local = visit.info.as_ref().map(|info| info.local);
+    let local = visit.stream.as_ref().map(|stream| stream.local);
     let is_own = |packet: &&Seen| {
         let segment = Segment::parse(&packet.bytes);
         segment

@@ -1,22 +1,22 @@
 //! Fast Open outcomes and errors as sentences.
-use firstbyte::{ConnectionInfo, NotAcknowledged, Outcome, Skipped, Verdict};
+use super::watched::FastOpenUse;
+use firstbyte::{Backend, NotAcknowledged, Outcome, Skipped, Verdict};
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Returns a connection's outcome: a word for tables and programs, and a sentence. `syn_fin`: a FIN
-/// was requested on the SYN.
-pub(crate) fn outcome(info: &ConnectionInfo, syn_fin: bool) -> (&'static str, &'static str) {
-    match info.outcome {
-        Outcome::NotAcknowledged(NotAcknowledged::Lost) if syn_fin => (
+/// Returns a connection's outcome: a word for tables and programs, and a sentence.
+pub(crate) fn outcome(used: &FastOpenUse) -> (&'static str, &'static str) {
+    match used.outcome {
+        Outcome::NotAcknowledged(NotAcknowledged::Lost) if used.syn_fin => (
             "lost",
             "no answer to the SYN with data and FIN, but to the plain SYN after it: Linux and many \
             firewalls drop such SYNs; connections to this peer do not use a FIN on the SYN from now \
             on",
         ),
         Outcome::Pending => ("pending", "the SYN was not answered"),
-        Outcome::Accepted if info.syn_data_len == 0 => (
+        Outcome::Accepted if !used.has_data => (
             "accepted",
             "the cookie was accepted: a server that speaks first could have sent data at once, but \
             the request followed the handshake",
@@ -108,39 +108,70 @@ fn skipped(why: Skipped) -> (&'static str, &'static str) {
     }
 }
 
-/// Describes a failed visit, and what to do.
-pub(crate) fn failure(error: &io::Error, peer: SocketAddr) -> String {
-    match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            format!("{peer} refused the connection: nothing listens on port {} there", peer.port())
+/// The place of a failed visit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) peer: SocketAddr,
+    pub(crate) backend: Backend,
+}
+
+impl Place {
+    /// Describes a failed visit, and what to do.
+    pub(crate) fn failure(self, error: &io::Error) -> String {
+        let peer = self.peer;
+        match error.kind() {
+            ErrorKind::ConnectionRefused => {
+                format!("{peer} refused the connection: nothing listens on port {} there", peer.port())
+            }
+            ErrorKind::ConnectionReset => format!("{peer} reset the connection"),
+            ErrorKind::TimedOut => format!("{peer} does not answer; {}", self.advice()),
+            ErrorKind::HostUnreachable => {
+                format!("{peer} cannot be reached ({error}); {}", self.advice())
+            }
+            ErrorKind::NetworkUnreachable => match self.backend {
+                Backend::Kernel => format!("cannot reach {peer}: {error}; this machine has no route to it"),
+                Backend::Stack => {
+                    let example = if peer.is_ipv6() { "fd78::2/64" } else { "10.78.0.2/24" };
+                    format!("cannot reach {peer}: {error}; add an address, such as --address {example}")
+                }
+            },
+            ErrorKind::BrokenPipe => {
+                format!(
+                    "the connection to {peer} accepts no more data; with --syn-fin the whole request \
+                    must fit on the SYN"
+                )
+            }
+            ErrorKind::UnexpectedEof => format!("{peer} closed the connection before its reply was complete"),
+            ErrorKind::InvalidData => format!("{peer} does not speak HTTP/1: {error}"),
+            _ => format!("{peer}: {error}"),
         }
-        ErrorKind::ConnectionReset => format!("{peer} reset the connection"),
-        ErrorKind::TimedOut => format!("{peer} does not answer; {WAY}"),
-        ErrorKind::HostUnreachable => format!("{peer} cannot be reached ({error}); {WAY}"),
-        ErrorKind::NetworkUnreachable => {
-            let example = if peer.is_ipv6() { "fd78::2/64" } else { "10.78.0.2/24" };
-            format!("cannot reach {peer}: {error}; add an address, such as --address {example}")
+    }
+
+    /// Describes a visit without progress. `has_begun`: a part of the reply has arrived.
+    pub(crate) fn stalled(self, limit: Duration, has_begun: bool) -> String {
+        let peer = self.peer;
+        match has_begun {
+            true => format!("{peer} sent nothing more for {limit:?} (--timeout)"),
+            false => format!("no reply from {peer} within {limit:?} (--timeout); {}", self.advice()),
         }
-        ErrorKind::BrokenPipe => {
-            format!(
-                "the connection to {peer} accepts no more data; with --syn-fin the whole request \
-                must fit on the SYN"
-            )
+    }
+
+    /// Describes a visit that took too long.
+    pub(crate) fn too_long(self, limit: Duration) -> String {
+        format!("the reply of {} was not complete within {limit:?} (--max-time)", self.peer)
+    }
+
+    fn advice(self) -> &'static str {
+        match self.backend {
+            Backend::Stack => {
+                "check that it is up and that there is a route in both directions. The stack's \
+                only device is its TUN device: to reach other machines, the kernel must forward and \
+                masquerade, see firstbyte get --help"
+            }
+            Backend::Kernel => "check that it is up, and that no firewall is in between",
         }
-        ErrorKind::UnexpectedEof => format!("{peer} closed the connection before its reply was complete"),
-        ErrorKind::InvalidData => format!("{peer} does not speak HTTP/1: {error}"),
-        _ => format!("{peer}: {error}"),
     }
 }
-
-/// Describes a visit that took too long.
-pub(crate) fn timeout(limit: Duration, peer: SocketAddr) -> String {
-    format!("no reply from {peer} within {limit:?} (--timeout); {WAY}")
-}
-
-const WAY: &str = "check that it is up and that there is a route in both directions. The stack's \
-    only device is its TUN device: to reach other machines, the kernel must forward and masquerade, \
-    see firstbyte get --help";
 
 /// Returns the I/O error inside hyper's error.
 pub(crate) fn io_error(error: hyper::Error) -> io::Error {

@@ -36,13 +36,17 @@ impl HttpServer {
     /// Serves one connection to its end.
     pub(crate) async fn handle(self, stream: TcpStream, peer: SocketAddr, mut task: Task) {
         let mut client = Client { stream, peer, before: Bytes::new() };
+        let mut is_answered = false;
         let (mut stream, last) = loop {
             if client.before.is_empty() {
+                let mut others = task.clone();
                 let begun = tokio::select! {
                     biased;
                     begun = begins_request(&client.stream, self.timeout, self.least_rate) => begun,
                     // The client has not requested anything.
                     () = task.stopped() => return,
+                    // Others need the place.
+                    () = others.crowded(), if is_answered => break (client.stream, None),
                 };
                 match begun {
                     Ok(Begun::Request) => {}
@@ -55,7 +59,7 @@ impl HttpServer {
             }
             // Boxed, so that an idle connection does not reserve the memory.
             match Box::pin(answer(self.clone(), client, task.clone())).await {
-                Next::Idle(idle) => client = idle,
+                Next::Idle(idle) => (client, is_answered) = (idle, true),
                 Next::Finish(stream, last) => break (stream, last),
                 Next::Gone => return,
             }

@@ -27,6 +27,7 @@ pub(super) async fn until_stopped(
     log: &Log,
 ) -> Result<(), Failure> {
     let net = &running.net;
+    let capture = running.own.as_ref().and_then(|own| own.pcap.as_ref());
     loop {
         tokio::select! {
             () = signals.next() => break,
@@ -34,8 +35,8 @@ pub(super) async fn until_stopped(
                 let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
                 return Err(Failure::failed(format!("the stack has ended{why}")));
             }
-            () = tokio::time::sleep(LOOK_EVERY), if running.pcap.is_some() => {
-                if let Some(warning) = running.pcap.as_ref().and_then(PcapFile::warning) {
+            () = tokio::time::sleep(LOOK_EVERY), if capture.is_some() => {
+                if let Some(warning) = capture.and_then(PcapFile::warning) {
                     log.warn(&warning);
                 }
             }
@@ -45,12 +46,19 @@ pub(super) async fn until_stopped(
     let finish = async {
         let begun = Instant::now();
         // Nothing is ever sent: the channel closes with the last task.
-        let _ = tokio::time::timeout(DRAIN_TIMEOUT, all_gone.recv()).await;
-        net.shutdown_timeout(DRAIN_TIMEOUT.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
+        let gone = tokio::time::timeout(DRAIN_TIMEOUT, all_gone.recv()).await;
+        net.shutdown_timeout(DRAIN_TIMEOUT.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await?;
+        match gone {
+            // The kernel's sockets are closed with the process.
+            Err(_) if running.own.is_none() => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
     };
     let say = async {
         tokio::time::sleep(AT_ONCE).await;
-        log.stopping(running.stack.table_sizes().connections, DRAIN_TIMEOUT);
+        // The kernel delivers by itself, after the end of the process.
+        let connections = running.own.as_ref().map(|own| own.stack.table_sizes().connections);
+        log.stopping(connections, DRAIN_TIMEOUT);
         std::future::pending().await
     };
     let finished = tokio::select! {

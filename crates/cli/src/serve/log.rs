@@ -3,15 +3,16 @@
 use super::ServeArgs;
 use super::crowd::TurnedAway;
 use super::outlet::{Outlet, To};
+use crate::control::ControlSocket;
 use crate::escape;
 use crate::failure::warning;
+use crate::stack::Running;
 use chrono::{DateTime, SecondsFormat, Utc};
-use firstbyte::{ConnectionInfo, StackHandle};
+use firstbyte::{ConnectionInfo, Counters, StackHandle};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -63,24 +64,29 @@ impl Log {
     }
 
     /// Prints the address of the server, and commands to try.
-    pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String], control: Option<&Path>) {
+    pub(crate) fn banner(&self, args: &ServeArgs, running: &Running, places: &[String]) {
+        let control = running.own.as_ref().and_then(|own| own.control.as_ref()).map(ControlSocket::path);
         if self.json {
             let echo = args.echo;
+            let backend = if running.own.is_some() { "stack" } else { "kernel" };
             return self.print_json(&json!({
-                "event": "listening", "tun": tun, "urls": places, "echo_port": echo, "fast_open_qlen": args.fast_open,
-                "control": control,
+                "event": "listening", "backend": backend, "tun": running.tun(), "urls": places, "echo_port": echo,
+                "fast_open_qlen": args.fast_open, "control": control,
             }));
         }
         let what = args
             .root
             .as_ref()
             .map_or("a greeting".to_owned(), |root| format!("the files of {}", root.display()));
-        self.print(format!("Serving {what} at {} through {tun}.", places.join(" and ")));
+        self.print(format!("Serving {what} at {} through {}.", places.join(" and "), running.way()));
         if let Some(port) = args.echo {
             self.print(format!("Echo is on port {port}."));
         }
         if let Some(place) = places.first() {
-            self.print(format!("Try twice: curl --tcp-fastopen {place}"));
+            self.print(match running.own {
+                Some(_) => format!("Try twice: curl --tcp-fastopen -H 'Connection: close' {place}"),
+                None => format!("Try twice: firstbyte get {place}"),
+            });
         }
         if let Some(control) = control {
             self.print(format!("List connections: firstbyte ss -a --control {}", control.display()));
@@ -157,27 +163,31 @@ impl Log {
     }
 
     /// Prints that connections get time to finish.
-    pub(crate) fn stopping(&self, connections: usize, at_most: Duration) {
+    pub(crate) fn stopping(&self, connections: Option<usize>, at_most: Duration) {
         let seconds = at_most.as_secs();
         if self.json {
             return self.print_json(
                 &json!({ "event": "stopping", "connections": connections, "at_most_seconds": seconds }),
             );
         }
+        let what = match connections {
+            None => "connections".to_owned(),
+            Some(1) => "1 connection".to_owned(),
+            Some(count) => format!("{count} connections"),
+        };
         self.print(format!(
-            "\nWaiting for {connections} {} to finish, at most {seconds} s; press Ctrl-C again to \
-            stop now.",
-            if connections == 1 { "connection" } else { "connections" },
+            "\nWaiting for {what} to finish, at most {seconds} s; press Ctrl-C again to stop now."
         ));
     }
 
-    /// Prints the counters at the end.
-    pub(crate) fn summary(&self, net: &StackHandle) {
-        let counters = net.counters();
+    /// Prints the counters at the end: the server's, and those of its own stack.
+    pub(crate) fn summary(&self, stack: Option<&StackHandle>) {
+        let counters = stack.map(StackHandle::counters);
         let (requests, echoes) = (self.requests.load(Ordering::Relaxed), self.echoes.load(Ordering::Relaxed));
         if self.json {
-            let counters: Value =
-                counters.all().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+            let counters: Option<Value> = counters.map(|counters| {
+                counters.all().map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
+            });
             return self.print_json(
                 &json!({
                     "event": "summary", "requests": requests, "echoes": echoes, "lines_dropped": self.outlet.dropped(),
@@ -186,24 +196,15 @@ impl Log {
                 }),
             );
         }
-        self.print(format!(
-            "\n{requests} requests, {echoes} echoes on {} connections.",
-            counters.passive_opens
-        ));
-        let rows = [
-            ("Fast Open accepted", counters.tcp_fastopen_passive),
-            ("replies or FINs on a SYN-ACK", counters.synack_data),
-            ("cookie requests", counters.tcp_fastopen_cookie_reqd),
-            ("cookies of the backup key", counters.tcp_fastopen_passive_alt_key),
-            ("cookies refused", counters.tcp_fastopen_passive_fail),
-            ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
-            ("SYNs rejected by the replay guard", counters.replay_guard_hits + counters.replay_guard_full),
-            ("segments retransmitted", counters.retrans_segs),
+        let on = counters.as_ref().map(|counters| format!(" on {} connections", counters.passive_opens));
+        self.print(format!("\n{requests} requests, {echoes} echoes{}.", on.unwrap_or_default()));
+        let own = [
             ("connections beyond --max-per-address", self.turned_away.load(Ordering::Relaxed)),
             ("lines dropped because standard output was too slow", self.outlet.dropped()),
         ];
-        let [always @ .., _, _, _, _, _, _, _] = &rows;
-        for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {
+        let (always, others) = counters.as_ref().map(stack_rows).unwrap_or_default();
+        let others = others.into_iter().chain(own).filter(|row| row.1 > 0);
+        for (what, count) in always.into_iter().chain(others) {
             self.print(format!("{count:>8}  {what}"));
         }
     }
@@ -225,6 +226,25 @@ impl Log {
     fn print(&self, line: String) {
         self.outlet.put(To::Output, line);
     }
+}
+
+type Row = (&'static str, u64);
+
+/// Returns the rows about a stack: those that are always shown, and those above zero.
+fn stack_rows(counters: &Counters) -> (Vec<Row>, Vec<Row>) {
+    let always = vec![
+        ("Fast Open accepted", counters.tcp_fastopen_passive),
+        ("replies or FINs on a SYN-ACK", counters.synack_data),
+        ("cookie requests", counters.tcp_fastopen_cookie_reqd),
+    ];
+    let others = vec![
+        ("cookies of the backup key", counters.tcp_fastopen_passive_alt_key),
+        ("cookies refused", counters.tcp_fastopen_passive_fail),
+        ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
+        ("SYNs rejected by the replay guard", counters.replay_guard_hits + counters.replay_guard_full),
+        ("segments retransmitted", counters.retrans_segs),
+    ];
+    (always, others)
 }
 
 /// Most time to write the last lines.

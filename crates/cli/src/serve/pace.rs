@@ -102,5 +102,5 @@ pub(crate) fn reset(stream: TcpStream) {
 /// Returns the bytes that the client has acknowledged. Returns 0 if the connection has ended; its
 /// next read or write reports the error.
 fn acked(stream: &TcpStream) -> u64 {
-    stream.connection_info().map_or(0, |info| info.bytes_acked)
+    stream.info().map_or(0, |info| info.bytes_acked)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 fn get(path: &str) -> String {
     let mut stream = connect();
-    ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
     rest(&mut stream)
 }
 
@@ -103,7 +103,10 @@ fn a_file_system_that_hangs_stops_nobody_else() {
         let mut hanging: Vec<_> = (0..100)
             .map(|number| {
                 let mut stream = connect();
-                ask(&mut stream, &format!("GET /hung/{number} HTTP/1.1\r\nHost: x\r\n\r\n"));
+                ask(
+                    &mut stream,
+                    &format!("GET /hung/{number} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+                );
                 stream
             })
             .collect();
@@ -115,7 +118,7 @@ fn a_file_system_that_hangs_stops_nobody_else() {
             assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
         }
         // One more that hangs while the server ends.
-        ask(&mut connect(), "GET /hung/last HTTP/1.1\r\nHost: x\r\n\r\n");
+        ask(&mut connect(), "GET /hung/last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert_eq!(server.stop().0, Some(0));
     });
 }

@@ -379,7 +379,7 @@ const CONNECTIONS: &[Case] = &[
 #[test]
 fn requests_are_answered_as_the_rfcs_say() {
     testnet::in_namespace(|| {
-        let server = Server::start(&["--keep-alive", "--quiet"]);
+        let server = Server::start(&["--quiet"]);
         let mut wrong = Vec::new();
         for case in HEADS.iter().chain(BODIES).chain(CONNECTIONS) {
             wrong.extend(case.fault());
@@ -398,7 +398,7 @@ fn requests_for_files_are_answered_as_the_rfcs_say() {
         std::fs::write(&file, "0123456789").unwrap();
         let changed = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
         std::fs::File::options().write(true).open(&file).unwrap().set_modified(changed).unwrap();
-        let server = Server::start(&["--keep-alive", "--quiet", "--root", folder.to_str().unwrap()]);
+        let server = Server::start(&["--quiet", "--root", folder.to_str().unwrap()]);
         let wrong: Vec<String> = FILES.iter().filter_map(Case::fault).collect();
         assert_eq!(server.stop().0, Some(0));
         std::fs::remove_dir_all(folder).unwrap();

@@ -13,7 +13,7 @@ fn it_does_not_wait_for_clients_to_whom_nothing_is_owed() {
         let mut half = connect();
         ask(&mut half, "GET / HT");
         let mut answered = connect();
-        ask(&mut answered, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        ask(&mut answered, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         answered.read_to_end(&mut Vec::new()).unwrap();
         let begun = Instant::now();
         assert_eq!(server.stop().0, Some(0));
@@ -29,7 +29,7 @@ fn it_says_what_it_waits_for_and_a_second_signal_ends_it_at_once() {
         let file = LargeFile::new("ending");
         let mut server = Server::start(&["--root", file.root()]);
         let mut reader = connect();
-        ask(&mut reader, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        ask(&mut reader, "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         reader.read_exact(&mut [0; 100]).unwrap();
         server.interrupt();
         let line = server.next_line();

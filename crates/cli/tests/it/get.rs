@@ -164,7 +164,7 @@ fn an_unreachable_peer_is_explained() {
         assert!(stderr(&silent).contains(
             "no reply from 10.78.0.99:80 within 300ms (--timeout); check that it is up and that there is a"
         ));
-        let other_family = run(&["get", "http://[fd78::1]/"]);
+        let other_family = run(&["get", "http://[fd78::1]/", "--tun", "firstbyte1"]);
         assert_eq!(other_family.status.code(), Some(1));
         assert!(
             stderr(&other_family).contains("add an address, such as --address fd78::2/64"),
@@ -220,7 +220,7 @@ fn both_ends_ours_need_three_or_four_packets() {
         let plain = report(&[url, "--no-fast-open", "--explain"]);
         assert!(packets(&plain["visits"][0]).len() <= 8, "{:?}", packets(&plain["visits"][0]));
 
-        let early = report(&[url, "-c", "2", "-d", "x", "--force-early"]);
+        let early = report(&[url, "-c", "2", "-d", "x", "--force-early", "--backend", "stack"]);
         let statuses: Vec<_> =
             early["visits"].as_array().unwrap().iter().map(|visit| &visit["status"]).collect();
         assert_eq!(statuses, [200, 425, 200]);
@@ -320,7 +320,7 @@ fn loopback_is_refused_with_the_address_that_works() {
     for (url, way) in
         [("http://127.0.0.1/", "http://10.78.0.1:80/"), ("http://[::1]:8080/x", "http://10.78.0.1:8080/")]
     {
-        let output = run(&["get", url]);
+        let output = run(&["get", "--backend", "stack", url]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains(way), "{}", stderr(&output));
     }

@@ -35,7 +35,7 @@ fn status(request: &str) -> String {
     rest(&mut stream).split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-const PLAIN: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+const PLAIN: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 /// A sparse file that is larger than any pair of buffers.
 pub(crate) struct LargeFile(PathBuf);
@@ -69,7 +69,7 @@ fn readers_that_stand_still_keep_nobody_from_downloading() {
         let server = Server::start(&["--root", file.root(), "--quiet"]);
         let ask_for_file = || {
             let mut stream = connect();
-            ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+            ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
             stream.read_exact(&mut [0; 1]).unwrap();
             stream
         };
@@ -89,7 +89,7 @@ fn a_reader_that_takes_nothing_is_let_go_of() {
         let file = LargeFile::new("slow");
         let mut server = Server::start(&["--root", file.root(), "--timeout", "1s"]);
         let mut stream = connect();
-        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let line = server.next_line();
         assert_eq!(line["event"], "broken", "{line}");
         assert!(line["why"].as_str().unwrap().ends_with(": the peer did not answer in time"), "{line}");
@@ -165,17 +165,16 @@ fn what_is_no_request_is_a_bad_one() {
 #[test]
 fn requests_may_be_split_and_pipelined() {
     testnet::in_namespace(|| {
-        let server = Server::start(&["--keep-alive"]);
+        let server = Server::start(&[]);
         let mut stream = connect();
         stream.set_nodelay(true).unwrap();
-        for byte in PLAIN.bytes() {
+        for byte in PLAIN.replace("Connection: close\r\n", "").bytes() {
             stream.write_all(&[byte]).unwrap();
         }
         let post = |len: usize| {
             format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{}", "x".repeat(len))
         };
-        let last = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        ask(&mut stream, &[post(1), post(22), post(333), last.to_owned()].concat());
+        ask(&mut stream, &[post(1), post(22), post(333), PLAIN.to_owned()].concat());
         let said = rest(&mut stream);
         let bodies = ["Hello from", "POST: 1 bytes", "POST: 22 bytes", "POST: 333 bytes", "Hello from"];
         let places: Vec<Option<usize>> =
@@ -222,6 +221,22 @@ fn a_client_that_does_not_close_makes_room_for_the_next() {
     });
 }
 
+/// An idle connection between two requests keeps its place only while others do not need it.
+#[test]
+fn a_client_between_two_requests_makes_room_for_the_next() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--max-connections", "1"]);
+        let mut idle = connect();
+        ask(&mut idle, &PLAIN.replace("Connection: close\r\n", ""));
+        assert!(rest(&mut idle).starts_with("HTTP/1.1 200 "));
+        let mut second = connect();
+        second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        ask(&mut second, PLAIN);
+        assert!(rest(&mut second).starts_with("HTTP/1.1 200 "));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
 /// The socket allows changing routes: neither the socket nor its folder is accessible to others.
 #[test]
 fn only_its_user_reaches_the_control_socket() {
@@ -255,7 +270,7 @@ fn a_reader_that_takes_too_little_is_reset() {
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 8192 8192");
         for path in ["/large", "/small"] {
             let mut stream = connect();
-            ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+            ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
             let begun = std::time::Instant::now();
             let mut read = 0;
             while let Ok(len @ 1..) = stream.read(&mut [0; 2000]) {
@@ -272,7 +287,7 @@ fn a_reader_that_takes_too_little_is_reset() {
         }
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
         let mut stream = connect();
-        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(std::io::copy(&mut stream, &mut std::io::sink()).unwrap() > LargeFile::LEN);
         assert_eq!(server.stop().0, Some(0));
     });

@@ -19,9 +19,8 @@ fn idle_connections_are_small_and_their_memory_is_given_back() {
         for asks in [false, true] {
             let more = clients + 100;
             let more = more.to_string();
-            let mut arguments =
-                vec!["--quiet", "--timeout", "300s", "--max-connections", &more, "--max-per-address", &more];
-            arguments.extend(asks.then_some("--keep-alive"));
+            let arguments =
+                ["--quiet", "--timeout", "300s", "--max-connections", &more, "--max-per-address", &more];
             let server = Server::start_by(firstbyte(), &arguments);
             // Excludes memory that only the first connections need.
             drop((0..50).map(|_| client(asks)).collect::<Vec<_>>());

@@ -8,6 +8,7 @@ mod ending;
 mod explain;
 mod fleet;
 mod get;
+mod get_web;
 mod host;
 mod hostile;
 mod idle;

@@ -35,7 +35,7 @@ fn curl_is_answered_on_the_syn_ack() {
             );
             for _ in 0..3 {
                 assert_eq!(
-                    page(&["--tcp-fastopen", url]),
+                    page(&["--tcp-fastopen", "-H", "Connection: close", url]),
                     "Hello from Firstbyte.\nYour request arrived on the SYN: TCP Fast Open.\n"
                 );
             }
@@ -49,13 +49,118 @@ fn curl_is_answered_on_the_syn_ack() {
         for (index, line) in requests.iter().enumerate() {
             let is_first = index % 4 == 0;
             assert_eq!(line["early"], !is_first, "{line}");
-            assert_eq!(line["synack_data_bytes"].as_u64().expect("a number") > 200, !is_first, "{line}");
+            let on_syn_ack = line["synack_data_bytes"].as_u64().unwrap_or(0);
+            assert_eq!(on_syn_ack > 200, !is_first, "{line}");
         }
         let summary = lines.last().expect("a summary");
         assert_eq!((&summary["event"], &summary["requests"]), (&"summary".into(), &8.into()));
         assert_eq!(summary["counters"]["TCPFastOpenPassive"], 6);
         assert_eq!(summary["counters"]["SynAckData"], 6);
         assert!(firstbyte::device::interface::find("firstbyte0").is_err(), "the device is gone");
+    });
+}
+
+/// Connections stay open for more requests by default, also after a request on the SYN, whose reply
+/// is on the SYN-ACK without a FIN.
+#[test]
+fn connections_are_kept_alive_unless_either_end_wants_to_close() {
+    if skipped_without("curl") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let url = "http://10.77.0.2/";
+        let connects = |more: &[&str]| {
+            page(
+                &[&["-w", "%{num_connects} ", "-o", "/dev/null", "-o", "/dev/null", url, url], more].concat(),
+            )
+        };
+        let server = Server::start(&[]);
+        assert_eq!(connects(&[]), "1 0 ");
+        assert_eq!(connects(&["-H", "Connection: close"]), "1 1 ");
+        for visit in ["after the handshake", "on the SYN"] {
+            assert!(page(&["--tcp-fastopen", url]).contains(visit));
+        }
+        let (code, lines) = server.stop();
+        assert_eq!((code, &lines.last().unwrap()["counters"]["SynAckData"]), (Some(0), &1.into()));
+
+        let server = Server::start(&["--no-keep-alive"]);
+        assert_eq!(connects(&[]), "1 1 ");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// The kernel's sockets need neither root nor a device; both ends of every visit are ours.
+#[test]
+fn it_serves_on_the_kernels_sockets() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x3");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("small.txt"), "small").unwrap();
+        let root = folder.path().to_str().unwrap();
+        let server =
+            Server::start_by(without_rights(), &["--backend", "kernel", "--root", root, "--echo", "8007"]);
+        let get = |more: &[&str]| {
+            let mut get = without_rights();
+            get.args(["get", "http://127.0.0.1:8080/small.txt"]).args(more).output().unwrap()
+        };
+        let first = get(&[]);
+        assert_eq!((first.status.code(), crate::stdout(&first)), (Some(0), "small"), "{}", stderr(&first));
+        assert!(stderr(&first).contains("at 127.0.0.1:8080 through the kernel\n"), "{}", stderr(&first));
+        let report: serde_json::Value = serde_json::from_slice(&get(&["--json"]).stdout).unwrap();
+        let visit = &report["visits"][0];
+        assert_eq!(
+            (&report["backend"], &visit["fast_open"]["outcome"]),
+            (&"kernel".into(), &"accepted".into())
+        );
+        let ms = |name: &str| visit[name].as_f64().unwrap();
+        assert!(ms("handshake_ms") > 0.0 && ms("first_byte_ms") <= ms("total_ms"), "{visit}");
+        assert!((ms("first_byte_ms") + ms("rest_ms") - ms("total_ms")).abs() < 0.001, "{visit}");
+        // The handshake may be complete when the server accepts: then nothing is too early.
+        let output = get(&["--json", "-X", "DELETE", "--force-early"]);
+        let early: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(early["visits"].as_array().unwrap().last().unwrap()["status"], 405, "{early}");
+
+        let mut echo = TcpStream::connect("127.0.0.1:8007").unwrap();
+        echo.write_all(b"four").unwrap();
+        echo.shutdown(Shutdown::Write).unwrap();
+        let mut echoed = String::new();
+        echo.read_to_string(&mut echoed).unwrap();
+        assert_eq!(echoed, "four");
+        let (code, lines) = server.stop();
+        assert_eq!(code, Some(0));
+        let summary = lines.last().unwrap();
+        assert!(summary["requests"].as_u64().unwrap() >= 3);
+        assert_eq!(summary["echoes"], 1);
+        assert!(summary["counters"].is_null());
+    });
+}
+
+/// Returns the command as a user who is not root, if the test is run by root.
+fn without_rights() -> std::process::Command {
+    let mut command = firstbyte();
+    if rustix::process::geteuid().is_root() && testnet::has_program("setpriv") {
+        let binary = env!("CARGO_BIN_EXE_firstbyte");
+        command = testnet::command("setpriv");
+        command.args(["--bounding-set=-all", "--inh-caps=-all", binary]).env("NO_COLOR", "1");
+    }
+    command
+}
+
+/// A client that stops reading is disconnected, on the kernel's sockets as on ours.
+#[test]
+fn slow_clients_of_the_kernel_are_disconnected() {
+    testnet::in_namespace(|| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::File::create(folder.path().join("large")).unwrap().set_len(64 << 20).unwrap();
+        let root = folder.path().to_str().unwrap();
+        let mut server = Server::start(&["--backend", "kernel", "--root", root, "--timeout", "1s"]);
+        let mut stream = TcpStream::connect("127.0.0.1:8080").unwrap();
+        stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let line = server.next_line();
+        assert_eq!(line["event"], "broken", "{line}");
+        let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_err();
+        assert_eq!(read.kind(), std::io::ErrorKind::ConnectionReset);
+        assert_eq!(server.stop().0, Some(0));
     });
 }
 
@@ -135,8 +240,7 @@ fn files_are_served_and_a_key_outlives_the_server() {
         let large: String = (0..400_000).map(|number| format!("{number}\n")).collect();
         std::fs::write(folder.join("large.txt"), &large).unwrap();
         std::fs::write(folder.join("small.txt"), "small").unwrap();
-        let arguments =
-            ["--root", folder.to_str().unwrap(), "--key-file", key.to_str().unwrap(), "--keep-alive"];
+        let arguments = ["--root", folder.to_str().unwrap(), "--key-file", key.to_str().unwrap()];
         for visit in 0..2 {
             let server = Server::start(&arguments);
             assert_eq!(page(&["--tcp-fastopen", "http://10.77.0.2/small.txt"]), "small");
@@ -432,7 +536,9 @@ fn a_path_with_controls_is_logged_without_them() {
         let mut server = Server::start(&[]);
         let mut stream = TcpStream::connect("10.77.0.2:80").unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all("GET /\u{9b}2J\u{202e} HTTP/1.1\r\nHost: x\r\n\r\n".as_bytes()).unwrap();
+        stream
+            .write_all("GET /\u{9b}2J\u{202e} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".as_bytes())
+            .unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
         assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");

@@ -37,6 +37,8 @@ pub struct StreamInfo {
     pub bytes_sent: u64,
     /// Payload bytes retransmitted.
     pub bytes_retrans: u64,
+    /// Bytes that the peer has acknowledged. The kernel also counts a SYN and a FIN.
+    pub bytes_acked: u64,
     /// Bytes per second that the path has lately delivered. `None` before a measurement.
     pub delivery_rate: Option<u64>,
 }
@@ -59,6 +61,7 @@ impl From<&ConnectionInfo> for StreamInfo {
             total_retrans_segs: info.total_retrans,
             bytes_sent: info.tcp_info.bytes_sent,
             bytes_retrans: info.tcp_info.bytes_retrans,
+            bytes_acked: info.bytes_acked,
             delivery_rate: info.delivery_rate,
         }
     }

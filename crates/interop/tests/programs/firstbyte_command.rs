@@ -35,7 +35,10 @@ fn curl_from_serve() {
         let addresses = ["--address", "10.77.0.2/24", "--address", "fd77::2/64"];
         let kernel = ["--host-address", "10.77.0.1/24", "--host-address", "fd77::1/64", "--tun", DEVICE];
         let key_file = ["--key-file", key.to_str().expect("text")];
-        let server = Server::start(&host, &[&addresses[..], &kernel[..], &key_file[..]].concat());
+        let server = Server::start(
+            &host,
+            &[&addresses[..], &kernel[..], &key_file[..], &["--no-keep-alive"]].concat(),
+        );
         for (version, cookie) in [(IpVersion::V4, "1d0aa246d060bffa"), (IpVersion::V6, "440340d4fa43d746")] {
             let plain = fetch(&host, version, &[]);
             assert!(plain.told() <= 10 && plain.syn(0).segment.fast_open.is_none(), "{plain}");

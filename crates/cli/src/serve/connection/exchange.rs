@@ -9,9 +9,10 @@ use super::stream::{HttpStream, Seen, SeenBody};
 use bytes::Bytes;
 use firstbyte::TcpStream;
 use hyper::body::Incoming;
+use hyper::header::CONNECTION;
 use hyper::server::conn::http1;
 use hyper::service::Service;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -53,7 +54,8 @@ pub(super) async fn answer(server: HttpServer, client: Client, mut task: Task) -
         site: server.site,
         seen: seen.clone(),
         answered: Arc::default(),
-        on_keep_alive: server.keep_alive.then(|| (task.clone(), peer)),
+        keep_alive: server.keep_alive,
+        log: (task.clone(), peer),
     };
     let answered = service.answered.clone();
     let mut connection = http1::Builder::new()
@@ -119,9 +121,9 @@ struct Answer {
     seen: Arc<Seen>,
     /// The last request, logged at the end of the connection.
     answered: Arc<Mutex<Option<RequestLine>>>,
-    /// The log and the peer, if each request is logged at once because several may share the
-    /// connection.
-    on_keep_alive: Option<(Task, SocketAddr)>,
+    keep_alive: bool,
+    /// The log and the peer, for requests that others may follow: they are logged at once.
+    log: (Task, SocketAddr),
 }
 
 type Reply = Response<SeenBody<Body>>;
@@ -134,8 +136,9 @@ impl Service<Request<Incoming>> for Answer {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let early = self.seen.is_early();
         let answering = self.seen.begin();
-        let (site, answered, on_keep_alive) =
-            (self.site.clone(), self.answered.clone(), self.on_keep_alive.clone());
+        let (site, answered) = (self.site.clone(), self.answered.clone());
+        let is_last = !self.keep_alive || is_last(&request);
+        let (task, peer) = self.log.clone();
         Box::pin(async move {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
             let reply = site.answer(request, early).await;
@@ -146,12 +149,24 @@ impl Service<Request<Incoming>> for Answer {
                 bytes: content_length(&method, &reply),
                 early,
             };
-            match on_keep_alive {
-                Some((task, peer)) => task.log.request(peer, &line, None),
-                None => *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(line),
+            match is_last {
+                false => task.log.request(peer, &line, None),
+                true => *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(line),
             }
             Ok(reply.map(|body| SeenBody { body, _answering: answering }))
         })
+    }
+}
+
+/// True if the client ends the connection after this request (RFC 9112 §9.3).
+fn is_last<B>(request: &Request<B>) -> bool {
+    let fields = request.headers().get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let mut options = fields.flat_map(|value| value.split(',')).map(str::trim);
+    match request.version() {
+        Version::HTTP_09 | Version::HTTP_10 => {
+            !options.any(|option| option.eq_ignore_ascii_case("keep-alive"))
+        }
+        _ => options.any(|option| option.eq_ignore_ascii_case("close")),
     }
 }
 

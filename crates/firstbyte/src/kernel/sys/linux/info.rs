@@ -67,6 +67,7 @@ pub(in crate::kernel) fn stream_info(stream: &TcpStream) -> io::Result<StreamInf
         total_retrans_segs: info.word(100),
         bytes_sent: info.long(200),
         bytes_retrans: info.long(208),
+        bytes_acked: info.long(120),
         delivery_rate: Some(info.long(160)).filter(|rate| *rate > 0),
     })
 }
