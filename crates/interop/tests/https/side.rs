@@ -15,7 +15,8 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::future::Future;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -97,6 +98,19 @@ impl Side {
         }
     }
 
+    /// Gives the server another key for cookies: this digit, thirty-two times.
+    pub(crate) fn change_cookie_key(&self, digit: &str) {
+        let part = digit.repeat(8);
+        let key = [&part[..]; 4].join("-");
+        match &self.stack {
+            Stack::Kernel(host, _) => host.sysctl("net.ipv4.tcp_fastopen_key", &key),
+            Stack::Ours(ours) => {
+                let stack = ours.net.stack().expect("a stack of ours");
+                stack.set_fast_open_key(key.parse().expect("a key"));
+            }
+        }
+    }
+
     /// The time that a SYN-ACK waits for the answer: longer than by default, because a test's build
     /// does not optimise the cryptography.
     fn synack_hold(&self) -> Duration {
@@ -125,8 +139,10 @@ impl Side {
     }
 }
 
-/// Serves a page of 612 bytes at port 443 of both addresses, over HTTP/1.1 and HTTP/2.
-pub(crate) fn serve(side: &Side) {
+/// Serves a page of 612 bytes at port 443 of both addresses, over HTTP/1.1 and HTTP/2. Returns the
+/// number of requests that were executed.
+pub(crate) fn serve(side: &Side) -> Arc<AtomicUsize> {
+    let executed = Arc::new(AtomicUsize::new(0));
     let (certificate, key, _) = certified();
     let protocols = [Protocol::Http2.alpn(), Protocol::Http1.alpn()];
     let acceptor = TlsAcceptor::from_pem(certificate.as_bytes(), key.as_bytes(), protocols);
@@ -139,22 +155,25 @@ pub(crate) fn serve(side: &Side) {
             TcpListener::builder(&net).fast_open(256).synack_hold(hold).bind(address).await
         });
         let listener = listener.expect("a free port");
+        let executed = Arc::clone(&executed);
         side.spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
+                let (acceptor, executed) = (acceptor.clone(), Arc::clone(&executed));
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(tcp).await {
-                        answer(stream).await;
+                        answer(stream, &executed).await;
                     }
                 });
             }
         });
     }
+    executed
 }
 
-async fn answer(stream: TlsStream) {
-    let service = service_fn(|_: Request<Incoming>| async {
-        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(&[b'x'; 612]))))
+async fn answer(stream: TlsStream, executed: &AtomicUsize) {
+    let service = service_fn(|_: Request<Incoming>| {
+        executed.fetch_add(1, Ordering::Relaxed);
+        async { Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(&[b'x'; 612])))) }
     });
     // A client that is done closes.
     if stream.alpn() == Some(Protocol::Http2.alpn().as_bytes()) {

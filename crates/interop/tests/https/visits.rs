@@ -64,30 +64,45 @@ impl<'a> Client<'a> {
         self.side.run(async move { get(&net, &connector, server, protocol).await.expect("an answer") })
     }
 
+    /// Sends one request without hyper, and reads the first byte of the answer.
+    pub(crate) fn ask(&self, method: &'static str) -> TlsOutcome {
+        let (net, connector, server) = (self.side.net.clone(), self.connector.clone(), self.server);
+        self.side.run(async move { ask(&net, &connector, server, method).await.expect("an answer") })
+    }
+
     /// Gets the page again and again, without hyper, and drops the stream with its first byte.
     pub(crate) fn visits_without_pause(&self, count: usize) -> Vec<TlsOutcome> {
         let (net, connector, server) = (self.side.net.clone(), self.connector.clone(), self.server);
         self.side.run(async move {
             let mut outcomes = Vec::new();
             for _ in 0..count {
-                let stream = connector.connect_deferred(&net, server, NAME).await;
-                let mut stream = stream.expect("an address");
-                stream.write_all(b"GET / HTTP/1.1\r\nHost: www.example\r\n\r\n").await.expect("a request");
-                stream.flush().await.expect("a connection");
-                stream.read_u8().await.expect("an answer");
-                outcomes.push(stream.outcome());
+                outcomes.push(ask(&net, &connector, server, "GET").await.expect("an answer"));
             }
             outcomes
         })
     }
 
-    fn wait_for_ticket(&self) {
+    pub(crate) fn wait_for_ticket(&self) {
         let begun = Instant::now();
         while !self.connector.knows(NAME, 443).expect("a name") {
             assert!(begun.elapsed() < Duration::from_secs(5), "no ticket came");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+async fn ask(
+    net: &Net,
+    connector: &TlsConnector,
+    server: SocketAddr,
+    method: &str,
+) -> io::Result<TlsOutcome> {
+    let mut stream = connector.connect_deferred(net, server, NAME).await?;
+    let request = format!("{method} / HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
+    stream.read_u8().await?;
+    Ok(stream.outcome())
 }
 
 async fn get(
