@@ -84,6 +84,8 @@ pub use linger::LINGER;
 pub use listener::{HANDSHAKES, TlsListener};
 pub use outcome::{EarlyBytes, NotSent, Ticket, TlsOutcome};
 pub use rustls;
+#[cfg(feature = "redis")]
+pub use shared::RedisSessions;
 pub use shared::{SessionFuture, SharedSessions};
 pub use stream::TlsStream;
 

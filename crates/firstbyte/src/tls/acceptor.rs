@@ -144,11 +144,16 @@ impl TlsAcceptor {
     async fn handshake(&self, mut tcp: TcpStream) -> io::Result<TlsStream> {
         // Tickets follow the client's Finished; nothing gains from waiting for more to send.
         tcp.set_nodelay(true)?;
-        let (config, first) = match &self.shared {
-            Some(shared) => shared.prepare(&self.config, &mut tcp).await?,
-            None => (Arc::clone(&self.config), Vec::new()),
+        let (first, stored) = match &self.shared {
+            Some(shared) => shared.prepare(&mut tcp).await.map(|(first, stored)| (first, Some(stored)))?,
+            None => (Vec::new(), None),
         };
-        let mut session = Session::server(ServerConnection::new(config).map_err(invalid)?);
+        let mut config = Arc::clone(&self.config);
+        if let Some(stored) = &stored {
+            Arc::make_mut(&mut config).session_storage = Arc::clone(stored) as _;
+        }
+        let connection = ServerConnection::new(config).map_err(invalid)?;
+        let mut session = Session::server(connection, stored);
         let received = session.receive_first(&first);
         let mut stream = TlsStream::at(Stage::Open(tcp, Box::new(session)));
         if received.is_err() {

@@ -2,11 +2,13 @@
 use super::handshake::{Finish, Handshake};
 use super::outcome::{EarlyBytes, NotSent, Ticket};
 use super::sessions::Visit;
+use super::shared::Stored;
 use bytes::Bytes;
 use rustls::{ClientConnection, Connection, HandshakeKind, ProtocolVersion};
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::io::ReadBuf;
 
 /// Data of the peer that rustls has not taken is at most this much: one read of the transport.
@@ -19,6 +21,7 @@ pub(super) struct Session {
     /// Received, but not yet taken by rustls, because its plaintext waits for a reader.
     surplus: Vec<u8>,
     client: Option<Client>,
+    stored: Option<Arc<Stored>>,
     handshake: Handshake,
     finish: Finish,
 }
@@ -40,8 +43,9 @@ enum Early {
 }
 
 impl Session {
-    pub(super) fn server(connection: rustls::ServerConnection) -> Session {
-        Session::new(connection.into(), None)
+    /// Begins a server's part. `stored` are its sessions, if other servers share them.
+    pub(super) fn server(connection: rustls::ServerConnection, stored: Option<Arc<Stored>>) -> Session {
+        Session { stored, ..Session::new(connection.into(), None) }
     }
 
     /// Begins a connection to a server. Nothing of it is sent early.
@@ -52,7 +56,15 @@ impl Session {
 
     fn new(connection: Connection, client: Option<Client>) -> Session {
         let (finish, handshake) = Handshake::begin();
-        Session { connection, hello: Vec::new(), surplus: Vec::new(), client, handshake, finish }
+        Session {
+            connection,
+            hello: Vec::new(),
+            surplus: Vec::new(),
+            client,
+            stored: None,
+            handshake,
+            finish,
+        }
     }
 
     /// Returns a client's first message. The next [`flight`](Self::flight) begins with it.
@@ -96,6 +108,12 @@ impl Session {
             self.connection.write_tls(&mut flight)?;
         }
         Ok(flight.into())
+    }
+
+    /// Ready when nothing that must be stored is among what is to be sent: a client may come back
+    /// with a ticket as soon as it has it.
+    pub(super) fn poll_stored(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.stored.as_ref().map_or(Poll::Ready(()), |stored| stored.poll_stored(cx))
     }
 
     pub(super) fn wants_write(&self) -> bool {

@@ -1,17 +1,22 @@
 //! Sessions that several servers share.
+#[cfg(feature = "redis")]
+mod redis;
 use super::hello::{self, Hello};
 use crate::TcpStream;
-use rustls::ServerConfig;
 use rustls::server::StoresServerSessions;
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+#[cfg(feature = "redis")]
+pub use self::redis::RedisSessions;
 
 /// A future of a [`SharedSessions`].
 pub type SessionFuture<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
@@ -28,39 +33,28 @@ pub trait SharedSessions: Debug + Send + Sync + 'static {
     fn take(&self, key: Vec<u8>) -> SessionFuture<Option<Vec<u8>>>;
 }
 
-/// Longest time that a handshake waits for the store: then it goes on without a session.
-const TAKE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Longest time that a handshake waits for the store: then it goes on without.
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Tickets of one ClientHello that are looked up; clients send one or two.
 const TICKETS_MAX: usize = 4;
 
-/// Sessions that wait to be stored. With more, clients get no tickets.
-const QUEUE: usize = 1024;
-
-/// The store, and the queue of the task that writes to it.
-///
-/// rustls asks for sessions in the middle of a handshake and does not wait. So the tickets of a
-/// ClientHello are looked up before rustls sees it.
+/// The store. rustls asks for sessions in the middle of a handshake and does not wait. So the
+/// tickets of a ClientHello are looked up before rustls sees it, and new ones are stored before
+/// they are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     store: Arc<dyn SharedSessions>,
-    queue: Arc<Mutex<Option<mpsc::Sender<Entry>>>>,
 }
-
-type Entry = (Vec<u8>, Vec<u8>);
 
 impl Shared {
     pub(super) fn new(store: Arc<dyn SharedSessions>) -> Shared {
-        Shared { store, queue: Arc::default() }
+        Shared { store }
     }
 
-    /// Reads the ClientHello and takes its sessions from the store. Returns a configuration for
-    /// this connection, and the bytes that were read.
-    pub(super) async fn prepare(
-        &self,
-        config: &Arc<ServerConfig>,
-        tcp: &mut TcpStream,
-    ) -> io::Result<(Arc<ServerConfig>, Vec<u8>)> {
+    /// Reads the ClientHello and takes its sessions from the store. Returns the bytes that were
+    /// read, and the sessions of this connection.
+    pub(super) async fn prepare(&self, tcp: &mut TcpStream) -> io::Result<(Vec<u8>, Arc<Stored>)> {
         let mut first = Vec::new();
         let tickets = loop {
             match hello::read(&first) {
@@ -74,55 +68,40 @@ impl Shared {
         };
         let mut known = HashMap::new();
         for ticket in tickets.into_iter().take(TICKETS_MAX) {
-            let taken = tokio::time::timeout(TAKE_TIMEOUT, self.store.take(ticket.clone())).await;
+            let taken = tokio::time::timeout(TIMEOUT, self.store.take(ticket.clone())).await;
             // A store that fails or is slow costs the client a whole handshake, no more.
             if let Ok(Ok(Some(session))) = taken {
                 known.insert(ticket, session);
             }
         }
-        let mut config = (**config).clone();
-        config.session_storage = Arc::new(Connection { known: Mutex::new(known), queue: self.queue() });
-        Ok((Arc::new(config), first))
-    }
-
-    /// Returns the queue, and starts its task on the current runtime if it does not run.
-    fn queue(&self) -> mpsc::Sender<Entry> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = &*queue
-            && !sender.is_closed()
-        {
-            return sender.clone();
-        }
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        tokio::spawn(store_all(Arc::clone(&self.store), receiver));
-        *queue = Some(sender.clone());
-        sender
-    }
-}
-
-async fn store_all(store: Arc<dyn SharedSessions>, mut queue: mpsc::Receiver<Entry>) {
-    while let Some((key, session)) = queue.recv().await {
-        // A session that is not stored costs its client a whole handshake.
-        let _ = store.put(key, session).await;
+        let store = Arc::clone(&self.store);
+        Ok((first, Arc::new(Stored { store, known: Mutex::new(known), puts: Mutex::default() })))
     }
 }
 
 /// The sessions of one connection, as rustls sees them.
-struct Connection {
+pub(super) struct Stored {
+    store: Arc<dyn SharedSessions>,
     known: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    queue: mpsc::Sender<Entry>,
+    puts: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Shows no secrets.
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connection")
+impl Stored {
+    /// Ready when every session of this connection is stored, or the store took too long.
+    pub(super) fn poll_stored(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut puts = lock(&self.puts);
+        puts.retain_mut(|put| Pin::new(put).poll(cx).is_pending());
+        if puts.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-impl StoresServerSessions for Connection {
+impl StoresServerSessions for Stored {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.queue.try_send((key, value)).is_ok()
+        let put = self.store.put(key, value);
+        // A session that is not stored costs its client a whole handshake.
+        let put = tokio::spawn(async move { drop(tokio::time::timeout(TIMEOUT, put).await) });
+        lock(&self.puts).push(put);
+        true
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -131,10 +110,21 @@ impl StoresServerSessions for Connection {
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
+        lock(&self.known).remove(key)
     }
 
     fn can_cache(&self) -> bool {
         true
     }
+}
+
+/// Shows no secrets.
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

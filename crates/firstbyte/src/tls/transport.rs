@@ -13,6 +13,7 @@ pub(super) fn poll_send(
     session: &mut Session,
     cx: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
+    ready!(session.poll_stored(cx));
     while session.wants_write() {
         match session.write_to(&mut Writer { tcp, cx }) {
             Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),

@@ -1,9 +1,11 @@
 //! TLS over our stack and over the kernel's sockets: visits, refusals, replays.
+mod post_quantum;
+mod redis;
 mod refusals;
 mod replays;
 
 use crate::both::{Ends, on_both, on_kernel};
-use crate::pair::{Pair, Segment, bounded, pattern};
+use crate::pair::{Pair, Segment, bounded, patient, pattern};
 use firstbyte::tls::rustls::{RootCertStore, pki_types::CertificateDer};
 use firstbyte::tls::{EarlyBytes, NotSent, Ticket, TlsAcceptor, TlsConnector, TlsOutcome, TlsStream};
 use firstbyte::{Net, Outcome, TcpListener};
@@ -225,7 +227,7 @@ async fn clients_that_close_early_never_lack_a_ticket(ends: Ends) {
 #[tokio::test]
 async fn a_repeat_visit_takes_two_packets_to_the_answer() {
     bounded(async {
-        let pair = Pair::new();
+        let pair = Pair::with(patient(), patient());
         let address = "10.0.0.1:443".parse().unwrap();
         let listener = TcpListener::builder(&pair.server).fast_open(16).bind(address).await.unwrap();
         let server = Server::on(listener, address, acceptor());
