@@ -18,6 +18,10 @@ pub(super) struct Session {
     connection: Connection,
     /// A client's first message, until it is sent.
     hello: Vec<u8>,
+    /// True if something was written that waits for the end of the handshake.
+    holds_text: bool,
+    /// True on a server once the connection was handed to the application.
+    is_accepted: bool,
     /// Received, but not yet taken by rustls, because its plaintext waits for a reader.
     surplus: Vec<u8>,
     client: Option<Client>,
@@ -59,6 +63,8 @@ impl Session {
         Session {
             connection,
             hello: Vec::new(),
+            holds_text: false,
+            is_accepted: false,
             surplus: Vec::new(),
             client,
             stored: None,
@@ -98,6 +104,7 @@ impl Session {
         if let Some(client) = &mut self.client {
             client.early = Early::NotSent(why);
         }
+        self.holds_text = !first.is_empty();
         self.connection.writer().write_all(first)
     }
 
@@ -172,6 +179,7 @@ impl Session {
             return Ok(());
         }
         self.finish.complete();
+        self.holds_text = false;
         self.settle_early()
     }
 
@@ -228,7 +236,18 @@ impl Session {
 
     /// Encrypts as much of `slices` as rustls's buffer takes.
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.holds_text |= self.client.is_some() && self.is_handshaking();
         self.connection.writer().write_vectored(slices)
+    }
+
+    /// True if a flush must complete the handshake first.
+    pub(super) fn holds_text(&self) -> bool {
+        self.holds_text
+    }
+
+    /// Notes that the application has the connection.
+    pub(super) fn accepted(&mut self) {
+        self.is_accepted = true;
     }
 
     pub(super) fn close(&mut self) {
@@ -260,7 +279,7 @@ impl Session {
                 connection.protocol_version() == Some(ProtocolVersion::TLSv1_3)
                     && connection.tls13_tickets_received() == 0
             }
-            Connection::Server(connection) => connection.is_handshaking(),
+            Connection::Server(connection) => self.is_accepted && connection.is_handshaking(),
         }
     }
 

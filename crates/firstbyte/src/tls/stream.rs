@@ -223,7 +223,10 @@ impl AsyncWrite for TlsStream {
         }
         let (tcp, session) = ready!(this.poll_open(cx))?;
         ready!(poll_send(tcp, session, cx))?;
-        Pin::new(tcp).poll_flush(cx)
+        if session.holds_text() {
+            ready!(this.poll_complete(cx))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -263,6 +266,7 @@ impl TlsStream {
                 ready!(poll_send(tcp, session, cx))?;
                 ready!(poll_receive(tcp, session, cx))?;
             }
+            session.accepted();
             match session.is_handshaking() {
                 true => Poll::Ready(Ok(())),
                 false => poll_send(tcp, session, cx),

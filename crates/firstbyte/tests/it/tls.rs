@@ -123,7 +123,7 @@ on_both! {
     needs_fast_open = false:
         data_of_any_length_crosses_in_both_directions, a_certificate_that_is_not_trusted_is_refused,
         a_server_that_is_no_tls_server_is_an_error, an_explicit_first_flight_is_answered,
-        a_stream_without_a_request_never_connects, clients_that_close_early_never_lack_a_ticket,
+        a_flush_sends_what_waits_for_the_handshake, a_stream_without_a_request_never_connects, clients_that_close_early_never_lack_a_ticket,
         a_refused_ticket_costs_a_handshake_and_loses_nothing, a_server_without_early_data_is_not_sent_any,
         another_protocol_is_reported_and_forgotten, a_copied_first_flight_is_executed_once,
         servers_that_share_sessions_resume_and_refuse_copies,
@@ -162,6 +162,16 @@ async fn a_request_that_is_not_repeatable_waits(ends: Ends) {
     assert_eq!(outcome.fast_open, Outcome::Accepted, "the ClientHello may be on the SYN");
     assert_eq!(outcome.ticket, Ticket::Accepted);
     assert_eq!(outcome.early_data, EarlyBytes::NotSent(NotSent::NotRepeatable));
+}
+
+async fn a_flush_sends_what_waits_for_the_handshake(ends: Ends) {
+    let server = Server::start(&ends, acceptor()).await;
+    let mut stream = connector().connect_deferred(&ends.client, server.address, NAME).await.unwrap();
+    stream.write_all(POST).await.unwrap();
+    stream.flush().await.unwrap();
+    // Nobody reads.
+    crate::pair::until(|| server.executed() == 1).await;
+    drop(stream);
 }
 
 async fn data_of_any_length_crosses_in_both_directions(ends: Ends) {
