@@ -24,6 +24,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("pkg-config", "pkg-config"),
     ("promtool", "prometheus"),
     ("python3", "python3"),
+    ("redis-server", "redis-server"),
     ("systemd-analyze", "systemd"),
     ("tcpdump", "tcpdump"),
     ("tshark", "tshark"),

@@ -47,7 +47,23 @@ fn quick() -> Result<(), String> {
 }
 
 /// Builds the examples that the guide's test runs.
-const EXAMPLES: [&str; 7] = ["build", "--workspace", "--locked", "--example", "embed", "--example", "echo"];
+const EXAMPLES: [&str; 15] = [
+    "build",
+    "--workspace",
+    "--locked",
+    "--example",
+    "embed",
+    "--example",
+    "echo",
+    "--example",
+    "axum",
+    "--example",
+    "hyper_client",
+    "--example",
+    "redis",
+    "--example",
+    "tonic",
+];
 
 /// Runs everything.
 ///

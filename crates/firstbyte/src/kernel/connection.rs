@@ -28,13 +28,14 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 pub(crate) struct Open {
     stream: TcpStream,
     outcome: Outcome,
-    early_len: usize,
+    /// Asked from the kernel when it is needed.
+    early_len: OnceLock<usize>,
     options: Mutex<SocketOptions>,
 }
 
 impl Open {
     pub(super) fn new(stream: TcpStream, outcome: Outcome, options: SocketOptions) -> Open {
-        Open { stream, outcome, early_len: 0, options: Mutex::new(options) }
+        Open { stream, outcome, early_len: OnceLock::from(0), options: Mutex::new(options) }
     }
 
     /// A socket that the application has connected.
@@ -42,10 +43,35 @@ impl Open {
         Open::new(stream, Outcome::Skipped(proto::Skipped::NotAsked), SocketOptions::default())
     }
 
-    /// An accepted socket whose SYN carried `early_len` bytes.
-    pub(super) fn accepted(stream: TcpStream, early_len: usize, options: SocketOptions) -> Open {
+    /// An accepted socket whose SYN may have carried data.
+    pub(super) fn accepted(stream: TcpStream, has_fast_open: bool, options: SocketOptions) -> Open {
         let outcome = Outcome::Skipped(proto::Skipped::NotAsked);
+        let early_len = if has_fast_open { OnceLock::new() } else { OnceLock::from(0) };
         Open { stream, outcome, early_len, options: Mutex::new(options) }
+    }
+
+    /// Returns the number of bytes on the SYN.
+    fn early_len(&self) -> usize {
+        *self.early_len.get_or_init(|| sys::early_len(&self.stream).unwrap_or(0))
+    }
+
+    /// Reads what is there. After a short read the socket counts as empty, as in tokio's own stream:
+    /// the next read waits instead of asking the kernel again.
+    fn try_read(&self, buf: &mut ReadBuf<'_>) -> io::Result<usize> {
+        let room = buf.remaining();
+        let mut read = Ok(0);
+        let tried = self.stream.try_io(Interest::READABLE, || {
+            read = self.stream.try_read_buf(buf);
+            match &read {
+                Ok(len) if *len > 0 && *len < room => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        // Without an attempt the socket is not ready.
+        match tried {
+            Err(_) if matches!(read, Ok(0)) => Err(io::ErrorKind::WouldBlock.into()),
+            _ => read,
+        }
     }
 }
 
@@ -204,13 +230,9 @@ impl KernelConnection {
         let open = ready!(self.poll_open_to_read(cx))?;
         loop {
             ready!(open.stream.poll_read_ready(cx))?;
-            match open.stream.try_read(buf.initialize_unfilled()) {
+            match open.try_read(buf) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(len) => {
-                    buf.advance(len);
-                    return Poll::Ready(Ok(()));
-                }
+                read => return Poll::Ready(read.map(drop)),
             }
         }
     }
@@ -438,11 +460,11 @@ impl KernelConnection {
     pub(crate) fn early_data(&self) -> EarlyData {
         let Ok(open) = self.opened() else { return EarlyData::default() };
         let state = sys::state(&open.stream);
-        EarlyData { len: open.early_len, confirmed: state.is_ok_and(|state| state != State::SynReceived) }
+        EarlyData { len: open.early_len(), confirmed: state.is_ok_and(|state| state != State::SynReceived) }
     }
 
     pub(crate) fn early_len(&self) -> usize {
-        self.opened().map_or(0, |open| open.early_len)
+        self.opened().map_or(0, Open::early_len)
     }
 
     pub(crate) fn info(&self) -> io::Result<StreamInfo> {

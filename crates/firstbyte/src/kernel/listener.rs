@@ -42,8 +42,7 @@ impl KernelListener {
 
     pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Open, SocketAddr)>> {
         let (stream, peer) = ready!(self.listener.poll_accept(cx))?;
-        let early_len = if self.has_fast_open { sys::early_len(&stream)? } else { 0 };
-        Poll::Ready(Ok((Open::accepted(stream, early_len, self.options.clone()), peer)))
+        Poll::Ready(Ok((Open::accepted(stream, self.has_fast_open, self.options.clone()), peer)))
     }
 }
 
