@@ -5,8 +5,8 @@
 //! cargo run -p firstbyte --example hyper_client --features hyper-util -- http://example.com/
 //! ```
 //!
-//! Without an address it visits a small server of its own, which accepts data on the SYN if bit 2 of
-//! `net.ipv4.tcp_fastopen` is set: `sysctl -w net.ipv4.tcp_fastopen=3` as root, once.
+//! Without an address it visits a small server of its own. That server accepts data on the SYN if
+//! bit 2 of `net.ipv4.tcp_fastopen` is set: `sysctl -w net.ipv4.tcp_fastopen=3` as root, once.
 use firstbyte::http::{Connector, HttpInfo};
 use firstbyte::{Net, TcpListener};
 use http_body_util::{BodyExt, Full};

@@ -55,8 +55,8 @@ impl Open {
         *self.early_len.get_or_init(|| sys::early_len(&self.stream).unwrap_or(0))
     }
 
-    /// Reads what is there. After a short read the socket counts as empty, as in tokio's own stream:
-    /// the next read waits instead of asking the kernel again.
+    /// Reads what is there. After a short read the socket counts as empty, as in tokio's own
+    /// stream: the next read waits instead of asking the kernel again.
     fn try_read(&self, buf: &mut ReadBuf<'_>) -> io::Result<usize> {
         let room = buf.remaining();
         let mut read = Ok(0);

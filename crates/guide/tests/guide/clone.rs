@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The command to run in place of one of `cargo`. Prepares what it needs.
 ///
 /// - `cargo run --release -- …`: the command that the tests have built.
-/// - `cargo run -p PACKAGE --example NAME`: that example.
+/// - `cargo run -p PACKAGE --example NAME [--features FEATURES]`: that example.
 /// - `cargo build --release -p PACKAGE…`: libraries in `target/release`, C headers and examples.
 pub(crate) fn as_run(command: &str, place: Place) -> String {
     if let Some(rest) = command.strip_prefix("cargo run --release -- ") {
@@ -15,7 +15,9 @@ pub(crate) fn as_run(command: &str, place: Place) -> String {
     }
     let words: Vec<&str> = command.split_whitespace().collect();
     match &words[..] {
-        ["cargo", "run", "-p", package, "--example", name] => {
+        // The tests have built it with every feature.
+        ["cargo", "run", "-p", package, "--example", name]
+        | ["cargo", "run", "-p", package, "--example", name, "--features", _] => {
             let program = testnet::built_example(package, name);
             let copied = format!("example-{name}");
             copy(&program, &place.programs.join(&copied));
