@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Calls `SayHello`, as code that tonic generates does.
-async fn hello(channel: Channel, name: &str) -> Result<String, Status> {
+pub(crate) async fn hello(channel: Channel, name: &str) -> Result<String, Status> {
     let mut client = tonic::client::Grpc::new(channel);
     client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let path = http::uri::PathAndQuery::from_static("/hello.Greeter/SayHello");
@@ -62,7 +62,7 @@ struct HelloReply {
 
 /// `service Greeter { rpc SayHello (HelloRequest) returns (HelloReply); }`
 #[derive(Clone)]
-struct Greeter;
+pub(crate) struct Greeter;
 
 impl Service<http::Request<Body>> for Greeter {
     type Response = http::Response<Body>;

@@ -471,6 +471,14 @@ impl KernelConnection {
         stream_info(&self.opened()?.stream)
     }
 
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match self.shared.open.get() {
+            Some(Ok(open)) => open.stream.take_error(),
+            Some(Err(failed)) => Ok(Some(failed.error())),
+            None => Ok(None),
+        }
+    }
+
     pub(crate) fn ttl(&self) -> io::Result<u32> {
         let stream = &self.opened()?.stream;
         Ok(match self.peer.is_ipv4() {

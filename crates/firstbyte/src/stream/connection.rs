@@ -56,6 +56,8 @@ on_both! {
     /// Returns the number of bytes on the SYN of an accepted connection.
     fn early_len(&self) -> usize;
     fn info(&self) -> io::Result<StreamInfo>;
+    /// Returns the error that ended the connection, or that kept it from opening.
+    fn take_error(&self) -> io::Result<Option<io::Error>>;
     /// Returns the hop limit of packets.
     fn ttl(&self) -> io::Result<u32>;
     fn options(&self) -> io::Result<SocketOptions>;

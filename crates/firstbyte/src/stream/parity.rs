@@ -42,6 +42,16 @@ impl TcpStream {
         }
     }
 
+    /// Returns the error that ended the connection, if any (`SO_ERROR`). The kernel forgets the
+    /// error with this call: a later read returns the end of the stream. On a stack of our own it
+    /// stays.
+    ///
+    /// # Errors
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.connection.take_error()
+    }
+
     /// Waits until a read or a write, as `interest` says, would not block. May return when it
     /// would.
     ///

@@ -5,8 +5,8 @@ use crate::{StackHandle, error};
 use bytes::Bytes;
 use host::{Error, Host, RealClock};
 use proto::{
-    ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOption, SocketOptions, WriteError,
-    WriteFlags,
+    CloseReason, ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOption, SocketOptions,
+    WriteError, WriteFlags,
 };
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -389,6 +389,19 @@ impl StackConnection {
     pub(super) fn try_read_urgent(&self) -> io::Result<u8> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
         self.host().try_read_urgent(id, true).map_err(|error| self.failed(error::urgent(error)))
+    }
+
+    pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match self.phase() {
+            Phase::Deferred(plan) => Ok(plan.ensure_possible().err()),
+            Phase::Open(_) if self.host().phase() == host::Phase::Stopped => {
+                Err(self.failed(error::stopped()))
+            }
+            Phase::Open(id) => Ok(match self.host().close_reason(id) {
+                None | Some(CloseReason::Finished) => None,
+                Some(reason) => Some(self.failed(error::ended(Error::Stack(reason)))),
+            }),
+        }
     }
 
     pub(super) fn ttl(&self) -> io::Result<u32> {

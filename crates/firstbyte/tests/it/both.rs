@@ -51,12 +51,12 @@ impl Ends {
     }
 
     /// An address that nobody listens on.
-    async fn closed_port(&self) -> SocketAddr {
+    pub(crate) async fn closed_port(&self) -> SocketAddr {
         self.listen().await.1
     }
 
     /// Both ends of a connection made with a plain handshake.
-    async fn connected(&self) -> (TcpStream, TcpStream) {
+    pub(crate) async fn connected(&self) -> (TcpStream, TcpStream) {
         let (listener, address) = self.listen().await;
         let (client, accepted) = tokio::join!(TcpStream::connect(&self.client, address), listener.accept());
         (client.unwrap(), accepted.unwrap().0)

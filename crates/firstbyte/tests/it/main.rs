@@ -5,6 +5,7 @@
 mod basics;
 mod both;
 mod deferred;
+mod errors;
 mod fast_open;
 mod flags;
 mod http;
@@ -14,4 +15,5 @@ mod options;
 mod pair;
 mod parallel;
 mod parity;
+mod servers;
 mod tls;

@@ -26,6 +26,7 @@ macro_rules! calls {
             let _: bool = stream.nodelay()?;
             stream.set_nodelay(true)?;
             stream.set_quickack(true)?;
+            let _: Option<io::Error> = stream.take_error()?;
             let _: u32 = stream.ttl()?;
             stream.set_ttl(64)?;
             let _: Option<std::time::Duration> = stream.linger()?;
@@ -56,7 +57,77 @@ fn the_calls_of_the_page_compile_against_both() {
     // Naming the functions keeps them from being unused.
     let _ = (tokios, ours);
     let page = include_str!("../../../../docs/guide/tokio.md");
-    for call in ["poll_accept", "ready", "try_read_buf", "try_write_vectored", "set_ttl", "into_std"] {
+    for call in STREAM.iter().chain(&LISTENER).chain(&SOCKET) {
         assert!(page.contains(&format!("`{call}`")), "{call} is not in docs/guide/tokio.md");
     }
 }
+
+/// The methods of tokio 1.54 (src/net/tcp), without the traits.
+const STREAM: [&str; 31] = [
+    "async_io",
+    "connect",
+    "from_std",
+    "into_split",
+    "into_std",
+    "linger",
+    "local_addr",
+    "nodelay",
+    "peek",
+    "peer_addr",
+    "poll_peek",
+    "poll_read_ready",
+    "poll_write_ready",
+    "quickack",
+    "readable",
+    "ready",
+    "set_linger",
+    "set_nodelay",
+    "set_quickack",
+    "set_ttl",
+    "set_zero_linger",
+    "split",
+    "take_error",
+    "try_io",
+    "try_read",
+    "try_read_buf",
+    "try_read_vectored",
+    "try_write",
+    "try_write_vectored",
+    "ttl",
+    "writable",
+];
+const LISTENER: [&str; 8] =
+    ["accept", "bind", "from_std", "into_std", "local_addr", "poll_accept", "set_ttl", "ttl"];
+const SOCKET: [&str; 31] = [
+    "bind",
+    "bind_device",
+    "connect",
+    "device",
+    "from_std_stream",
+    "keepalive",
+    "linger",
+    "listen",
+    "local_addr",
+    "new_v4",
+    "new_v6",
+    "nodelay",
+    "recv_buffer_size",
+    "reuseaddr",
+    "reuseport",
+    "send_buffer_size",
+    "set_keepalive",
+    "set_linger",
+    "set_nodelay",
+    "set_recv_buffer_size",
+    "set_reuseaddr",
+    "set_reuseport",
+    "set_send_buffer_size",
+    "set_tclass_v6",
+    "set_tos",
+    "set_tos_v4",
+    "set_zero_linger",
+    "take_error",
+    "tclass_v6",
+    "tos",
+    "tos_v4",
+];

@@ -82,7 +82,7 @@ async fn second(
     visit().request(method, body).await.unwrap()
 }
 
-fn early_len(answer: &str) -> usize {
+pub(crate) fn early_len(answer: &str) -> usize {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
