@@ -12,6 +12,7 @@ mod progress;
 mod report;
 mod request;
 mod target;
+mod tls;
 mod visit;
 mod watched;
 mod words;
@@ -39,7 +40,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use target::Target;
-use visit::Visit;
+use tls::Trust;
+use visit::{Client, Visit};
 
 /// Get a URL over HTTP with TCP Fast Open, and show where the time went
 #[derive(Args, Debug)]
@@ -58,7 +60,7 @@ use visit::Visit;
     sysctl net.ipv4.ip_forward=1; iptables -t nat -A POSTROUTING -s 10.78.0.0/24 -j MASQUERADE")]
 pub(crate) struct GetArgs {
     /// The URL.
-    #[arg(help = "URL to get: http://HOST[:PORT]/PATH", value_name = "URL")]
+    #[arg(help = "URL to get: http[s]://HOST[:PORT]/PATH", value_name = "URL")]
     url: Target,
     /// Send N requests, one after another, each on a new connection; the first requests a cookie,
     /// the others use it
@@ -109,6 +111,16 @@ pub(crate) struct GetArgs {
     /// Follow at most N redirects
     #[arg(long, value_name = "N", default_value_t = 10, requires = "location")]
     max_redirs: u32,
+    /// Trust only servers with a certificate of an authority in FILE (PEM) [default: the
+    /// certificates that the system trusts]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    cacert: Option<PathBuf>,
+    /// Accept every certificate of a server
+    #[arg(short = 'k', long)]
+    insecure: bool,
+    /// Use HTTP/1.1 over TLS even if the server offers HTTP/2
+    #[arg(long = "http1.1")]
+    http11: bool,
     /// Use ADDRESS for NAME:PORT instead of asking the system's resolver; repeatable
     #[arg(long, value_name = "NAME:PORT:ADDRESS")]
     resolve: Vec<Resolved>,
@@ -208,6 +220,12 @@ impl GetArgs {
             syn_fin: self.syn_fin,
             limits: Limits { pause: self.timeout, total: self.max_time },
         };
+        if how.is_secure() && (self.syn_fin || self.data_less) {
+            let option = if self.syn_fin { "--syn-fin" } else { "--data-less" };
+            return Err(Failure::usage(format!(
+                "cannot use {option} with https: the ClientHello is on the SYN, and more follows"
+            )));
+        }
         if !how.is_repeatable() && early == Early::Repeatable && (self.syn_fin || self.data_less) {
             let option = if self.syn_fin { "--syn-fin" } else { "--data-less" };
             return Err(Failure::usage(format!(
@@ -270,7 +288,8 @@ async fn get(args: GetArgs, config: Config, mut how: How) -> Result<ExitCode, Fa
     // A run that is interrupted before the first reply fails.
     let mut is_well = true;
     let mut is_empty = true;
-    let way = Way { args: &args, running: &running, recorder: recorder.as_ref() };
+    let client = Client { net: &running.net, tls: None };
+    let mut way = Way { args: &args, client, recorder: recorder.as_ref() };
     for number in 1..=args.count {
         let visited = tokio::select! {
             visited = way.visit(&how, &peers, &mut sink) => visited,
@@ -373,20 +392,29 @@ const LAST_PACKETS: Duration = Duration::from_millis(200);
 /// The way of requests.
 struct Way<'a> {
     args: &'a GetArgs,
-    running: &'a Running,
+    client: Client<'a>,
     recorder: Option<&'a Recorder>,
 }
 
 impl Way<'_> {
     /// Sends a request; again if the server rejects it as early data (RFC 8470 §5.2); and the
     /// requests that follow redirects. Fails only if the sink fails.
-    async fn visit(&self, how: &How, peers: &[SocketAddr], sink: &mut Sink) -> Result<Vec<Visit>, Failure> {
+    async fn visit(
+        &mut self,
+        how: &How,
+        peers: &[SocketAddr],
+        sink: &mut Sink,
+    ) -> Result<Vec<Visit>, Failure> {
         let mut visits = Vec::new();
         let (mut how, mut peers, mut name) = (how.clone(), peers.to_vec(), None);
         let mut redirects = 0;
         let mut is_retry = false;
         loop {
-            let mut visit = visit::visit(&self.running.net, &peers, &how, sink).await?;
+            if how.is_secure() && self.client.tls.is_none() {
+                let trust = Trust::of(self.args.cacert.as_ref(), self.args.insecure);
+                self.client.tls = Some(tls::connector(&trust, how.early, !self.args.http11)?);
+            }
+            let mut visit = self.client.visit(&peers, &how, sink).await?;
             visit.keep_packets(self.recorder);
             visit.is_retry = is_retry;
             visit.name = name.take();

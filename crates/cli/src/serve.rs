@@ -1,15 +1,18 @@
 //! `firstbyte serve`: HTTP and echo, on our own stack or on the kernel's sockets.
 //!
-//! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
+//! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN; `serve/secure.rs`:
+//!   one with TLS;
 //! - `serve/reply.rs`: chooses replies; `serve/files.rs`: replies from a folder; `serve/body.rs`:
 //!   their bytes; `serve/disk.rs`: the threads that wait for a disk;
 //! - `serve/echo.rs`: the echo server;
 //! - `serve/pace.rs`: the least rate of clients; `serve/crowd.rs`: the connections of one address;
 //! - `serve/key.rs`: the cookie key; `serve/ending.rs`: shutdown after the first signal;
+//! - `serve/request.rs`: requests as the logs describe them; `serve/access.rs`: the access log;
 //! - `serve/log.rs`: the output; `serve/outlet.rs`: the thread that writes it.
 //!
 //! Everything runs on one thread, including the stack's driver. A reply that is ready in the poll
 //! of its request is written before the driver sends anything, so it can be on the SYN-ACK.
+mod access;
 mod body;
 mod connection;
 mod crowd;
@@ -23,6 +26,8 @@ mod outlet;
 mod pace;
 mod page;
 mod reply;
+mod request;
+mod secure;
 
 use crate::backend::{self, BackendName};
 use crate::failure::{Failure, warn};
@@ -30,19 +35,23 @@ use crate::signals::Signals;
 use crate::stack::{Defaults, Running, StackArgs};
 use crate::terminal::print;
 use crate::values;
+use access::{AccessLog, Format};
 use clap::Args;
 use connection::HttpServer;
 use crowd::{Admission, Crowd};
 use echo::EchoServer;
+use files::Extras;
+use firstbyte::tls::TlsAcceptor;
 use firstbyte::{Backend, Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
-use log::Log;
+use log::{Access, Log};
 use pace::LeastRate;
 use reply::{Bodies, Site};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use secure::SecureServer;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::task::Poll;
@@ -53,6 +62,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 #[derive(Args, Debug)]
 #[command(after_help = "Serve a folder at http://127.0.0.1:8080/, without root:\n  \
     firstbyte serve --backend kernel --root site --listing\n\n\
+    The same over HTTPS, at https://127.0.0.1:8443/:\n  \
+    firstbyte serve --backend kernel --root site --cert cert.pem --cert-key key.pem\n\n\
     On our own stack, as root; curl gets its answer in four packets from the second visit on:\n  \
     firstbyte serve\n  \
     curl --tcp-fastopen -H 'Connection: close' http://10.77.0.2/\n\n\
@@ -64,6 +75,13 @@ pub(crate) struct ServeArgs {
     /// followed if they are relative and lead to a file beneath the folder
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// List the files of a folder that has no index.html
+    #[arg(long, requires = "root")]
+    listing: bool,
+    /// Send FILE.br, FILE.zst or FILE.gz in place of FILE, unless it is older or the client does
+    /// not accept the coding
+    #[arg(long, requires = "root")]
+    precompressed: bool,
     /// Serve on the sockets of this machine's kernel, or on our own stack behind a TUN device, for
     /// root [default: $FIRSTBYTE_BACKEND, else stack]
     #[arg(long, value_enum)]
@@ -72,7 +90,14 @@ pub(crate) struct ServeArgs {
     /// are all addresses [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
     bind: Vec<IpAddr>,
-    /// Port of the HTTP server [default: 80, or 8080 on the kernel's sockets]
+    /// Speak HTTPS (HTTP/1.1 and HTTP/2) with the certificate chain in this file (PEM)
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// Read the private key of --cert from this file (PEM) [default: the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    cert_key: Option<PathBuf>,
+    /// Port of the HTTP server [default: 80 and for HTTPS 443; 8080 and 8443 on the kernel's
+    /// sockets]
     #[arg(long, value_parser = values::port)]
     port: Option<u16>,
     /// Serve echo (RFC 862) on this port as well
@@ -125,6 +150,13 @@ pub(crate) struct ServeArgs {
     /// Answer 408 if the body of a request takes longer than this
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = values::positive_duration)]
     body_timeout: Duration,
+    /// Write a line per request to FILE, which may be rotated; `-` is stdout, in place of other
+    /// lines about requests
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
+    /// Use this format for --access-log
+    #[arg(long, value_enum, default_value_t = Format::Combined, requires = "access_log")]
+    log_format: Format,
     /// Print one JSON object per line instead of text
     #[arg(long)]
     json: bool,
@@ -142,9 +174,6 @@ const DEFAULTS: Defaults = Defaults {
     queue_len: Some(QUEUE_LEN),
     without_root: "\n(to serve without root, use the kernel's sockets: --backend kernel)",
 };
-
-/// Ports of the HTTP server: HTTP's own, and one that needs no root.
-const PORTS: (u16, u16) = (80, 8080);
 
 /// Length of the device's queue, packets: room for a SYN, an ACK, a request and a FIN of 5,000
 /// clients while the stack is busy. A TUN device has room for 500 by default and drops more; a lost
@@ -174,26 +203,35 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         Some(file) => Some(key::read(file)?),
         None => args.stack.key()?,
     };
+    let extras = Extras { listing: args.listing, precompressed: args.precompressed };
     let bodies = Bodies { pause: args.timeout, total: args.body_timeout };
-    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe, bodies)?;
+    let acceptor = args.acceptor()?;
+    let access = args.access()?;
+    let site = Site::open(args.root.as_deref(), extras, args.allow_early_unsafe, bodies)?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let done = runtime.block_on(serve(args, backend, config, key, site));
+    let plan = Plan { backend, config, key, site, acceptor, access };
+    let done = runtime.block_on(serve(args, plan));
     // Does not wait for helper threads: an unresponsive file system would delay the end.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(
-    args: ServeArgs,
+/// The arguments, checked, and the files that they name.
+struct Plan {
     backend: Backend,
     config: Config,
     key: Option<KeyRing>,
     site: Site,
-) -> Result<ExitCode, Failure> {
+    acceptor: Option<TlsAcceptor>,
+    access: Access,
+}
+
+async fn serve(args: ServeArgs, plan: Plan) -> Result<ExitCode, Failure> {
+    let Plan { backend, config, key, site, acceptor, access } = plan;
     let signals = Signals::install().map_err(Failure::no_signals)?;
     warn_about(&args, backend, &config);
     let running = match backend {
@@ -204,7 +242,7 @@ async fn serve(
         })?,
     };
     let listeners = Listeners { net: &running.net, args: &args, key };
-    let log = Log::start(args.json, args.quiet);
+    let log = Log::start(args.json, args.quiet, access);
     let log = Arc::new(log.map_err(|error| Failure::failed(format!("cannot start: {error}")))?);
     let (stop, stopped) = watch::channel(false);
     let (alive, all_gone) = mpsc::channel(1);
@@ -214,15 +252,28 @@ async fn serve(
     for addr in args.addresses(&running) {
         let at = SocketAddr::new(addr, args.port(backend));
         let http = listeners.listen(at).await?;
-        places.push(format!("http://{}/", url_authority(http.local_addr().unwrap_or(at))));
+        places.push(url(http.local_addr().unwrap_or(at), acceptor.is_some()));
         let server = HttpServer {
             site: site.clone(),
             keep_alive: !args.no_keep_alive,
             timeout: args.timeout,
             least_rate: args.least_rate(),
         };
-        let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
-        tokio::spawn(accept(http, args.limits(&crowd), task.clone(), each));
+        let (limits, own) = (args.limits(&crowd), task.clone());
+        match &acceptor {
+            Some(acceptor) => {
+                let server = SecureServer { http: server, acceptor: acceptor.clone() };
+                let each = move |stream, peer, task| {
+                    let server = server.clone();
+                    async move { server.handle(stream, peer, task).await }
+                };
+                tokio::spawn(accept(http, limits, own, each));
+            }
+            None => {
+                let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
+                tokio::spawn(accept(http, limits, own, each));
+            }
+        }
         if let Some(port) = args.echo {
             let echo = listeners.listen(SocketAddr::new(addr, port)).await?;
             let server = EchoServer { timeout: args.timeout, least_rate: args.least_rate() };
@@ -256,10 +307,28 @@ impl ServeArgs {
     }
 
     fn port(&self, backend: Backend) -> u16 {
-        self.port.unwrap_or(match backend {
-            Backend::Stack => PORTS.0,
-            Backend::Kernel => PORTS.1,
+        self.port.unwrap_or(match (backend, &self.cert) {
+            (Backend::Stack, None) => 80,
+            (Backend::Stack, Some(_)) => 443,
+            // Ports that need no root.
+            (Backend::Kernel, None) => 8080,
+            (Backend::Kernel, Some(_)) => 8443,
         })
+    }
+
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>, Failure> {
+        let Some(cert) = &self.cert else { return Ok(None) };
+        let key = self.cert_key.as_ref().unwrap_or(cert);
+        secure::acceptor(cert, key, self.timeout).map(Some)
+    }
+
+    /// Opens the access log.
+    fn access(&self) -> Result<Access, Failure> {
+        match self.access_log.as_deref() {
+            None => Ok(Access::None),
+            Some(path) if path == Path::new("-") => Ok(Access::Output(self.log_format)),
+            Some(path) => AccessLog::start(path, self.log_format).map(Access::File),
+        }
     }
 
     fn addresses(&self, running: &Running) -> Vec<IpAddr> {
@@ -355,12 +424,13 @@ impl Listeners<'_> {
     }
 }
 
-/// Formats `addr`, or `addr:port` if the port is not HTTP's.
-fn url_authority(at: SocketAddr) -> String {
-    match (at.port(), at) {
-        (80, SocketAddr::V6(at)) => format!("[{}]", at.ip()),
-        (80, SocketAddr::V4(at)) => at.ip().to_string(),
-        _ => at.to_string(),
+/// Formats the URL of the server, without the scheme's own port.
+fn url(at: SocketAddr, is_secure: bool) -> String {
+    let (scheme, own_port) = if is_secure { ("https", 443) } else { ("http", 80) };
+    match at {
+        SocketAddr::V6(at) if at.port() == own_port => format!("{scheme}://[{}]/", at.ip()),
+        SocketAddr::V4(at) if at.port() == own_port => format!("{scheme}://{}/", at.ip()),
+        at => format!("{scheme}://{at}/"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Prints a row per visit, the outcome of Fast Open, statistics like httping's, ladder diagrams, or
 //! everything as JSON.
-use super::request::{Early, How};
+use super::request::How;
 use super::visit::Visit;
-use super::watched::FastOpenUse;
+use super::watched::{FastOpenUse, TlsUse};
 use super::words;
 use crate::escape;
 use crate::recorder::Seen;
@@ -12,6 +12,7 @@ use ::lab::ladder::Ladder;
 use ::lab::report::{Page, PageStyle};
 use ::lab::segment::Segment;
 use bytes::Bytes;
+use firstbyte::tls::EarlyBytes;
 use firstbyte::{ConnectionInfo, Instant, Outcome};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -46,8 +47,7 @@ impl Report {
     ) -> Report {
         let (url, tun) = (how.target.url.clone(), running.tun().map(str::to_owned));
         let way = running.way().to_owned();
-        let is_late = how.early == Early::Repeatable && !how.is_repeatable();
-        let late = is_late.then(|| {
+        let late = (how.is_late() && !how.is_secure()).then(|| {
             format!(
                 "Fast Open, off: this {} might be executed twice, because the network may duplicate a \
                  SYN (RFC 7413 §6.1); --force-early uses it anyway.",
@@ -122,6 +122,13 @@ impl Report {
             if !said.contains(&sentence) {
                 said.push(sentence);
                 page.paragraph(&format!("Fast Open, {word}: {sentence}."));
+            }
+        }
+        let mut said = Vec::new();
+        for sentence in self.answered().filter_map(|visit| visit.tls.as_ref()).map(words::tls) {
+            if !said.contains(&sentence) {
+                page.paragraph(&format!("{sentence}."));
+                said.push(sentence);
             }
         }
         if !self.is_series && self.outcomes().any(|used| used.outcome == GRANTED) {
@@ -239,11 +246,13 @@ impl Report {
             "redirect": visit.redirect().is_some(),
             "name_ms": visit.name.map(ms),
             "handshake_ms": visit.handshake.map(ms),
+            "tls_ms": visit.tls_handshake.map(ms),
             "first_byte_ms": visit.first_byte.map(ms),
             "rest_ms": visit.rest().map(ms),
             "total_ms": ms(visit.total),
             "local": visit.stream.as_ref().map(|stream| stream.local.to_string()),
             "fast_open": fast_open,
+            "tls": visit.tls.as_ref().map(tls_json),
             "window_scaling": info.map(|info| info.window_scaling),
             "ss": visit.ss,
             "retransmissions": visit.stream.as_ref().map(|stream| stream.total_retrans_segs),
@@ -273,20 +282,35 @@ fn unscaled_limit(info: &ConnectionInfo) -> Option<String> {
     ))
 }
 
+fn tls_json(tls: &TlsUse) -> Value {
+    json!({
+        "version": tls.version.map(|version| format!("{version:?}")),
+        "cipher": tls.cipher.map(|cipher| format!("{cipher:?}")),
+        "alpn": tls.alpn,
+        "ticket": words::ticket(tls.outcome.ticket).0,
+        "early_data": words::early_data(tls.outcome.early_data).0,
+    })
+}
+
 const GRANTED: Outcome = Outcome::CookieRequested { granted: true };
 
 const HEAD: &str =
-    "   # status  name ms  connect ms  first byte ms   rest ms   total ms      bytes  Fast Open";
+    "   # status  name ms  connect ms   TLS ms  first byte ms   rest ms   total ms      bytes  Fast Open";
 
 fn row(number: u32, visit: &Visit) -> String {
     let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), |duration| figure(ms(duration)));
     let fast_open = visit.fast_open.as_ref().map_or("-", |used| words::outcome(used).0);
+    let early = match &visit.tls {
+        Some(tls) if tls.outcome.early_data == EarlyBytes::Accepted => ", early data",
+        _ => "",
+    };
     match &visit.result {
         Ok(reply) => format!(
-            "{number:>4} {:>6}  {:>7}  {:>10}  {:>13}  {:>8}  {:>9}  {:>9}  {fast_open}\n",
+            "{number:>4} {:>6}  {:>7}  {:>10}  {:>7}  {:>13}  {:>8}  {:>9}  {:>9}  {fast_open}{early}\n",
             reply.status.as_u16(),
             cell(visit.name),
             cell(visit.handshake),
+            cell(visit.tls_handshake),
             cell(visit.first_byte),
             cell(visit.rest()),
             cell(Some(visit.total)),

@@ -1,5 +1,5 @@
 //! The request: method, headers and body, and the requests that follow it.
-use super::target::Target;
+use super::target::{Scheme, Target};
 use crate::failure::Failure;
 use crate::input;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use hyper::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, COOKIE, HOST,
     HeaderMap, HeaderName, HeaderValue, IF_RANGE, PROXY_AUTHORIZATION, RANGE, USER_AGENT,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Version};
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -64,13 +64,24 @@ impl How {
         [Method::GET, Method::HEAD, Method::OPTIONS].contains(&self.method) && self.body.is_empty()
     }
 
-    /// Returns the use of Fast Open for this request.
+    /// Returns the use of Fast Open for this request. With TLS, only the ClientHello is on the SYN
+    /// of a request that is not repeatable.
     pub(crate) fn fast_open(&self) -> FastOpen {
         match self.early {
+            Early::Repeatable if self.is_secure() => FastOpen::Auto,
             Early::Always => FastOpen::Auto,
             Early::Repeatable if self.is_repeatable() => FastOpen::Auto,
             _ => FastOpen::Off,
         }
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        self.target.scheme == Scheme::Https
+    }
+
+    /// True if the request waits for the handshake, although Fast Open is on.
+    pub(crate) fn is_late(&self) -> bool {
+        self.early == Early::Repeatable && !self.is_repeatable()
     }
 
     /// Returns the same request after a handshake.
@@ -99,11 +110,26 @@ impl How {
         next
     }
 
-    /// Builds the request for HTTP/1.1.
-    pub(crate) fn request(&self) -> Request<Full<Bytes>> {
+    /// Builds the request. HTTP/2 has the authority in the target, and no fields of connections
+    /// (RFC 9113 §8.2.2, §8.3.1).
+    pub(crate) fn request(&self, version: Version) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.target.path.clone();
+        let mut headers = self.headers();
+        if version == Version::HTTP_2 {
+            let host = headers.remove(HOST);
+            headers.remove(CONNECTION);
+            let authority = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
+            let uri = format!("{}://{authority}{}", self.target.scheme.name(), self.target.path);
+            *request.uri_mut() = uri.parse().unwrap_or_else(|_| self.target.path.clone());
+        } else {
+            *request.uri_mut() = self.target.path.clone();
+        }
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, self.target.authority.clone());
         headers
@@ -125,8 +151,7 @@ impl How {
         for (name, value) in &self.headers {
             headers.append(name, value.clone());
         }
-        *request.headers_mut() = headers;
-        request
+        headers
     }
 }
 
@@ -186,14 +211,22 @@ mod tests {
 
     #[test]
     fn every_header_given_is_sent_and_replaces_the_default() {
-        let request = how(Method::GET, &["Cookie: a=1", "Accept: text/html", "Cookie: b=2"], "").request();
+        let request = how(Method::GET, &["Cookie: a=1", "Accept: text/html", "Cookie: b=2"], "")
+            .request(Version::HTTP_11);
         let sent = |name: &str| request.headers().get_all(name).iter().collect::<Vec<_>>();
         assert_eq!(sent("cookie"), ["a=1", "b=2"]);
         assert_eq!(sent("accept"), ["text/html"]);
         assert_eq!(sent("host"), ["a"]);
         assert!(sent("content-type").is_empty());
-        let request = how(Method::POST, &[], "x").request();
+        let request = how(Method::POST, &[], "x").request(Version::HTTP_11);
         assert_eq!(request.headers()["content-type"], "application/x-www-form-urlencoded");
+    }
+
+    #[test]
+    fn http_2_has_the_authority_in_its_target() {
+        let request = how(Method::GET, &["Host: b"], "").request(Version::HTTP_2);
+        assert_eq!(request.uri(), "http://b/");
+        assert!(!request.headers().contains_key(HOST) && !request.headers().contains_key(CONNECTION));
     }
 
     #[test]

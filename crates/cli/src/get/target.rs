@@ -7,7 +7,7 @@ use hyper::header::HeaderValue;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// An `http` URL.
+/// An `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) url: String,
@@ -25,6 +25,7 @@ pub(crate) struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
+    Https,
 }
 
 impl Scheme {
@@ -32,12 +33,14 @@ impl Scheme {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
+            Scheme::Https => "https",
         }
     }
 
     fn port(self) -> u16 {
         match self {
             Scheme::Http => 80,
+            Scheme::Https => 443,
         }
     }
 }
@@ -51,8 +54,8 @@ impl FromStr for Target {
         };
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" => Scheme::Http,
-            "https" => return Err("only http is supported: there is no TLS here".to_owned()),
-            other => return Err(format!("only http is supported, not {other}")),
+            "https" => Scheme::Https,
+            other => return Err(format!("only http and https are supported, not {other}")),
         };
         if rest.is_empty() || rest.starts_with('/') {
             return Err("the host is missing; write http://HOST[:PORT]/PATH".to_owned());
@@ -145,7 +148,11 @@ impl Target {
             None => (reference, None),
         };
         if has_scheme(path) {
-            return reference.parse();
+            let target: Target = reference.parse()?;
+            return match (self.scheme, target.scheme) {
+                (Scheme::Https, Scheme::Http) => Err("it leads from https to http".to_owned()),
+                _ => Ok(target),
+            };
         }
         if path.starts_with("//") {
             return format!("{}:{reference}", self.scheme.name()).parse();
@@ -210,6 +217,8 @@ mod tests {
             ("fd78::1", 8080, "/")
         );
         assert_eq!(target.authority, "[fd78::1]:8080");
+        let target: Target = "https://a/b".parse().unwrap();
+        assert_eq!((target.scheme, target.port, target.host.as_str()), (Scheme::Https, 443, "a"));
         let target: Target = "http://10.78.0.1?x=1".parse().unwrap();
         assert_eq!((target.host.as_str(), target.path.to_string().as_str()), ("10.78.0.1", "/?x=1"));
     }
@@ -218,8 +227,7 @@ mod tests {
     fn wrong_urls_are_refused_with_a_right_one() {
         let cases = [
             ("10.78.0.1/x", "http://10.78.0.1/x"),
-            ("https://a/", "TLS"),
-            ("ftp://a/", "only http is supported, not ftp"),
+            ("ftp://a/", "only http and https are supported, not ftp"),
             ("http://", "host is missing"),
             ("http:///x", "host is missing"),
             ("http://a:99999/", "from 1 to 65535"),
@@ -266,6 +274,9 @@ mod tests {
         for (reference, url) in cases {
             assert_eq!(base.join(reference).map(|target| target.url), Ok(url.to_owned()), "{reference}");
         }
+        let secure: Target = "https://a/b".parse().unwrap();
+        assert_eq!(secure.join("//g/x").map(|target| target.url), Ok("https://g/x".to_owned()));
+        assert_eq!(secure.join("http://a/c"), Err("it leads from https to http".to_owned()));
         for reference in ["mailto:a@b", "ftp://a/", "http://"] {
             assert!(base.join(reference).is_err(), "{reference}");
         }
@@ -277,6 +288,7 @@ mod tests {
         assert!(origin("http://A/x").has_origin_of(&origin("http://a:80/y")));
         assert!(!origin("http://a/").has_origin_of(&origin("http://a:81/")));
         assert!(!origin("http://a/").has_origin_of(&origin("http://b/")));
+        assert!(!origin("https://a:80/").has_origin_of(&origin("http://a/")));
     }
 
     #[tokio::test]

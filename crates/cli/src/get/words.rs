@@ -1,5 +1,7 @@
 //! Fast Open outcomes and errors as sentences.
-use super::watched::FastOpenUse;
+use super::watched::{FastOpenUse, TlsUse};
+use firstbyte::tls::rustls::{self, ProtocolVersion};
+use firstbyte::tls::{EarlyBytes, NotSent, Ticket};
 use firstbyte::{Backend, NotAcknowledged, Outcome, Skipped, Verdict};
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -16,6 +18,9 @@ pub(crate) fn outcome(used: &FastOpenUse) -> (&'static str, &'static str) {
             on",
         ),
         Outcome::Pending => ("pending", "the SYN was not answered"),
+        Outcome::Accepted if used.is_tls => {
+            ("accepted", "the ClientHello was on the SYN and was accepted: one round trip saved")
+        }
         Outcome::Accepted if !used.has_data => (
             "accepted",
             "the cookie was accepted: a server that speaks first could have sent data at once, but \
@@ -142,8 +147,24 @@ impl Place {
                 )
             }
             ErrorKind::UnexpectedEof => format!("{peer} closed the connection before its reply was complete"),
-            ErrorKind::InvalidData => format!("{peer} does not speak HTTP/1: {error}"),
+            _ if tls_error(error).is_some() => self.tls_failure(error),
+            ErrorKind::InvalidData => format!("{peer} does not speak HTTP: {error}"),
             _ => format!("{peer}: {error}"),
+        }
+    }
+
+    fn tls_failure(self, error: &io::Error) -> String {
+        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
+        let peer = self.peer;
+        match tls_error(error) {
+            Some(InvalidCertificate(why)) => format!(
+                "cannot trust the certificate of {peer}: {}; give its authority with --cacert FILE, or \
+                 skip the check with --insecure",
+                certificate(why)
+            ),
+            Some(InvalidMessage(_)) => format!("{peer} does not speak TLS ({error}); try http://"),
+            Some(AlertReceived(alert)) => format!("{peer} refused the TLS handshake: {alert:?}"),
+            _ => format!("the TLS handshake with {peer} failed: {error}"),
         }
     }
 
@@ -173,12 +194,72 @@ impl Place {
     }
 }
 
+fn certificate(error: &rustls::CertificateError) -> String {
+    use rustls::CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, Other, UnknownIssuer,
+    };
+    match error {
+        UnknownIssuer => "no trusted authority has signed it".to_owned(),
+        Expired | ExpiredContext { .. } => "it has expired".to_owned(),
+        NotValidForName | NotValidForNameContext { .. } => "it is not for this name".to_owned(),
+        Other(other) => other.to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// Describes what TLS did to save round trips: its ticket, and early data.
+pub(crate) fn tls(used: &TlsUse) -> String {
+    let version = match used.version {
+        Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",
+        Some(ProtocolVersion::TLSv1_2) => "TLS 1.2",
+        _ => "TLS",
+    };
+    let alpn = used.alpn.as_deref().map(|alpn| format!(", {alpn}")).unwrap_or_default();
+    format!("{version}{alpn}: {}; {}", ticket(used.outcome.ticket).1, early_data(used.outcome.early_data).1)
+}
+
+/// Returns the outcome of a ticket: a word for programs, and a clause.
+pub(crate) fn ticket(ticket: Ticket) -> (&'static str, &'static str) {
+    match ticket {
+        Ticket::None => ("none", "no ticket of an earlier visit, so a whole handshake"),
+        Ticket::Pending => ("pending", "the server has not answered the ticket"),
+        Ticket::Accepted => ("accepted", "the ticket of an earlier visit was accepted"),
+        Ticket::Refused => ("refused", "the ticket was refused, so a whole handshake"),
+    }
+}
+
+/// Returns the outcome of early data: a word for programs, and a clause.
+pub(crate) fn early_data(early: EarlyBytes) -> (&'static str, &'static str) {
+    match early {
+        EarlyBytes::Accepted => ("accepted", "the request was early data and was accepted"),
+        EarlyBytes::Pending => ("pending", "the server has not answered the early data"),
+        EarlyBytes::Refused => ("refused", "early data was refused, and the request repeated"),
+        EarlyBytes::NotSent(why) => match why {
+            NotSent::NotAsked | NotSent::NoTicket => ("not sent", "the request followed the handshake"),
+            NotSent::NotTaken => ("not taken", "the server takes no early data"),
+            NotSent::NotRepeatable => {
+                ("not repeatable", "the request followed the handshake, because it must not be repeated")
+            }
+            NotSent::TooLong => {
+                ("too long", "the request is longer than the early data that the server takes")
+            }
+        },
+    }
+}
+
 /// Returns the I/O error inside hyper's error.
 pub(crate) fn io_error(error: hyper::Error) -> io::Error {
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(cause) = cause.downcast_ref::<io::Error>() {
-            return io::Error::new(cause.kind(), cause.to_string());
+            return match tls_error(cause) {
+                Some(inner) => io::Error::new(cause.kind(), inner.clone()),
+                None => io::Error::new(cause.kind(), cause.to_string()),
+            };
         }
         source = cause.source();
     }

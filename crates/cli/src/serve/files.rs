@@ -1,13 +1,16 @@
 //! Serves the files of a folder: content types, conditions, ranges.
 //!
 //! - `files/beneath.rs`: opens files under the folder, and nothing outside;
+//! - `files/listing.rs`: pages of folders; `files/codings.rs`: precompressed files;
 //! - `files/conditions.rs`: ETag and conditions (RFC 9110 §13); `files/ranges.rs`: ranges (§14).
 //!
-//! Only regular files are served, after symbolic links are followed. There are no directory
-//! listings. A small file in the page cache is read immediately, so that it can be on the SYN-ACK.
-//! A helper thread does all other work (`serve/disk.rs`).
+//! Only regular files are served, after symbolic links are followed. A small file in the page cache
+//! is read immediately, so that it can be on the SYN-ACK. A helper thread does all other work
+//! (`serve/disk.rs`).
 mod beneath;
+mod codings;
 mod conditions;
+mod listing;
 mod ranges;
 
 use super::body::{Body, Piece};
@@ -16,10 +19,11 @@ use super::page::text;
 use crate::failure::Failure;
 use beneath::{Folder, Patience};
 use bytes::Bytes;
+use codings::{CODINGS, Coding};
 use conditions::{Choice, Version, choose};
 use hyper::header::{
-    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED,
-    LOCATION,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, VARY,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode, Uri};
@@ -39,6 +43,16 @@ use std::time::Duration;
 pub(crate) struct Root {
     folder: Folder,
     disk: Disk,
+    extras: Extras,
+}
+
+/// Replies that are given on request only.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    /// Lists a folder without an index.
+    pub(crate) listing: bool,
+    /// Sends `file.br`, `file.zst` or `file.gz` in place of `file`.
+    pub(crate) precompressed: bool,
 }
 
 /// Length up to which files are read immediately, bytes.
@@ -46,10 +60,10 @@ const SMALL: u64 = 64 * 1024;
 
 impl Root {
     /// Opens the folder. Waits at most `timeout` for any file.
-    pub(crate) fn open(path: &Path, timeout: Duration) -> Result<Root, Failure> {
+    pub(crate) fn open(path: &Path, timeout: Duration, extras: Extras) -> Result<Root, Failure> {
         let folder = Folder::open(path)
             .map_err(|error| Failure::failed(format!("cannot serve --root {}: {error}", path.display())))?;
-        Ok(Root { folder, disk: Disk::new(timeout) })
+        Ok(Root { folder, disk: Disk::new(timeout), extras })
     }
 
     /// Answers a GET, or a HEAD, whose body is removed later.
@@ -78,19 +92,23 @@ impl Root {
         patience: Patience,
     ) -> io::Result<Response<Body>> {
         let path = path_of(uri);
-        match self.find(&path, patience)? {
+        match self.find(&path, headers, patience)? {
             Found::File(file) if !uri.path().is_empty() => self.send(*file, method, headers, patience),
             Found::File(_) => Ok(moved("This is a file.\n", &with_query(&on_this_host(&path), uri))),
             Found::Folder => {
                 Ok(moved("This is a folder.\n", &with_query(&format!("{}/", on_this_host(&path)), uri)))
             }
-            Found::NoIndex => {
+            Found::NoIndex(folder) if self.extras.listing => {
+                let page = listing::page(&self.folder, &folder.path, &folder.directory, &path)?;
+                Ok(html(page))
+            }
+            Found::NoIndex(_) => {
                 Ok(text(StatusCode::NOT_FOUND, "This folder has no index.html; request one of its files.\n"))
             }
         }
     }
 
-    fn find(&self, uri_path: &str, patience: Patience) -> io::Result<Found> {
+    fn find(&self, uri_path: &str, headers: &HeaderMap, patience: Patience) -> io::Result<Found> {
         let decoded = percent_decoded(uri_path).ok_or(io::ErrorKind::NotFound)?;
         let mut path = PathBuf::from(".");
         for part in decoded.split(|byte| *byte == b'/') {
@@ -106,11 +124,19 @@ impl Root {
             if !decoded.ends_with(b"/") {
                 return Ok(Found::Folder);
             }
-            path.push("index.html");
-            file = match self.folder.open_beneath(&path, patience) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::NoIndex),
+            let directory = file;
+            let index = path.join("index.html");
+            file = match self.folder.open_beneath(&index, patience) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    // Reading a folder may wait.
+                    if self.extras.listing && patience == Patience::None {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                    return Ok(Found::NoIndex(NoIndex { path, directory }));
+                }
                 opened => opened?,
             };
+            path = index;
             metadata = file.metadata()?;
         } else if decoded.ends_with(b"/") {
             return Err(io::ErrorKind::NotADirectory.into());
@@ -118,9 +144,45 @@ impl Root {
         if !metadata.is_file() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let lane = self.lane(uri_path);
-        let found = FoundFile { file, metadata, content_type: content_type(&path), lane };
+        let (lane, content_type) = (self.lane(uri_path), content_type(&path));
+        let mut found = FoundFile { file, metadata, content_type, lane, coding: None, varies: false };
+        if self.extras.precompressed {
+            self.compress(&mut found, &path, headers, patience)?;
+        }
         Ok(Found::File(Box::new(found)))
+    }
+
+    /// Replaces a file by a compressed one beside it that the client accepts. An older one is not
+    /// used.
+    fn compress(
+        &self,
+        found: &mut FoundFile,
+        path: &Path,
+        headers: &HeaderMap,
+        patience: Patience,
+    ) -> io::Result<()> {
+        let modified = found.metadata.modified()?;
+        let mut best = 0;
+        for coding in CODINGS {
+            let mut name = path.as_os_str().to_owned();
+            name.push(coding.ending);
+            let file = match self.folder.open_beneath(Path::new(&name), patience) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) => continue,
+                Ok(file) => file,
+            };
+            let metadata = file.metadata()?;
+            if !metadata.is_file() || metadata.modified()? < modified {
+                continue;
+            }
+            found.varies = true;
+            let weight = codings::weight(headers, coding);
+            if weight > best {
+                best = weight;
+                (found.file, found.metadata, found.coding) = (file, metadata, Some(coding));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the lane of a path. File systems may be mounted anywhere below, so each name in the
@@ -138,10 +200,12 @@ impl Root {
         patience: Patience,
     ) -> io::Result<Response<Body>> {
         let len = found.metadata.len();
-        let version = Version::of(&found.metadata);
-        let content_type = found.content_type;
+        let version = Version::of(&found.metadata, found.coding.map(|coding| coding.name));
+        let content_type = found.content_type.clone();
         let mut reply = Response::new(Body::new([]));
         let mut fields = Vec::new();
+        fields.extend(found.varies.then(|| (VARY, "Accept-Encoding".to_owned())));
+        fields.extend(found.coding.map(|coding| (CONTENT_ENCODING, coding.name.to_owned())));
         *reply.status_mut() = match choose(&version, len, method, headers) {
             Choice::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Choice::NotModified => StatusCode::NOT_MODIFIED,
@@ -150,12 +214,12 @@ impl Root {
                 StatusCode::RANGE_NOT_SATISFIABLE
             }
             Choice::Send(Asked::Whole) => {
-                fields.push((CONTENT_TYPE, content_type.to_owned()));
+                fields.push((CONTENT_TYPE, content_type.into_owned()));
                 *reply.body_mut() = self.body(found, vec![Section::Part(0..len)], patience)?;
                 StatusCode::OK
             }
             Choice::Send(Asked::Part(part)) => {
-                fields.push((CONTENT_TYPE, content_type.to_owned()));
+                fields.push((CONTENT_TYPE, content_type.into_owned()));
                 fields.push((CONTENT_RANGE, content_range(&part, len)));
                 *reply.body_mut() = self.body(found, vec![Section::Part(part)], patience)?;
                 StatusCode::PARTIAL_CONTENT
@@ -164,7 +228,7 @@ impl Root {
                 let frame = Multipart::new();
                 fields.push((CONTENT_TYPE, frame.content_type()));
                 *reply.body_mut() =
-                    self.body(found, sections(&frame, &parts, content_type, len), patience)?;
+                    self.body(found, sections(&frame, &parts, &content_type, len), patience)?;
                 StatusCode::PARTIAL_CONTENT
             }
         };
@@ -201,14 +265,23 @@ enum Found {
     /// A folder, requested without the slash at its end.
     Folder,
     /// A folder without an index.
-    NoIndex,
+    NoIndex(NoIndex),
+}
+
+struct NoIndex {
+    path: PathBuf,
+    directory: File,
 }
 
 struct FoundFile {
     file: File,
     metadata: Metadata,
-    content_type: &'static str,
+    content_type: Cow<'static, str>,
     lane: Lane,
+    /// The coding of the file, if it was compressed.
+    coding: Option<Coding>,
+    /// True if there are other codings, so that the reply depends on what the client accepts.
+    varies: bool,
 }
 
 /// A piece of a body that is not read yet.
@@ -235,6 +308,21 @@ fn sections(frame: &Multipart, parts: &[Range<u64>], content_type: &str, len: u6
     }
     sections.push(Section::Text(frame.tail()));
     sections
+}
+
+/// Returns a page that we have made. It needs nothing from elsewhere.
+fn html(page: String) -> Response<Body> {
+    let mut reply = Response::new(Body::whole(page.into()));
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    put(
+        &mut reply,
+        vec![
+            (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
+            (CONTENT_SECURITY_POLICY, policy.to_owned()),
+            (CACHE_CONTROL, "no-cache".to_owned()),
+        ],
+    );
+    reply
 }
 
 fn put(reply: &mut Response<Body>, fields: Vec<(HeaderName, String)>) {
@@ -317,33 +405,19 @@ fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-fn content_type(path: &Path) -> &'static str {
+/// Returns the type of a file by its name. Texts are taken for UTF-8.
+fn content_type(path: &Path) -> Cow<'static, str> {
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
     match extension.as_str() {
-        "html" | "htm" => "text/html; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "js" | "mjs" => "text/javascript; charset=utf-8",
-        "txt" | "md" | "log" | "rs" | "toml" => "text/plain; charset=utf-8",
-        "csv" => "text/csv; charset=utf-8",
-        "json" => "application/json",
-        "xml" => "application/xml",
-        "pdf" => "application/pdf",
-        "wasm" => "application/wasm",
-        "gz" => "application/gzip",
-        "zip" => "application/zip",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "avif" => "image/avif",
-        "ico" => "image/x-icon",
-        "woff2" => "font/woff2",
-        "woff" => "font/woff",
-        "mp3" => "audio/mpeg",
-        "mp4" => "video/mp4",
-        "webm" => "video/webm",
-        _ => "application/octet-stream",
+        // Browsers show plain text, and save what they do not know.
+        "md" | "log" | "rs" | "toml" | "yaml" | "yml" | "ts" => "text/plain; charset=utf-8".into(),
+        // Its own declaration has the encoding.
+        "xml" => "application/xml".into(),
+        extension => match mime_guess::from_ext(extension).first_raw() {
+            Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8").into(),
+            Some(other) => other.into(),
+            None => "application/octet-stream".into(),
+        },
     }
 }
 

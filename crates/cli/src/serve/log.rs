@@ -1,8 +1,10 @@
 //! The server's output: its address, a line per request, and counters at the end. As text, or one
 //! JSON object per line. [`Outlet`] writes it, so that a slow reader cannot delay the server.
 use super::ServeArgs;
+use super::access::{self, AccessLog, Format};
 use super::crowd::TurnedAway;
 use super::outlet::{Outlet, To};
+use super::request::Request;
 use crate::control::ControlSocket;
 use crate::escape;
 use crate::failure::warning;
@@ -22,31 +24,30 @@ pub(crate) struct Log {
     outlet: Outlet,
     json: bool,
     quiet: bool,
+    access: Access,
     requests: AtomicU64,
     echoes: AtomicU64,
     turned_away: AtomicU64,
 }
 
-/// A request and its reply.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) status: u16,
-    /// Bytes of the reply's body.
-    pub(crate) bytes: u64,
-    /// True if it arrived on the SYN, before the handshake was complete.
-    pub(crate) early: bool,
+/// The place of the access log.
+pub(crate) enum Access {
+    /// There is none.
+    None,
+    /// In place of the lines about requests.
+    Output(Format),
+    File(AccessLog),
 }
 
 impl Log {
-    pub(crate) fn start(json: bool, quiet: bool) -> io::Result<Log> {
+    pub(crate) fn start(json: bool, quiet: bool, access: Access) -> io::Result<Log> {
         let notice = if json { dropped_object } else { dropped_words };
         let outlet = Outlet::start(notice)?;
         Ok(Log {
             outlet,
             json,
             quiet,
+            access,
             requests: AtomicU64::new(0),
             echoes: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
@@ -60,6 +61,9 @@ impl Log {
 
     /// Waits a limited time until the last lines are written.
     pub(crate) fn finish(&self) {
+        if let Access::File(access) = &self.access {
+            access.finish();
+        }
         self.outlet.finish(LAST_LINES);
     }
 
@@ -97,6 +101,11 @@ impl Log {
     /// Logs a request; `info` is set if its connection has ended.
     pub(crate) fn request(&self, peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        match &self.access {
+            Access::None => {}
+            Access::Output(format) => return self.print(access::line(*format, peer, request)),
+            Access::File(access) => access.put(peer, request),
+        }
         if self.quiet {
             return;
         }
@@ -201,6 +210,7 @@ impl Log {
         let own = [
             ("connections beyond --max-per-address", self.turned_away.load(Ordering::Relaxed)),
             ("lines dropped because standard output was too slow", self.outlet.dropped()),
+            ("lines dropped because the access log was too slow", self.access.dropped()),
         ];
         let (always, others) = counters.as_ref().map(stack_rows).unwrap_or_default();
         let others = others.into_iter().chain(own).filter(|row| row.1 > 0);
@@ -225,6 +235,15 @@ impl Log {
 
     fn print(&self, line: String) {
         self.outlet.put(To::Output, line);
+    }
+}
+
+impl Access {
+    fn dropped(&self) -> u64 {
+        match self {
+            Access::File(access) => access.dropped(),
+            Access::None | Access::Output(_) => 0,
+        }
     }
 }
 
@@ -273,19 +292,24 @@ fn with_causes(error: &dyn Error) -> String {
 }
 
 fn request_object(peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) -> Value {
-    let Request { method, path, status, bytes, early } = request;
+    let Request { method, path, status, bytes, early, .. } = request;
     let mut line = json!({
         "event": "request", "peer": peer.to_string(), "method": method, "path": path, "status": status,
-        "bytes": bytes, "early": early,
+        "bytes": bytes, "early": early, "version": format!("{:?}", request.version), "tls": request.tls,
     });
     add_fast_open(&mut line, info);
     line
 }
 
 fn request_words(peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) -> String {
-    let Request { method, path, status, bytes, early } = request;
+    let Request { method, path, status, bytes, .. } = request;
     let (method, path) = (escape::line(method), escape::line(path));
-    format!("{peer} {method} {path} {status} {bytes} bytes{}", fast_open_words(*early, info))
+    let how = match (request.tls, request.early) {
+        (true, true) => "; early data".to_owned(),
+        (true, false) => String::new(),
+        (false, early) => fast_open_words(early, info),
+    };
+    format!("{peer} {method} {path} {status} {bytes} bytes{how}")
 }
 
 fn add_fast_open(line: &mut Value, info: Option<&ConnectionInfo>) {
@@ -343,7 +367,8 @@ mod tests {
     #[test]
     fn a_path_does_not_steer_the_terminal() {
         let path = "/\u{9b}2J\u{7f}\u{202e}".to_owned();
-        let request = Request { method: "GET".to_owned(), path, status: 200, bytes: 7, early: false };
+        let asked = hyper::Request::get("/").body(()).unwrap();
+        let request = Request { path, status: 200, bytes: 7, ..Request::of(&asked, false, false) };
         let words = request_words("10.0.0.1:5000".parse().unwrap(), &request, None);
         assert_eq!(words, r"10.0.0.1:5000 GET /\u{9b}2J\u{7f}\u{202e} 200 7 bytes");
     }

@@ -95,6 +95,11 @@ pub(crate) async fn too_slow(stream: &TcpStream, least: LeastRate) -> io::Error 
 
 /// Resets the connection, and frees its memory.
 pub(crate) fn reset(stream: TcpStream) {
+    abort(&stream);
+}
+
+/// Makes the connection end with a reset when it is dropped.
+pub(crate) fn abort(stream: &TcpStream) {
     // Fails only if the stack is gone, and the connection with it.
     let _ = stream.set_linger(Some(Duration::ZERO));
 }

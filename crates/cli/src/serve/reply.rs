@@ -1,6 +1,6 @@
 //! Chooses the reply to a request.
 use super::body::Body;
-use super::files::Root;
+use super::files::{Extras, Root};
 use super::page::text;
 use crate::failure::Failure;
 use http_body_util::BodyExt;
@@ -23,6 +23,19 @@ pub(crate) struct Site {
     bodies: Bodies,
 }
 
+/// The time at which a request arrived. Before the end of the handshake it may be a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// At least its first bytes were on a SYN whose handshake is not complete.
+    Syn,
+    /// In early data of TLS, whose handshake is not complete.
+    EarlyData,
+    /// After the handshake.
+    Late,
+    /// After the handshake of TLS.
+    Secure,
+}
+
 /// Time limits for the body of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Bodies {
@@ -36,17 +49,18 @@ impl Site {
     /// Opens a folder; without one, replies are a greeting.
     pub(crate) fn open(
         root: Option<&Path>,
+        extras: Extras,
         allow_early_unsafe: bool,
         bodies: Bodies,
     ) -> Result<Site, Failure> {
-        let root = root.map(|path| Root::open(path, bodies.pause)).transpose()?.map(Arc::new);
+        let root = root.map(|path| Root::open(path, bodies.pause, extras)).transpose()?.map(Arc::new);
         Ok(Site { root, allow_early_unsafe, bodies })
     }
 
-    /// Answers a request. `early`: at least its first bytes arrived on a SYN whose handshake is not
-    /// complete.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, early: bool) -> Response<Body> {
-        let may_be_replay = early || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
+    /// Answers a request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, arrival: Arrival) -> Response<Body> {
+        let may_be_replay = matches!(arrival, Arrival::Syn | Arrival::EarlyData)
+            || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
         let allowed = if self.root.is_some() { FILE_METHODS } else { GREETING_METHODS };
         let mut reply = match (request.method(), &self.root) {
             _ if !names_host(&request) => {
@@ -59,7 +73,7 @@ impl Site {
             (&Method::GET | &Method::HEAD, None) if !names_path(request.uri()) => {
                 text(StatusCode::BAD_REQUEST, "The target of a request must be a path, such as `/`.\n")
             }
-            (&Method::GET | &Method::HEAD, None) => greeting(early),
+            (&Method::GET | &Method::HEAD, None) => greeting(arrival),
             (&Method::POST | &Method::PUT, None) => receipt(request, self.bodies).await,
             (method, _) if is_known(method) => not_allowed(allowed),
             _ => text(StatusCode::NOT_IMPLEMENTED, "This method is not supported.\n"),
@@ -78,6 +92,7 @@ const GREETING_METHODS: &str = "GET, HEAD, POST, PUT, OPTIONS";
 fn names_host<T>(request: &Request<T>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() == Version::HTTP_2 => request.uri().authority().is_some(),
         (None, _) => request.version() < Version::HTTP_11,
         (Some(host), None) => is_host(host.as_bytes()),
         _ => false,
@@ -124,10 +139,12 @@ fn is_known(method: &Method) -> bool {
 const EARLY_DATA: &str = "early-data";
 const PRODUCT: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
 
-fn greeting(early: bool) -> Response<Body> {
-    let how = match early {
-        true => "Your request arrived on the SYN: TCP Fast Open.",
-        false => {
+fn greeting(arrival: Arrival) -> Response<Body> {
+    let how = match arrival {
+        Arrival::Syn => "Your request arrived on the SYN: TCP Fast Open.",
+        Arrival::EarlyData => "Your request arrived as early data: a resumed session of TLS.",
+        Arrival::Secure => "Your request arrived after the handshakes of TCP and TLS.",
+        Arrival::Late => {
             "Your request arrived after the handshake. With curl --tcp-fastopen, the next one \
             arrives on the SYN."
         }
@@ -157,7 +174,7 @@ async fn receipt(request: Request<Incoming>, bodies: Bodies) -> Response<Body> {
 
 /// Returns the reply 425 Too Early (RFC 8470 §5.2).
 fn too_early() -> Response<Body> {
-    let advice = "This request was on a SYN, which the network may deliver twice. Send it again \
+    let advice = "This request came before the end of a handshake, so it may be a copy. Send it again \
         after the handshake (RFC 8470), or start the server with --allow-early-unsafe.\n";
     text(StatusCode::TOO_EARLY, advice)
 }

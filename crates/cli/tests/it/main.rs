@@ -21,6 +21,7 @@ mod pcap;
 mod pictures;
 mod ports;
 mod serve;
+mod serve_web;
 mod watch;
 
 use std::io::{BufRead, BufReader, Write};

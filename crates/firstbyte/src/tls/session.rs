@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 use tokio::io::ReadBuf;
 
 /// Data of the peer that rustls has not taken is at most this much: one read of the transport.
@@ -28,6 +29,7 @@ pub(super) struct Session {
     stored: Option<Arc<Stored>>,
     handshake: Handshake,
     finish: Finish,
+    completed_at: Option<Instant>,
 }
 
 /// A client's part.
@@ -70,6 +72,7 @@ impl Session {
             stored: None,
             handshake,
             finish,
+            completed_at: None,
         }
     }
 
@@ -180,6 +183,7 @@ impl Session {
         }
         self.finish.complete();
         self.holds_text = false;
+        self.completed_at.get_or_insert_with(Instant::now);
         self.settle_early()
     }
 
@@ -248,6 +252,10 @@ impl Session {
     /// Notes that the application has the connection.
     pub(super) fn accepted(&mut self) {
         self.is_accepted = true;
+    }
+
+    pub(super) fn completed_at(&self) -> Option<Instant> {
+        self.completed_at
     }
 
     pub(super) fn close(&mut self) {

@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A TLS connection over a [`TcpStream`], made by a [`TlsConnector`](super::TlsConnector) or a
@@ -29,6 +30,7 @@ pub struct TlsStream {
     stage: Stage,
     /// The tasks that wait: a read may have to write, and the reverse, so each event is for all.
     tasks: Arc<Readers>,
+    opened_at: Option<Instant>,
 }
 
 pub(super) enum Stage {
@@ -43,7 +45,8 @@ pub(super) enum Stage {
 
 impl TlsStream {
     pub(super) fn at(stage: Stage) -> TlsStream {
-        TlsStream { stage, tasks: Arc::default() }
+        let opened_at = matches!(stage, Stage::Open(..)).then(Instant::now);
+        TlsStream { stage, tasks: Arc::default(), opened_at }
     }
 
     /// Returns the TCP connection; `None` before the answer to the SYN.
@@ -53,6 +56,18 @@ impl TlsStream {
             Stage::Open(tcp, _) => Some(tcp),
             _ => None,
         }
+    }
+
+    /// Returns when the SYN was answered, or the connection accepted.
+    #[must_use]
+    pub fn opened_at(&self) -> Option<Instant> {
+        self.opened_at
+    }
+
+    /// Returns when the TLS handshake was complete.
+    #[must_use]
+    pub fn completed_at(&self) -> Option<Instant> {
+        self.session().and_then(Session::completed_at)
     }
 
     /// Returns rustls's connection: certificates, cipher suite, version. `None` before anything is
@@ -140,6 +155,7 @@ impl TlsStream {
                 unreachable!("just matched")
             };
             self.stage = Stage::Open(connected?, session);
+            self.opened_at = Some(Instant::now());
         }
         match &mut self.stage {
             Stage::Open(tcp, session) => Poll::Ready(Ok((tcp, session))),

@@ -1,9 +1,9 @@
 //! Requests and replies: hyper, from the first byte of a request until the connection is idle.
 use super::super::Task;
 use super::super::body::Body;
-use super::super::log::Request as RequestLine;
 use super::super::pace::reset;
-use super::super::reply::Site;
+use super::super::reply::{Arrival, Site};
+use super::super::request::Request as RequestLine;
 use super::HttpServer;
 use super::stream::{HttpStream, Seen, SeenBody};
 use bytes::Bytes;
@@ -140,15 +140,10 @@ impl Service<Request<Incoming>> for Answer {
         let is_last = !self.keep_alive || is_last(&request);
         let (task, peer) = self.log.clone();
         Box::pin(async move {
-            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-            let reply = site.answer(request, early).await;
-            let line = RequestLine {
-                method: method.to_string(),
-                path,
-                status: reply.status().as_u16(),
-                bytes: content_length(&method, &reply),
-                early,
-            };
+            let line = RequestLine::of(&request, early, false);
+            let arrival = if early { Arrival::Syn } else { Arrival::Late };
+            let reply = site.answer(request, arrival).await;
+            let line = line.answered(&reply);
             match is_last {
                 false => task.log.request(peer, &line, None),
                 true => *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(line),
@@ -167,14 +162,5 @@ fn is_last<B>(request: &Request<B>) -> bool {
             !options.any(|option| option.eq_ignore_ascii_case("keep-alive"))
         }
         _ => options.any(|option| option.eq_ignore_ascii_case("close")),
-    }
-}
-
-/// Returns the bytes of the reply's body on the wire.
-fn content_length(method: &hyper::Method, reply: &Response<Body>) -> u64 {
-    use hyper::body::Body as _;
-    match *method {
-        hyper::Method::HEAD => 0,
-        _ => reply.body().size_hint().exact().unwrap_or(0),
     }
 }

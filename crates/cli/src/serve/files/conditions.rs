@@ -16,7 +16,9 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn of(metadata: &Metadata) -> Version {
+    /// Returns the version of a file. A compressed one differs from the original (RFC 9110
+    /// §8.8.3.3).
+    pub(crate) fn of(metadata: &Metadata, coding: Option<&str>) -> Version {
         let since = metadata
             .modified()
             .ok()
@@ -24,7 +26,10 @@ impl Version {
             .unwrap_or_default();
         let seconds = Duration::from_secs(since.as_secs());
         Version {
-            etag: format!("\"{:x}-{:x}\"", metadata.len(), since.as_nanos()),
+            etag: match coding {
+                None => format!("\"{:x}-{:x}\"", metadata.len(), since.as_nanos()),
+                Some(coding) => format!("\"{:x}-{:x}-{coding}\"", metadata.len(), since.as_nanos()),
+            },
             modified: SystemTime::UNIX_EPOCH + seconds,
         }
     }

@@ -29,7 +29,7 @@ impl Site {
     }
 
     fn root(&self) -> Arc<Root> {
-        Arc::new(Root::open(&self.0.join("root"), PATIENCE).unwrap())
+        Arc::new(Root::open(&self.0.join("root"), PATIENCE, Extras::default()).unwrap())
     }
 }
 
@@ -182,8 +182,8 @@ async fn a_range_is_that_part() {
 #[test]
 fn a_root_that_is_no_folder_is_refused() {
     let folder = Site::new();
-    assert!(Root::open(&folder.0.join("secret"), PATIENCE).is_err());
-    assert!(Root::open(&folder.0.join("none"), PATIENCE).is_err());
+    assert!(Root::open(&folder.0.join("secret"), PATIENCE, Extras::default()).is_err());
+    assert!(Root::open(&folder.0.join("none"), PATIENCE, Extras::default()).is_err());
 }
 
 #[tokio::test]
