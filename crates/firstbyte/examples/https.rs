@@ -1,7 +1,7 @@
 //! HTTPS in one round trip: a server and three visits, on the kernel's sockets. Needs no root.
 //!
 //! ```text
-//! cargo run -p firstbyte --features tls --example https
+//! cargo run -p firstbyte --example https --features tls
 //! ```
 //!
 //! The certificate is made for this run. Fast Open of the server needs bit 2 of

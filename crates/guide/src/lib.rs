@@ -20,3 +20,8 @@ pub mod embedding {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rust.md")]
 pub mod rust {}
+
+/// The page `https.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/https.md")]
+pub mod https {}
