@@ -130,10 +130,16 @@ fn clippy() -> Result<(), String> {
     cargo(&[&all, &AS_SHIPPED[..], &DENY_WARNINGS].concat(), &[])
 }
 
-/// Checks the command without its optional jobs (the features of crates/cli/Cargo.toml).
+/// Checks the command without its optional jobs (the features of crates/cli/Cargo.toml), and the
+/// library with each of its features alone: all other builds have them all.
 fn clippy_without_features() -> Result<(), String> {
     let command = ["clippy", "--package", "firstbyte-cli", "--no-default-features", "--locked"];
-    cargo(&[&command, &AS_SHIPPED[..], &DENY_WARNINGS].concat(), &[])
+    cargo(&[&command, &AS_SHIPPED[..], &DENY_WARNINGS].concat(), &[])?;
+    for feature in ["", "axum", "hyper-util", "redis", "stream", "tls", "tonic"] {
+        let library = ["clippy", "--package", "firstbyte", "--lib", "--locked", "--features", feature];
+        cargo(&[&library, &AS_SHIPPED[..], &DENY_WARNINGS].concat(), &[])?;
+    }
+    Ok(())
 }
 
 /// Uses the settings of clippy, whose checks of the dependencies it finds. rustdoc always has

@@ -1,10 +1,10 @@
 //! axum over the kernel's sockets of `firstbyte`, beside axum over tokio's own listener: `cargo run
 //! --profile dist -p firstbyte-bench --example axum_cost [ROUNDS]`.
 //!
-//! Each server has one thread; the load, connections of tokio, has another. Rounds of half a second
-//! alternate between the servers. The results are medians of the ratios of neighbouring rounds:
-//! requests per second, and processor time of the server's thread per request, which a busy machine
-//! disturbs less.
+//! Each server has one thread; the load, connections of tokio, has another. Rounds of a tenth of a
+//! second alternate between the servers, and so does the order within a pair. The results are
+//! medians of the ratios of a pair: requests per second, and processor time of the server's thread
+//! per request, which a busy machine disturbs less.
 use axum::{Router, routing::get};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const ROUND: Duration = Duration::from_millis(500);
-const ROUNDS: usize = 21;
+const ROUND: Duration = Duration::from_millis(100);
+const ROUNDS: usize = 101;
 /// Connections of the load at once.
 const CONNECTIONS: usize = 16;
 
@@ -27,12 +27,12 @@ enum Load {
 
 fn main() -> io::Result<()> {
     let rounds = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(ROUNDS);
-    let tokios = start(|router| async {
+    let tokios = start("tokio", |router| async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         Ok((address, async move { axum::serve(listener, router).await }))
     });
-    let ours = start(|router| async {
+    let ours = start("firstbyte", |router| async {
         let net = firstbyte::Net::kernel();
         let listener = firstbyte::TcpListener::builder(&net).fast_open(256).bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -42,11 +42,17 @@ fn main() -> io::Result<()> {
     for load in [Load::KeepAlive, Load::ConnectionPerRequest] {
         let mut pairs = Vec::new();
         for round in 0..=rounds {
-            let pair = [tokios, ours].map(|server| runtime.block_on(play(server, load)));
-            let [tokios, ours] = pair;
-            // The first one warms up.
+            let play = |server| runtime.block_on(play(server, load));
+            let (tokios, ours) = if round % 2 == 0 {
+                let tokios = play(tokios)?;
+                (tokios, play(ours)?)
+            } else {
+                let ours = play(ours)?;
+                (play(tokios)?, ours)
+            };
+            // The first pair warms up.
             if round > 0 {
-                pairs.push((tokios?, ours?));
+                pairs.push((tokios, ours));
             }
         }
         report(load, &pairs);
@@ -59,13 +65,14 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Starts a server on a thread of its own and returns its address.
-fn start<F, S>(open: impl FnOnce(Router) -> F + Send + 'static) -> SocketAddr
+fn start<F, S>(name: &str, open: impl FnOnce(Router) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = io::Result<(SocketAddr, S)>>,
     S: Future<Output = io::Result<()>>,
 {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let server = move || {
         runtime().block_on(async {
             let cpu = || async { clock_nanos(ClockId::ThreadCPUTime).to_string() };
             let router = Router::new().route("/", get(|| async { "hello" })).route("/cpu", get(cpu));
@@ -73,7 +80,8 @@ where
             sender.send(address).expect("the main thread waits");
             server.await
         })
-    });
+    };
+    thread.spawn(server).expect("a thread");
     receiver.recv().expect("the server starts")
 }
 

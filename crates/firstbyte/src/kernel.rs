@@ -20,6 +20,7 @@
 //! | [`FastOpen::Force`](crate::FastOpen::Force), [`syn_fin`](crate::TcpSocket::syn_fin) | yes | no |
 //! | [`synack_hold`](crate::TcpListenerBuilder::synack_hold) | yes | zero only |
 //! | [`set_linger`](crate::TcpStream::set_linger) | any time | `None` or zero: another time would block the thread on close |
+//! | [`take_error`](crate::TcpStream::take_error) | the error stays | the error is taken once |
 //! | [`options`](crate::TcpStream::options) | as the stack has them | as they were set through this stream or its listener |
 //! | [`into_std`](crate::TcpStream::into_std), [`from_std`](crate::TcpStream::from_std), [`reuse_port`](crate::TcpListenerBuilder::reuse_port) | no | yes |
 //! | `Net::shutdown` | delivers, then resets | does nothing; sockets close when they are dropped |

@@ -22,6 +22,10 @@ const JUDGED_MAX: usize = 16 * 1024;
 /// measure less. Preface and SETTINGS of HTTP/2 are flushed before the request is known.
 const HOLD: Duration = Duration::from_millis(1);
 
+/// Turns of other tasks after that time, for a machine so busy that the tasks which write the
+/// request have not run yet.
+const TURNS: u32 = 4;
+
 /// A connection that will open.
 pub(super) struct Plan {
     pub(super) socket: TcpSocket,
@@ -90,6 +94,8 @@ struct Waiting {
     written: BytesMut,
     /// Runs while an incomplete request waits for its rest.
     hold: Option<Pin<Box<Sleep>>>,
+    /// Turns that other tasks have had since the hold has passed.
+    turns: u32,
 }
 
 /// The SYN of a stream that is flushed or read.
@@ -102,7 +108,7 @@ enum Syn {
 
 impl FirstWrite {
     pub(super) fn waiting(plan: Plan, policy: FirstRequest) -> FirstWrite {
-        let waiting = Waiting { plan, policy, written: BytesMut::new(), hold: None };
+        let waiting = Waiting { plan, policy, written: BytesMut::new(), hold: None, turns: 0 };
         FirstWrite::of(State::Waiting(Box::new(waiting)))
     }
 
@@ -190,10 +196,15 @@ impl Waiting {
         }
         let hold = self.hold.get_or_insert_with(|| Box::pin(sleep(HOLD)));
         let everybody = Waker::from(Arc::clone(tasks));
-        match hold.as_mut().poll(&mut Context::from_waker(&everybody)) {
-            Poll::Ready(()) => Syn::Full,
-            Poll::Pending => Syn::Later,
+        if !hold.is_elapsed() && hold.as_mut().poll(&mut Context::from_waker(&everybody)).is_pending() {
+            return Syn::Later;
         }
+        if self.turns < TURNS {
+            self.turns += 1;
+            cx.waker().wake_by_ref();
+            return Syn::Later;
+        }
+        Syn::Full
     }
 }
 

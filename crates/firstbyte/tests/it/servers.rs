@@ -87,7 +87,7 @@ async fn calls(ends: &Ends, policy: FirstRequest) -> [String; 2] {
 async fn tonic_serves_calls(ends: Ends) {
     for policy in [FirstRequest::Never, FirstRequest::Repeatable] {
         let answers = calls(&ends, policy).await;
-        assert_eq!(answers, ["hello you; 0 bytes came on the SYN"; 2]);
+        assert_eq!(answers, ["hello you; 0 bytes came on the SYN"; 2], "{policy:?}");
     }
     let closed = Endpoint::from_shared(format!("http://{}", ends.closed_port().await)).unwrap();
     let connector = Connector::new(&ends.client).first_request(FirstRequest::Never);
