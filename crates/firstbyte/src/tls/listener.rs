@@ -3,14 +3,15 @@
 mod axum;
 use super::{TlsAcceptor, TlsStream};
 use crate::TcpListener;
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
-/// Handshakes that take place at the same time at most. Further connections wait in the backlog.
+/// Default limit of handshakes at the same time.
 pub const HANDSHAKES: usize = 1024;
 
 /// Accepts TLS connections. A slow client does not hold up the next one.
@@ -38,6 +39,9 @@ pub struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
     handshakes: JoinSet<Accepted>,
+    /// The oldest first; some may have ended.
+    order: VecDeque<AbortHandle>,
+    limit: usize,
 }
 
 type Accepted = io::Result<(TlsStream, SocketAddr)>;
@@ -47,7 +51,21 @@ impl TlsListener {
     /// Accepts the connections of `listener` with `acceptor`.
     #[must_use]
     pub fn new(listener: TcpListener, acceptor: TlsAcceptor) -> TlsListener {
-        TlsListener { listener, acceptor, handshakes: JoinSet::new() }
+        TlsListener {
+            listener,
+            acceptor,
+            handshakes: JoinSet::new(),
+            order: VecDeque::new(),
+            limit: HANDSHAKES,
+        }
+    }
+
+    /// Sets how many handshakes take place at the same time (default: [`HANDSHAKES`]). A further
+    /// connection ends the oldest one, so that clients that say nothing do not keep others out.
+    #[must_use]
+    pub fn handshakes(mut self, limit: usize) -> TlsListener {
+        self.limit = limit;
+        self
     }
 
     /// Returns the listener below.
@@ -69,15 +87,14 @@ impl TlsListener {
     }
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Accepted> {
-        while self.handshakes.len() < HANDSHAKES {
-            let Poll::Ready((tcp, peer)) = self.listener.poll_accept(cx)? else { break };
+        while let Poll::Ready((tcp, peer)) = self.listener.poll_accept(cx)? {
             let acceptor = self.acceptor.clone();
             let mut handshake: Handshake = Box::pin(async move { Ok((acceptor.accept(tcp).await?, peer)) });
             // The ClientHello may be there already: then the answer can leave on the SYN-ACK.
             match handshake.as_mut().poll(cx) {
                 Poll::Ready(Ok(accepted)) => return Poll::Ready(Ok(accepted)),
                 Poll::Ready(Err(_)) => {}
-                Poll::Pending => drop(self.handshakes.spawn(handshake)),
+                Poll::Pending => self.go_on(handshake),
             }
         }
         while let Poll::Ready(Some(done)) = self.handshakes.poll_join_next(cx) {
@@ -86,5 +103,18 @@ impl TlsListener {
             }
         }
         Poll::Pending
+    }
+
+    /// Continues a handshake beside the others.
+    fn go_on(&mut self, handshake: Handshake) {
+        while self.order.front().is_some_and(AbortHandle::is_finished) {
+            self.order.pop_front();
+        }
+        if self.order.len() >= self.limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            oldest.abort();
+        }
+        self.order.push_back(self.handshakes.spawn(handshake));
     }
 }

@@ -127,7 +127,7 @@ on_both! {
         a_refused_ticket_costs_a_handshake_and_loses_nothing, a_server_without_early_data_is_not_sent_any,
         another_protocol_is_reported_and_forgotten, a_copied_first_flight_is_executed_once,
         servers_that_share_sessions_resume_and_refuse_copies,
-        a_store_that_fails_costs_a_handshake, a_handler_knows_whether_its_request_may_be_a_copy;
+        a_store_that_fails_costs_a_handshake, clients_that_say_nothing_keep_nobody_out, a_handler_knows_whether_its_request_may_be_a_copy;
     needs_fast_open = true:
         a_repeat_visit_uses_cookie_ticket_and_early_data, a_request_that_is_not_repeatable_waits,
         a_server_without_fast_open_still_takes_early_data;

@@ -1,6 +1,8 @@
 //! Cookies, tickets, early data, certificates and protocols that the other side refuses.
 use super::*;
+use firstbyte::tls::TlsListener;
 use firstbyte::tls::rustls;
+use std::time::Duration;
 
 /// Makes a visit, so that the next one has a ticket.
 async fn visited(ends: &Ends, acceptor: TlsAcceptor) -> (Server, TlsConnector) {
@@ -93,4 +95,20 @@ pub(super) async fn a_server_that_is_no_tls_server_is_an_error(ends: Ends) {
     let error = connector.connect(&ends.client, address, NAME).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
     server.await.unwrap();
+}
+
+pub(super) async fn clients_that_say_nothing_keep_nobody_out(ends: Ends) {
+    let (listener, address) = ends.listen().await;
+    let mut listener = TlsListener::new(listener, acceptor()).handshakes(8);
+    let server = tokio::spawn(async move { listener.accept().await.unwrap().1 });
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(firstbyte::TcpStream::connect(&ends.client, address).await.unwrap());
+    }
+    let client = connector().connect(&ends.client, address, NAME).await.unwrap();
+    assert_eq!(server.await.unwrap(), client.tcp().unwrap().local_addr().unwrap());
+    // The oldest were closed to make room; the newest still may speak.
+    let closed = tokio::time::timeout(Duration::from_secs(1), silent[0].readable()).await;
+    assert!(closed.is_ok());
+    assert_eq!(silent[0].try_read(&mut [0; 8]).map_err(|error| error.kind()), Ok(0));
 }
