@@ -1,13 +1,16 @@
 //! `firstbyte explain`: whether Fast Open works between this host and a server, and what breaks it.
 //!
+//! - `explain/hello.rs`: the ClientHello for servers that speak TLS;
 //! - `explain/kernel.rs`: visits with the kernel's sockets; with `--tun`, the crate `probe` sends
 //!   its own SYNs instead;
 //! - `explain/report.rs`: observations and verdict as text and JSON; `explain/page.rs`: as an HTML
 //!   page.
+mod hello;
 mod kernel;
 mod page;
 mod report;
 
+pub(crate) use hello::client_hello;
 pub(crate) use kernel::{cookie as known_cookie, visits};
 
 use crate::failure::Failure;
@@ -29,6 +32,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     firstbyte explain example.org\n  \
+    firstbyte explain https://example.org\n  \
     firstbyte explain --dry-run 192.0.2.1:443\n  \
     sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1 --html page.html\n\n\
     Explain sends a few SYNs of different forms and compares the answers.\n\
@@ -39,8 +43,8 @@ use std::time::Duration;
     and masquerade the address if the server has no route back.\n\n\
     Exit codes: 0 Fast Open works, 1 it does not work or could not be tested, 2 wrong arguments.")]
 pub(crate) struct ExplainArgs {
-    /// Server to test, with an IPv6 address in brackets; the default port is 80
-    #[arg(value_name = "HOST[:PORT]", value_parser = target)]
+    /// Server to test, with an IPv6 address in brackets; the default port is 80, and 443 for https
+    #[arg(value_name = "[http[s]://]HOST[:PORT]", value_parser = target)]
     target: Target,
     /// Use only IPv4
     #[arg(short = '4', long, conflicts_with = "ipv6")]
@@ -48,9 +52,10 @@ pub(crate) struct ExplainArgs {
     /// Use only IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// First bytes that an application would send; understands \r, \n and \\
-    #[arg(long, value_name = "TEXT", default_value = r"GET / HTTP/1.0\r\n\r\n", value_parser = unescaped)]
-    request: Bytes,
+    /// First bytes that an application would send; understands \r, \n and \\ [default: a
+    /// ClientHello of TLS to port 443 and for https, else `GET / HTTP/1.0\r\n\r\n`]
+    #[arg(long, value_name = "TEXT", value_parser = unescaped)]
+    request: Option<Bytes>,
     /// Wait this long for an answer to a SYN before it is retransmitted (only with --tun)
     #[arg(long, value_name = "TIME", value_parser = values::positive_duration, requires = "tun")]
     timeout: Option<Duration>,
@@ -76,7 +81,24 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct Target {
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// The server speaks TLS.
+    pub(crate) is_secure: bool,
 }
+
+impl Target {
+    /// Returns the first bytes for the server, which it answers.
+    pub(crate) fn request(&self) -> Result<Vec<u8>, Failure> {
+        match self.is_secure {
+            true => client_hello(&self.host),
+            false => Ok(REQUEST.to_vec()),
+        }
+    }
+}
+
+/// The request to a server that speaks HTTP.
+const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+/// The ports of HTTP and HTTPS.
+const PORTS: (u16, u16) = (80, 443);
 
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
@@ -87,12 +109,19 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         return print(&plan(args));
     }
     let mut reports = Vec::new();
+    let request = match &args.request {
+        Some(given) => given.0.clone(),
+        None => args.target.request()?,
+    };
     for server in args.servers()? {
-        let report = match &args.tun {
-            Some(name) => own(args, name, server)?,
-            None => visits(server, &args.request.0)
+        let mut report = match &args.tun {
+            Some(name) => own(args, name, server, &request)?,
+            None => visits(server, &request)
                 .map(|visits| Report::new(server, "the kernel's sockets".to_owned(), visits))?,
         };
+        if args.says_hello() {
+            report.by += ", with a ClientHello of TLS";
+        }
         print(&if args.json { report.json() + "\n" } else { report.text() })?;
         reports.push(report);
     }
@@ -105,9 +134,14 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 }
 
 impl ExplainArgs {
+    /// True if the request is a ClientHello.
+    fn says_hello(&self) -> bool {
+        self.request.is_none() && self.target.is_secure
+    }
+
     /// Returns the first address of each IP version.
     fn servers(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let Target { host, port } = &self.target;
+        let Target { host, port, .. } = &self.target;
         let found = (host.as_str(), *port).to_socket_addrs();
         let found: Vec<SocketAddr> =
             found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?.collect();
@@ -139,7 +173,7 @@ impl ExplainArgs {
     }
 }
 
-fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Failure> {
+fn own(args: &ExplainArgs, name: &str, server: SocketAddr, request: &[u8]) -> Result<Report, Failure> {
     let same = |own: &&Cidr| own.addr.is_ipv4() == server.is_ipv4();
     let local = args.address.iter().find(same).map(|own| own.addr);
     let Some(local) = local else {
@@ -147,7 +181,7 @@ fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Fai
     };
     let device = open(args, name)?;
     let seed = RandomState::new().hash_one(server);
-    let mut prober = Prober::new(device, Ends { local, server }, &args.request.0, seed);
+    let mut prober = Prober::new(device, Ends { local, server }, request, seed);
     if let Some(timeout) = args.timeout {
         prober = prober.timeout(timeout);
     }
@@ -184,7 +218,7 @@ fn open(args: &ExplainArgs, name: &str) -> Result<Tun, Failure> {
 }
 
 fn plan(args: &ExplainArgs) -> String {
-    let Target { host, port } = &args.target;
+    let Target { host, port, .. } = &args.target;
     let probes: Vec<Probe> = match args.tun {
         Some(_) => Probe::ALL.to_vec(),
         None => kernel::probes().to_vec(),
@@ -192,6 +226,9 @@ fn plan(args: &ExplainArgs) -> String {
     let mut text = format!("To {host}, port {port}, over each IP version that both ends have:\n");
     for (at, probe) in probes.iter().enumerate() {
         text += &format!("  {}. {}\n", at + 1, probe.words());
+    }
+    if args.says_hello() {
+        text += "The request is a ClientHello of TLS; the handshake ends with the server's answer.\n";
     }
     let most = probes.len() * PACKETS_MAX;
     match args.tun {
@@ -207,16 +244,32 @@ fn plan(args: &ExplainArgs) -> String {
         none.\n"
 }
 
-/// Parses `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`; an IPv6 address may have a zone,
-/// such as `fe80::1%eth0`.
+/// Parses `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`, with or without the scheme `http://`
+/// or `https://` in front; an IPv6 address may have a zone, such as `fe80::1%eth0`. Port 443 speaks
+/// TLS.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
+    let (is_secure, authority) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+        (Some(rest), _) => (Some(false), rest),
+        (_, Some(rest)) => (Some(true), rest),
+        _ => {
+            return authority(text, PORTS.0)
+                .map(|target| Target { is_secure: target.port == PORTS.1, ..target });
+        }
+    };
+    let is_secure = is_secure.unwrap_or_default();
+    let host = authority.strip_suffix('/').unwrap_or(authority);
+    let target = self::authority(host, if is_secure { PORTS.1 } else { PORTS.0 })?;
+    Ok(Target { is_secure, ..target })
+}
+
+fn authority(text: &str, default_port: u16) -> Result<Target, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(format!("`{text}` is not a port; write a number from 1 to 65535")),
     };
-    let whole = |host: &str| Target { host: host.to_owned(), port: 80 };
+    let whole = |host: &str| Target { host: host.to_owned(), port: default_port, is_secure: false };
     if text.contains('/') {
-        return Err("expected a host and a port, such as example.org:443, not a URL".to_owned());
+        return Err("expected a host and a port, such as example.org:443, not a path".to_owned());
     }
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         check_zone(host)?;
@@ -291,23 +344,41 @@ mod tests {
 
     #[test]
     fn targets_and_requests_are_read() {
-        let read = |text: &str| target(text).map(|Target { host, port }| format!("{host} {port}"));
+        let read = |text: &str| {
+            target(text).map(|Target { host, port, is_secure }| {
+                format!("{host} {port}{}", if is_secure { " TLS" } else { "" })
+            })
+        };
         for (text, expected) in [
             ("example.org", "example.org 80"),
-            ("example.org:443", "example.org 443"),
+            ("example.org:443", "example.org 443 TLS"),
+            ("https://example.org", "example.org 443 TLS"),
+            ("https://[2001:db8::1]:8443/", "2001:db8::1 8443 TLS"),
+            ("http://example.org:443/", "example.org 443"),
+            ("http://192.0.2.1", "192.0.2.1 80"),
             ("192.0.2.1", "192.0.2.1 80"),
             ("2001:db8::1", "2001:db8::1 80"),
-            ("[2001:db8::1]:443", "2001:db8::1 443"),
+            ("[2001:db8::1]:443", "2001:db8::1 443 TLS"),
             ("[2001:db8::1]", "2001:db8::1 80"),
             ("fe80::1%eth0", "fe80::1%eth0 80"),
             ("[fe80::1%eth0]", "fe80::1%eth0 80"),
-            ("[fe80::1%2]:443", "fe80::1%2 443"),
+            ("[fe80::1%2]:443", "fe80::1%2 443 TLS"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(expected));
         }
-        for wrong in
-            ["", ":80", "a:0", "a:x", "http://a/", "[::1]80", "fe80::1%", "fe80::1%eth0:80", "[fe80::1%]:80"]
-        {
+        for wrong in [
+            "",
+            ":80",
+            "a:0",
+            "a:x",
+            "http://a/b",
+            "https://",
+            "ftp://a",
+            "[::1]80",
+            "fe80::1%",
+            "fe80::1%eth0:80",
+            "[fe80::1%]:80",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         for no_zone in ["fe80::1", "[fe80::1]:443", "febf::1"] {

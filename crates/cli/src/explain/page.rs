@@ -6,7 +6,7 @@ use probe::{Answer, Visit};
 
 /// Returns the document for all tested addresses.
 pub(super) fn document(target: &Target, reports: &[Report]) -> Document {
-    let Target { host, port } = target;
+    let Target { host, port, .. } = target;
     let mut document = Document::new(
         format!("Fast Open to {host}, port {port}"),
         "Does TCP Fast Open work between this host and the server, and if not, what breaks it?",

@@ -9,7 +9,7 @@ use clap::Args;
 use firstbyte::KeyRing;
 use probe::{Answer, Verdict, Visit};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,15 +30,14 @@ pub(crate) struct CheckArgs {
 
 /// Most addresses; more are probably a mistake.
 const MOST: usize = 256;
-const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 /// Tests all servers.
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let ring = args.key_file.as_deref().map(read).transpose()?;
     let servers = servers(args.list.as_deref().unwrap_or_default())?;
     let mut fine = true;
-    for server in servers {
-        let visits = visits(server, REQUEST)?;
+    for (server, target) in servers {
+        let visits = visits(server, &target.request()?)?;
         let verdict = Verdict::of(&visits);
         let key = ring.as_ref().and_then(|ring| key(ring, server, &visits));
         fine &= verdict.cause.works();
@@ -53,7 +52,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!fine)))
 }
 
-fn servers(list: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
+/// Returns the addresses to test, each with the target that named it.
+fn servers(list: &str) -> Result<BTreeMap<SocketAddr, Target>, Failure> {
     let path = Path::new(list);
     // A host name has no slash; a list may be a pipe.
     let targets: Vec<Target> = if path.is_file() || list.contains('/') && path.exists() {
@@ -71,10 +71,12 @@ fn servers(list: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
     } else {
         vec![target(list).map_err(Failure::usage)?]
     };
-    let mut all = BTreeSet::new();
-    for Target { host, port } in targets {
-        let found = (host.as_str(), port).to_socket_addrs();
-        all.extend(found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?);
+    let mut all = BTreeMap::new();
+    for target in targets {
+        let host = &target.host;
+        let found = (host.as_str(), target.port).to_socket_addrs();
+        let found = found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?;
+        all.extend(found.map(|server| (server, target.clone())));
     }
     match all.len() {
         0 => Err(Failure::failed(format!("cannot test {list}: it has no address"))),

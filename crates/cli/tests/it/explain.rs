@@ -71,6 +71,42 @@ fn syns_of_our_own_go_through_a_tun_device() {
     });
 }
 
+/// Servers that speak TLS, ours and nginx, answer a ClientHello. They refuse a request of HTTP.
+#[test]
+fn a_server_of_https_is_asked_with_a_client_hello() {
+    if ["openssl", "nginx"].iter().any(|program| crate::skipped_without(program)) {
+        return;
+    }
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
+        let folder = tempfile::tempdir().unwrap();
+        let [cert, key] = crate::serve_web::certificate(folder.path());
+        let own = ["--backend", "kernel", "--bind", "0.0.0.0", "--port", "443"];
+        let server = crate::Server::start(&[&own[..], &["--cert", &cert, "--cert-key", &key]].concat());
+        let tls = format!("listen 0.0.0.0:8443 ssl; ssl_certificate {cert}; ssl_certificate_key {key};");
+        let _nginx = crate::get_web::Nginx::start(folder.path(), &tls);
+        let explain = |arguments: &[&str]| {
+            let output = run(&[&["explain"], arguments].concat());
+            let said = stdout(&output).to_owned();
+            assert!(said.contains("Fast Open works.") && !said.contains("reset"), "{arguments:?}: {said}");
+            assert_eq!(output.status.code(), Some(0));
+            said
+        };
+        for target in ["127.0.0.1:443", "https://localhost", "https://127.0.0.1:8443"] {
+            let said = explain(&["-4", target]);
+            assert!(said.contains("by the kernel's sockets, with a ClientHello of TLS"), "{said}");
+        }
+        for target in ["10.79.0.1:443", "https://10.79.0.1:8443"] {
+            explain(&["--tun", "probe0", "--address", "10.79.0.2/24", target]);
+        }
+        let fleet = run(&["fleet", "127.0.0.1:443"]);
+        assert!(stdout(&fleet).contains("Fast Open works."), "{}", stdout(&fleet));
+        let dry = run(&["explain", "--dry-run", "https://localhost"]);
+        assert!(stdout(&dry).contains("To localhost, port 443") && stdout(&dry).contains("ClientHello"));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
 /// Two addresses of one server; then a key that one of them does not have.
 #[test]
 fn a_fleet_is_held_beside_its_key() {

@@ -146,7 +146,7 @@ fn an_access_log_that_nobody_reads_stops_nobody() {
 }
 
 /// A certificate of its own authority, for `localhost`.
-fn certificate(folder: &Path) -> [String; 2] {
+pub(crate) fn certificate(folder: &Path) -> [String; 2] {
     certificate_of(folder, "localhost")
 }
 
