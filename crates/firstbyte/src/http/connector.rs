@@ -102,7 +102,10 @@ impl Connector {
 
     async fn connect(self, uri: Uri) -> io::Result<HttpStream> {
         let Target { is_tls, host, port } = target(&uri)?;
-        let lookup = async { Ok(tokio::net::lookup_host((host, port)).await?.collect::<Vec<SocketAddr>>()) };
+        let lookup = async {
+            let found = tokio::net::lookup_host((host, port)).await;
+            Ok(found.map_err(|error| not_found(host, &error))?.collect::<Vec<SocketAddr>>())
+        };
         let peers = within(self.connect_timeout, host, lookup).await?;
         if is_tls {
             return self.connect_tls(&uri, host, peers).await;
@@ -202,6 +205,13 @@ fn target(uri: &Uri) -> io::Result<Target<'_>> {
 
 fn refuse(uri: &Uri, why: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, format!("cannot connect to `{uri}`: {why}"))
+}
+
+fn not_found(host: &str, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("cannot look up `{host}`: {error}; check the name and /etc/resolv.conf"),
+    )
 }
 
 #[cfg(test)]

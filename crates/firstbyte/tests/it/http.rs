@@ -2,7 +2,7 @@
 use crate::both::http;
 use crate::pair::{Pair, SERVER, Segment, bounded, patient};
 use firstbyte::http::{Connector, FirstRequest};
-use firstbyte::{Outcome, TcpListener, TcpStream};
+use firstbyte::{Net, Outcome, TcpListener, TcpStream};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -10,6 +10,7 @@ use hyper::{Method, Request, Response, Version};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::time::Duration;
+use tower_service::Service;
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::from("hello")))
@@ -132,4 +133,11 @@ async fn a_connect_has_a_time_limit() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_found_is_in_the_error() {
+    let uri = "http://no.such.host.invalid/".parse().unwrap();
+    let error = Connector::new(&Net::kernel()).call(uri).await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot look up `no.such.host.invalid`: "), "{error}");
 }
