@@ -3,6 +3,7 @@
 //! The path has a round trip of 40 ms, or of `FIRSTBYTE_RTT_MS`. The times are printed; what fails
 //! a test is another round trip, not the time of a busy machine.
 mod losses;
+mod others;
 mod side;
 mod visits;
 

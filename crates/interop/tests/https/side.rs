@@ -39,11 +39,13 @@ impl Protocol {
     }
 }
 
-/// A certificate for [`NAME`] and its key as PEM, and the certificate as DER.
+/// A certificate for [`NAME`] and the server's address, and its key, as PEM, and the certificate as
+/// DER.
 pub(crate) fn certified() -> &'static (String, String, CertificateDer<'static>) {
     static CERTIFIED: OnceLock<(String, String, CertificateDer<'static>)> = OnceLock::new();
     CERTIFIED.get_or_init(|| {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
+        let names = [NAME, "10.77.0.2"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
     })
 }
