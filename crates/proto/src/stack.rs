@@ -61,8 +61,6 @@ use wire::{Addr, Capabilities, SeqNum};
 #[cfg(debug_assertions)]
 pub use crate::stack::hooks::watch::Complaint;
 
-/// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
-const MANY: usize = if cfg!(test) { 1 } else { 4096 };
 /// Life of a generation of the replay guard: the longest a packet may wander (RFC 9293's MSL).
 const REPLAY_GENERATION: Duration = Duration::from_secs(120);
 

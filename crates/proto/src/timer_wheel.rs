@@ -62,13 +62,6 @@ const _: () = assert!(size_of::<Node>() <= 32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimerHandle(u32);
 
-impl TimerHandle {
-    /// For [`touch_deadline`](crate::tcp::connection::Connection::touch_deadline): of no other meaning.
-    pub(crate) fn number(self) -> u32 {
-        self.0
-    }
-}
-
 impl Default for TimerHandle {
     fn default() -> TimerHandle {
         TimerHandle(NONE)
@@ -237,20 +230,6 @@ impl TimerWheel {
         let key = self.nodes[place as usize].key;
         self.release(place);
         Some(key)
-    }
-
-    /// Keys whose deadlines share a lowest slot with the one [`next`](Self::next) has just returned, and the end of that slot.
-    pub(crate) fn next_few(&self, next: Instant) -> (Instant, impl Iterator<Item = u32>) {
-        let last = next.as_nanos() | ((1 << TICK_BITS) - 1);
-        let mut place =
-            self.first_list().map_or(NONE, |(wheel, slot)| self.wheels[wheel as usize].slots[slot as usize]);
-        let nodes = core::iter::from_fn(move || {
-            let node = self.nodes.get(place as usize)?;
-            place = node.next;
-            Some(node)
-        });
-        let keys = nodes.filter(move |node| node.deadline <= last).map(|node| node.key);
-        (Instant::from_nanos(last), keys)
     }
 
     fn find_minimum(&mut self) -> Option<(u64, u32)> {

@@ -151,12 +151,6 @@ impl TupleTable {
         None
     }
 
-    /// The one that will most likely be found under this hash.
-    #[inline]
-    pub(crate) fn likely(&self, hash: u64) -> Option<u32> {
-        self.find(hash, |_| true)
-    }
-
     /// Stores who is not there yet. `hash_of` tells the hash of anyone stored.
     pub(crate) fn insert(&mut self, hash: u64, index: u32, hash_of: impl Fn(u32) -> u64) {
         if self.len >= self.lines.len() * TAKEN_MOST || index > self.index_most {

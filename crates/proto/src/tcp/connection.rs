@@ -452,11 +452,6 @@ impl Connection {
         Some(wanted.max(self.rtt.rto() * 7 / 2))
     }
 
-    /// Loads what is needed to set the connection's deadline, so that it is in the cache by then.
-    pub(crate) fn touch_deadline(&self) {
-        core::hint::black_box((self.deadline_moved, self.timer.number(), self.timers.next()));
-    }
-
     pub(crate) fn route_metrics(&self) -> Option<&RouteMetrics> {
         self.route.as_ref().map(|route| &route.metrics)
     }
@@ -636,54 +631,5 @@ impl Connection {
     }
 }
 
-/// Makes `touch`, and for its test the places of what it reads.
-macro_rules! landmarks {
-    ($($field:ident $(. $inner:ident)?),+) => {
-        impl Connection {
-            /// Reads something of every cache line. Among very many connections each line is a miss, and asked for at once they come in
-            /// the time of one or two, instead of one after the other.
-            #[inline]
-            pub(crate) fn touch(&self) {
-                core::hint::black_box(($(self.$field $(. $inner)?),+));
-            }
-
-            #[cfg(test)]
-            const LANDMARKS: &[usize] = &[$(core::mem::offset_of!(Connection, $field $(. $inner)?)),+];
-        }
-    };
-}
-
-landmarks!(
-    tally.segs_in,
-    moments.opened_at,
-    rtt.srtt,
-    busy,
-    agreed.peer_mss,
-    rcv.nxt,
-    snd.una,
-    snd.small_end,
-    tuple.peer_port,
-    listed
-);
-
 /// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
 const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A line may begin at any multiple of 16 bytes. The layout is the compiler's: where this fails, other fields are to be named.
-    #[test]
-    fn what_is_touched_lies_in_every_cache_line_wherever_these_begin() {
-        const { assert!(Slab::<Connection>::SLOT.is_multiple_of(16)) };
-        let (places, end) = (Connection::LANDMARKS, size_of::<Connection>());
-        for last in (16..end + 64).step_by(16) {
-            let line = last.saturating_sub(64)..last.min(end);
-            assert!(
-                line.is_empty() || places.iter().any(|place| line.contains(place)),
-                "{line:?} {places:?}"
-            );
-        }
-    }
-}

@@ -78,24 +78,6 @@ fn a_wheel_that_has_run_out_gives_its_memory_back() {
 }
 
 #[test]
-fn the_next_few_share_a_lowest_slot() {
-    let mut wheel = Wheel::new();
-    let tick = 1 << TICK_BITS;
-    for count in [40, 2] {
-        (0..count).for_each(|key| wheel.set(key, at(1_000 * tick + u64::from(key) * tick / 10)));
-        for first in (0..count).step_by(10) {
-            let next = wheel.wheel.next().expect("a deadline");
-            let (last, few) = wheel.next_few(next);
-            let mut few: Vec<_> = few.collect();
-            few.sort_unstable();
-            assert_eq!(few, (first..count.min(first + 10)).collect::<Vec<_>>());
-            assert_eq!(drain(&mut wheel, last.as_nanos()).len(), few.len());
-        }
-    }
-    assert_eq!(wheel.next_few(at(0)).1.count(), 0);
-}
-
-#[test]
 fn deadlines_move_both_ways() {
     let mut wheel = Wheel::new();
     wheel.set(0, at(5_000_000));

@@ -3,7 +3,7 @@
 use crate::slab::Slab;
 use crate::stack::demux::replies::Replies;
 use crate::stack::timers::settle::{settle_open, settle_ordinary};
-use crate::stack::{MANY, Shared, Stack};
+use crate::stack::{Shared, Stack};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::Handshake;
 use crate::tcp::recv::receiver::AckOwed;
@@ -337,12 +337,7 @@ pub(in crate::stack) fn open_for_writing(
     connections: &mut Slab<Connection>,
     id: ConnId,
 ) -> Result<&mut Connection, WriteError> {
-    let many = connections.len() >= MANY;
-    let found = connections.find_mut(id.index, id.generation);
-    if many && let Some(connection) = &found {
-        connection.touch();
-    }
-    let found = found.filter(|connection| !connection.orphan);
+    let found = connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
     let connection = found.ok_or(WriteError::NotFound)?;
     match connection.close_reason {
         Some(CloseReason::Finished) => Err(WriteError::Shutdown),

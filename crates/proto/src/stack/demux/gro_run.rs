@@ -12,10 +12,7 @@ use crate::tcp::input::gro_run::RunSegment;
 use crate::tcp::recv::receive_buffer::pinned;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};
-use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader, ends_of};
-
-/// Packets for which memory is asked at once.
-const AHEAD: usize = 16;
+use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader};
 
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
@@ -32,12 +29,8 @@ impl Stack {
     }
 
     fn handle_batch(&mut self, now: Instant, batch: &mut RxBatch) {
-        let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
-        let many = self.connections.len() >= crate::stack::MANY;
+        let (mut at, mut unclaimed) = (0, 0);
         while at < batch.len() {
-            if many && at >= touched {
-                touched = at + self.touch_ahead(batch, at);
-            }
             let run = match (batch.data(at), batch.data(at + 1)) {
                 (Some(first), Some(second))
                     if self.trace.is_none() && self.hooks.is_none() && self.shared.takes_fast_paths() =>
@@ -61,22 +54,6 @@ impl Stack {
             }
         }
         batch.truncate(unclaimed);
-    }
-
-    /// Asks for the memory that the next packets need, all at once: first for the places in the table, then for the connections that
-    /// these seem to name. Among very many connections each of them is a miss. Returns for how many packets.
-    fn touch_ahead(&self, batch: &RxBatch, from: usize) -> usize {
-        let mut found = [None; AHEAD];
-        for (at, found) in (from..batch.len()).zip(&mut found) {
-            let ends = batch.data(at).and_then(ends_of);
-            let Some(((peer, peer_port), (local, local_port))) = ends else { continue };
-            let tuple = FourTuple { local, local_port, peer, peer_port };
-            *found = self.holders.likely_connection(tuple.hash(&self.hash_key));
-        }
-        for connection in found.into_iter().flatten().filter_map(|index| self.connections.get(index)) {
-            connection.touch();
-        }
-        AHEAD
     }
 
     /// The connection that a run is for, and its RCV.NXT before the run's first packet.

@@ -5,7 +5,7 @@
 
 use crate::slab::Slab;
 use crate::stack::listen::request::Request;
-use crate::stack::{MANY, Stack};
+use crate::stack::Stack;
 use crate::tcp::connection::Connection;
 use crate::tuple::{FourTuple, Name};
 use crate::tuple_table::TupleTable;
@@ -58,15 +58,6 @@ impl Holders {
         Holders(TupleTable::new())
     }
 
-    /// The connection that will most likely be found under this hash.
-    #[inline]
-    pub(in crate::stack) fn likely_connection(&self, hash: u64) -> Option<u32> {
-        match Holder::of(self.0.likely(hash)?) {
-            Holder::Connection(index) => Some(index),
-            _ => None,
-        }
-    }
-
     /// Nobody has the tuple of this hash any more that `holder` had.
     pub(in crate::stack) fn remove(&mut self, hash: u64, holder: Holder) {
         self.0.remove(hash, holder.code());
@@ -93,19 +84,10 @@ impl Stack {
         self.holders.0.find_elsewhere(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)
     }
 
-    /// Is the tuple this one's? Among many, a connection's memory is most likely in no cache: then all of it is asked for.
-    #[inline(always)]
+    /// Returns whether `holder` has this tuple.
     fn has(&self, holder: Holder, tuple: &FourTuple) -> bool {
-        let named = match holder {
-            Holder::Connection(index) => self.connections.get(index).map(|connection| {
-                if self.connections.len() >= MANY {
-                    connection.touch();
-                }
-                &connection.tuple
-            }),
-            Holder::Request(index) => self.requests.get(index).map(|request| &request.tuple),
-        };
-        named == Some(tuple)
+        let places = Places { connections: &self.connections, requests: &self.requests };
+        places.tuple_of(holder) == Some(tuple)
     }
 
     /// Who has a tuple.

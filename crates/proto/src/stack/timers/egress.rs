@@ -1,6 +1,6 @@
 //! Output of the stack: packets, events, and the time of the next call.
 
-use crate::stack::{MANY, Stack};
+use crate::stack::Stack;
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
@@ -172,15 +172,14 @@ impl Stack {
         self.arm_moved();
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
-        let mut expired = SmallVec::<[(Instant, u32); AHEAD]>::new();
-        for _ in 0..Stack::EXPIRED_AT_ONCE / AHEAD {
-            while expired.len() < AHEAD
+        let mut expired = SmallVec::<[(Instant, u32); SORTED_AT_ONCE]>::new();
+        for _ in 0..Stack::EXPIRED_AT_ONCE / SORTED_AT_ONCE {
+            while expired.len() < SORTED_AT_ONCE
                 && let Some(deadline) = self.timers.next()
                 && let Some(index) = self.timers.pop_expired(now)
             {
                 if let Some(connection) = self.connections.get_mut(index) {
                     connection.timer = TimerHandle::default();
-                    connection.touch();
                 }
                 expired.push((deadline, index));
             }
@@ -201,21 +200,7 @@ impl Stack {
 
     fn look_at_connections(&mut self) {
         self.arm_moved();
-        let next = self.timers.next().unwrap_or(NEVER);
-        self.work.deadlines.of_connections = next;
-        if next > self.work.deadlines.foreseen && next != NEVER && self.connections.len() >= MANY {
-            self.foresee(next);
-        }
-    }
-
-    /// Connections whose deadlines come soon are asked for at once: one by one each would be waited for.
-    #[inline(never)]
-    fn foresee(&mut self, next: Instant) {
-        let (last, few) = self.timers.next_few(next);
-        for connection in few.take(FORESEEN).filter_map(|index| self.connections.get(index)) {
-            connection.touch();
-        }
-        self.work.deadlines.foreseen = last;
+        self.work.deadlines.of_connections = self.timers.next().unwrap_or(NEVER);
     }
 
     fn look_at_others(&mut self) {
@@ -236,25 +221,15 @@ impl Stack {
     /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
     /// its timers moved.
     fn arm_moved(&mut self) {
-        while !self.work.deadlines.moved.is_empty() {
-            let moved = &self.work.deadlines.moved;
-            let count = moved.len().min(AHEAD);
-            let last = &moved[moved.len() - count..];
-            // Those of some time ago have left the caches: asked for at once they come in the time of one.
-            for connection in last.iter().filter_map(|index| self.connections.get(*index)) {
-                connection.touch_deadline();
-            }
-            for _ in 0..count {
-                self.arm_last_moved();
-            }
+        while let Some(index) = self.work.deadlines.moved.pop() {
+            self.arm(index);
         }
         if self.work.deadlines.moved.capacity() > MOVED_MAX {
             self.work.deadlines.moved.shrink_to(MOVED_MIN);
         }
     }
 
-    fn arm_last_moved(&mut self) {
-        let Some(index) = self.work.deadlines.moved.pop() else { return };
+    fn arm(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if !core::mem::take(&mut connection.deadline_moved) {
             // The place was another's, who is gone.
@@ -270,10 +245,8 @@ impl Stack {
     }
 }
 
-/// Connections that are prefetched at once.
-const AHEAD: usize = 16;
-/// Connections with the next deadlines that are prefetched at once.
-const FORESEEN: usize = 64;
+/// Expired timers that fire in the order of their connections.
+const SORTED_AT_ONCE: usize = 16;
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;
 /// Empty, it keeps memory for no more.

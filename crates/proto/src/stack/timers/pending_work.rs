@@ -71,15 +71,13 @@ pub(in crate::stack) struct Deadlines {
     pub(super) moved: Vec<u32>,
     /// Lower bound of the connections' deadlines.
     pub(super) of_connections: Instant,
-    /// Connections whose deadline is not after this have had their memory prefetched.
-    pub(super) foreseen: Instant,
     /// Lower bound of all other deadlines: of TIME-WAIT, of requests, of delayed packets.
     pub(super) others: Instant,
 }
 
 impl Deadlines {
     fn new() -> Deadlines {
-        Deadlines { moved: Vec::new(), of_connections: NEVER, foreseen: Instant::ZERO, others: NEVER }
+        Deadlines { moved: Vec::new(), of_connections: NEVER, others: NEVER }
     }
 
     /// Notes a connection whose deadline may have changed.
