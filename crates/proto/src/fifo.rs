@@ -20,7 +20,6 @@ impl<T: Copy> Fifo<T> {
         Fifo { places: Vec::new(), first: 0, len: 0 }
     }
 
-    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -39,7 +38,6 @@ impl<T: Copy> Fifo<T> {
     }
 
     /// Takes the value that has been here for the longest time.
-    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.len == 0 {
             return None;
@@ -66,7 +64,6 @@ impl<T: Copy> Fifo<T> {
     }
 
     /// So many places behind the first that is taken.
-    #[inline(always)]
     fn place(&self, behind: usize) -> usize {
         self.first.wrapping_add(behind) & self.places.len().wrapping_sub(1)
     }

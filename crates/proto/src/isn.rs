@@ -68,7 +68,6 @@ impl IsnGenerator {
     }
 
     /// Where the search for a local port towards this destination begins now (RFC 6056 §3.3.4's F, and in its other half G).
-    #[inline(always)]
     pub(crate) fn port_hash(&mut self, now: Instant, local: Addr, peer: Addr, peer_port: u16) -> u64 {
         let period = now.as_nanos() / SHUFFLE_NANOS;
         match &self.port {

@@ -93,7 +93,6 @@ impl Memory {
     }
 
     /// Returns whether connections must be reset to free memory.
-    #[inline(always)]
     pub(crate) fn is_scarce(&self) -> bool {
         self.held > self.scarce_above
     }

@@ -163,7 +163,6 @@ impl RttEstimator {
     }
 
     /// A sample in nanoseconds that may contain a wait for the peer's application: not for the minimum.
-    #[inline(always)]
     pub(crate) fn on_delayed_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
         if self.is_windowed() {
             self.estimate_by_window(((rtt / 1_000).min(MAX_RTO.into()) as u32).max(1), span);
@@ -183,7 +182,6 @@ impl RttEstimator {
     }
 
     /// RFC 6298 §2.3: "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'| SRTT <- (1 - alpha) * SRTT + alpha * R'", beta = 1/4, alpha = 1/8.
-    #[inline(always)]
     fn estimate(&mut self, rtt: u32) {
         if self.srtt == 0 {
             self.srtt = rtt;
@@ -268,7 +266,6 @@ impl RttEstimator {
         time(self.base_units())
     }
 
-    #[inline(always)]
     fn base_units(&self) -> u64 {
         let base = match self.srtt {
             _ if self.habits & SEEDED != 0 => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
@@ -329,7 +326,6 @@ fn micros(duration: Duration) -> u32 {
 }
 
 /// A sample of zero (both ends at the same instant of a virtual clock) is still a sample.
-#[inline(always)]
 fn units_of(nanos: u64) -> u32 {
     let nanos = nanos.min(u64::from(MAX_RTO) * 1_000);
     (nanos * UNITS_PER_MICRO / 1_000).max(1) as u32

@@ -56,7 +56,6 @@ impl<T> Slab<T> {
     }
 
     /// Stores a value that is made in its slot, so that a large one is not moved; returns its index and generation.
-    #[inline(always)]
     pub(crate) fn insert_with(&mut self, make: impl FnOnce() -> T) -> (u32, u32) {
         if self.free == NONE {
             self.free = self.append();
@@ -112,7 +111,6 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline(always)]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
         match self.first.get(index as usize) {
             None => self.slot_behind(index),
@@ -120,7 +118,6 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline(always)]
     fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
         if (index as usize) < self.first.len() {
             self.first.get_mut(index as usize)

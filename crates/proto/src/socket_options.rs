@@ -41,7 +41,6 @@ macro_rules! options {
 
         impl SocketOptions {
             /// All but `nodelay` and `cork` is as by default. (Field by field, without a copy: this is asked of every connection.)
-            #[inline(always)]
             fn asks_for_nothing(&self) -> bool {
                 $((matches!(stringify!($field), "nodelay" | "cork") || self.$field == $default) &&)+ true
             }
@@ -243,7 +242,6 @@ pub(crate) struct Options {
 }
 
 impl From<SocketOptions> for Options {
-    #[inline(always)]
     fn from(options: SocketOptions) -> Options {
         let off = if options.nodelay { Nagle::OFF } else { Nagle::empty() };
         let cork = if options.cork { Nagle::CORK } else { Nagle::empty() };
@@ -258,7 +256,6 @@ pub(crate) struct RareOptions(Option<Arc<SocketOptions>>);
 
 impl RareOptions {
     /// The application asks for nothing but what ordinary connections set.
-    #[inline(always)]
     pub(crate) fn is_ordinary(&self) -> bool {
         self.0.is_none()
     }

@@ -15,7 +15,6 @@ pub(crate) struct FourTuple {
 
 impl FourTuple {
     /// Of who sent this to us.
-    #[inline(always)]
     pub(crate) fn of_arrival(segment: &PlainSegment) -> FourTuple {
         let ((peer, local), (peer_port, local_port)) = (segment.addresses, segment.ports);
         FourTuple { local, local_port, peer, peer_port }
@@ -30,7 +29,6 @@ impl FourTuple {
     }
 
     /// Local and peer address of a connection of IPv4, as [`Ipv4Addr::to_bits`](core::net::Ipv4Addr::to_bits) has them.
-    #[inline(always)]
     pub(crate) fn v4_addresses(&self) -> Option<(u32, u32)> {
         let [.., l0, l1, l2, l3] = self.local.0;
         let [.., p0, p1, p2, p3] = self.peer.0;

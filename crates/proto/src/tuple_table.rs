@@ -106,7 +106,6 @@ impl TupleTable {
     }
 
     /// Who stands in the place that this hash proposes, if it may be somebody of this hash.
-    #[inline(always)]
     pub(crate) fn proposed(&self, hash: u64) -> Option<u32> {
         let line = self.lines.get(self.home(hash))?;
         let index = line.0[proposed(hash)] ^ self.mark(hash);
@@ -201,7 +200,6 @@ impl TupleTable {
     }
 
     /// The place that this hash proposes, if this word stands there.
-    #[inline(always)]
     fn proposed_place(&mut self, hash: u64, word: u32) -> Option<&mut u32> {
         let at = self.home(hash);
         let place = &mut self.lines.get_mut(at)?.0[proposed(hash)];

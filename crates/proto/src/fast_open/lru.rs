@@ -110,14 +110,12 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
         index
     }
 
-    #[inline(always)]
     fn find(&self, key: &K) -> Option<u32> {
         // Asked for in a row, mostly.
         if self.is_first(key) { Some(self.head) } else { self.find_by_hash(key) }
     }
 
     /// Was this used last?
-    #[inline(always)]
     fn is_first(&self, key: &K) -> bool {
         self.nodes.get(self.head as usize).is_some_and(|node| node.key == *key)
     }

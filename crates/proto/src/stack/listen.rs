@@ -14,7 +14,7 @@ use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::isn::TupleSecret;
 use crate::stack::listen::listener::Listener;
-use crate::stack::listen::request::{CookieReply, Request, Syn};
+use crate::stack::listen::request::{CookieReply, Request};
 use crate::tcp::input::Segment;
 use crate::tcp::open::negotiation::Negotiated;
 use crate::tuple::FourTuple;
@@ -279,7 +279,7 @@ impl Stack {
         }
         let shift = |socket| self.shared.fresh.window_shift(config, socket);
         let rcv_wscale = agreed.snd_wscale.and(socket).map_or(0, shift);
-        Request::new(now, id, name, numbers, (agreed, rcv_wscale), &Syn::of(segment))
+        Request::new(now, id, name, numbers, (agreed, rcv_wscale), segment)
     }
 
     /// A connection may be accepted, which is an event for the application; perhaps while it is still `pending`.

@@ -204,7 +204,6 @@ const _: () =
 
 impl Congestion {
     /// CUBIC, with a window of so many bytes, where no slow start has ended before.
-    #[inline(always)]
     pub(super) fn begin_cubic(&mut self, initial_window: u32, hystart: bool) {
         let start = Start { initial_window, ssthresh: u32::MAX, hystart, ..Start::default() };
         match self {
@@ -288,13 +287,11 @@ impl Congestion {
     }
 
     /// [`on_round_trip`](Controller::on_round_trip) does something.
-    #[inline(always)]
     pub(crate) fn hears_round_trips(&self) -> bool {
         matches!(self, Congestion::CubicSegments(_))
     }
 
     /// [`on_sample`](Controller::on_sample) does something.
-    #[inline(always)]
     pub(crate) fn hears_rates(&self) -> bool {
         matches!(self, Congestion::Bbr(_))
     }
@@ -320,7 +317,6 @@ impl Controller for Congestion {
     fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
         chosen!(self, algorithm => algorithm.on_round_trip(sample))
     }
-    #[inline(always)]
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
         if let Congestion::Cubic(cubic) = self {
             cubic.on_ack_unlimited(now)

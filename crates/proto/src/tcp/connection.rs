@@ -23,6 +23,7 @@ use crate::tcp::rare::special::Special;
 use crate::tcp::recv::receive_buffer::Spare;
 use crate::tcp::recv::receiver::{AckOwed, Receiver};
 use crate::tcp::send::nagle::Nagle;
+use crate::tcp::send::rules::SendRules;
 use crate::tcp::send::send_queue::SendQueue;
 use crate::tcp::send::send_queue::blocks::SendBlocks;
 use crate::tcp::send::window_use::WindowUse;
@@ -95,7 +96,6 @@ impl Shared {
 impl Context {
     /// Ordinary segments may skip checks that find nothing: always, but where random worlds compare what comes of it
     /// ([`Stack::set_fast_paths`](crate::Stack::set_fast_paths)).
-    #[inline(always)]
     pub(crate) fn takes_fast_paths(&self) -> bool {
         #[cfg(debug_assertions)]
         return self.fast_paths;
@@ -104,7 +104,6 @@ impl Context {
     }
 
     /// A fast path was taken.
-    #[inline(always)]
     pub(crate) fn took(&mut self, path: FastPath) {
         #[cfg(debug_assertions)]
         self.fast_paths_taken.note(path);
@@ -153,22 +152,24 @@ pub(crate) struct Sender {
     /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
     pub(super) small_end: SeqNum,
     pub(crate) nagle: Nagle,
+    pub(crate) rules: SendRules,
     pub(crate) fin: Fin,
     /// A window probe is to be sent now.
     pub(super) probe_due: bool,
     pub(crate) queue: SendQueue,
-    /// `write` found no room since the last `WRITABLE`.
-    pub(crate) blocked: bool,
 }
 
-/// The end of what the application sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fin {
-    Open,
-    /// A FIN follows what is queued.
-    Queued,
-    /// The FIN that follows what is queued was retransmitted: where the device refuses one, another has left before.
-    Repeated,
+bitflags::bitflags! {
+    /// The FIN behind the queued data.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Fin: u8 {
+        /// The application has closed its direction.
+        const QUEUED = 0x1;
+        /// The FIN was retransmitted. If the device refuses one, another has left before.
+        const REPEATED = 0x2;
+        /// The FIN was first sent without text.
+        const ALONE = 0x4;
+    }
 }
 
 impl Sender {
@@ -184,10 +185,10 @@ impl Sender {
             wnd_max: 0,
             small_end: iss,
             nagle: Nagle::empty(),
-            fin: Fin::Open,
+            rules: SendRules::empty(),
+            fin: Fin::empty(),
             probe_due: false,
             queue: SendQueue::new(iss + 1).limited(limit),
-            blocked: false,
         }
     }
 
@@ -209,18 +210,17 @@ impl Sender {
 
     /// The FIN was acknowledged, and had gone without text.
     pub(crate) fn lone_fin_acked(&self) -> bool {
-        self.nagle.contains(Nagle::FIN_ALONE) && self.fin_seq().is_some_and(|fin| self.una.after(fin))
+        self.fin.contains(Fin::ALONE) && self.fin_seq().is_some_and(|fin| self.una.after(fin))
     }
 
-    /// The FIN was sent without text, once at least.
-    pub(crate) fn lone_fin_sent(&self) -> bool {
-        self.nagle.contains(Nagle::FIN_ALONE)
+    /// Returns whether the FIN was first sent without text.
+    pub(crate) fn fin_alone(&self) -> bool {
+        self.fin.contains(Fin::ALONE)
     }
 
     /// A FIN follows what is queued, sent or not.
-    #[inline(always)]
     pub(crate) fn fin_queued(&self) -> bool {
-        self.fin != Fin::Open
+        self.fin.contains(Fin::QUEUED)
     }
 
     /// The FIN has been sent (and not rewound).
@@ -263,9 +263,8 @@ impl Sender {
     }
 
     /// What counts as in flight is what was sent up to `nxt`.
-    #[inline(always)]
     pub(crate) fn weigh(&mut self) {
-        if self.nagle.contains(Nagle::COUNTS_SEGMENTS) {
+        if self.rules.contains(SendRules::COUNTS_SEGMENTS) {
             self.queue.weigh(self.nxt);
         }
     }
@@ -347,6 +346,8 @@ pub(crate) struct Connection {
     pub(crate) close_reason: Option<CloseReason>,
     /// What ICMP last said about the path, since the last progress.
     pub(crate) soft_error: Option<CloseReason>,
+    /// A write has found no room since the last [`Events::WRITABLE`].
+    pub(crate) writer_waits: bool,
     /// A reset is to be sent, then nothing more.
     pub(crate) reset_due: bool,
     pub(crate) events: Events,
@@ -364,7 +365,6 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// To be followed by [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed), where it lies for good.
-    #[inline(always)]
     pub(crate) fn new(
         cx: &Context,
         tuple: FourTuple,
@@ -394,7 +394,7 @@ impl Connection {
             path_mtu: cx.first_path_mtu(&tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
             advmss: cx.advmss(&tuple, route.as_deref(), &options),
-            snd: Sender { nagle: nagle.in_stack(config), ..Sender::new(iss, send_limit) },
+            snd: Sender { nagle, rules: SendRules::new(config), ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), fresh.space(config, &options), shift),
             rtt: fresh.rtt,
             congestion: Congestion::new(CongestionControl::Cubic, &Start::default()),
@@ -422,6 +422,7 @@ impl Connection {
             moments: Moments::opened(cx.now),
             close_reason: None,
             soft_error: None,
+            writer_waits: false,
             reset_due: false,
             events: Events::empty(),
             ready: false,
@@ -576,7 +577,7 @@ impl Connection {
     /// The sending direction ends behind what is queued.
     pub(crate) fn queue_fin(&mut self) {
         if !self.snd.fin_queued() {
-            self.snd.fin = Fin::Queued;
+            self.snd.fin = Fin::QUEUED;
             self.transition(Transition::Close);
         }
     }
@@ -624,7 +625,6 @@ impl Connection {
     }
 
     /// Bytes that both windows let go now: the peer's holds all that is not acknowledged, cwnd what is in the network.
-    #[inline(always)]
     pub(crate) fn usable_window(&self) -> u32 {
         let offered = self.snd.wnd.saturating_sub(self.snd.flight_size());
         offered.min(self.congestion_window().saturating_sub(self.pipe()))

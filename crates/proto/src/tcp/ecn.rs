@@ -32,12 +32,10 @@ pub(crate) enum EcnMode {
 }
 
 impl EcnMode {
-    #[inline(always)]
     pub(crate) fn is_off(self) -> bool {
         self == EcnMode::Off
     }
 
-    #[inline(always)]
     pub(crate) fn is_accurate(self) -> bool {
         matches!(self, EcnMode::Accurate(_))
     }
@@ -115,13 +113,11 @@ impl EcnState {
     }
 
     /// The window may not grow by this acknowledgement: see `Connection::echo_forbids_growth`.
-    #[inline(always)]
     pub(super) fn is_echoed(&self) -> bool {
         self.marks.contains(Marks::ECHOED)
     }
 
     /// What was in flight at the last reduction has been acknowledged.
-    #[inline(always)]
     pub(super) fn forget_reduction(&mut self, snd_una: SeqNum) {
         if self.marks.contains(Marks::REDUCED) && !snd_una.before(self.reduced_until) {
             self.marks -= Marks::REDUCED;

@@ -6,11 +6,9 @@
 
 use super::connection::{Connection, Context};
 use crate::tcp::rare::special::Special;
-use crate::tcp::send::nagle::Nagle;
 
 impl Connection {
     /// To be called after a change, before a fast path may be taken.
-    #[inline(always)]
     pub(crate) fn note_plain(&mut self) {
         self.plain = self.is_plain();
     }
@@ -21,19 +19,16 @@ impl Connection {
     }
 
     /// The fast paths are open to this connection.
-    #[inline(always)]
     pub(crate) fn takes_fast_paths(&self, cx: &Context) -> bool {
         debug_assert_eq!(self.plain, self.is_plain(), "a change was not followed by `note_plain`");
         self.plain && cx.takes_fast_paths()
     }
 
     /// The fast paths are open to this connection, and its handshake is over.
-    #[inline(always)]
     pub(crate) fn takes_fast_paths_open(&self, cx: &Context) -> bool {
         self.handshake.is_none() && self.takes_fast_paths(cx)
     }
 
-    #[inline(always)]
     fn is_plain(&self) -> bool {
         self.asks_for_nothing()
             && self.special.as_deref().is_none_or(Special::only_remembers)
@@ -42,16 +37,14 @@ impl Connection {
     }
 
     /// Selective acknowledgements and no ECN, or nothing yet; and windows that are counted by payload, in bytes.
-    #[inline(always)]
     fn agrees_on_the_usual(&self) -> bool {
         (self.agreed.sack || self.handshake.is_some())
             && self.agreed.ecn.is_off()
             && self.rcv.space.counts_payload()
-            && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
+            && self.snd.rules.is_empty()
     }
 
     /// Nothing is missing, here or there, nothing is retransmitted, and no timer has fired in vain.
-    #[inline(always)]
     fn is_undisturbed(&self) -> bool {
         self.recovery.is_idle()
             && !self.rcv.has_holes()

@@ -48,7 +48,6 @@ impl Several {
 }
 
 impl Timers {
-    #[inline(always)]
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
         match self {
             Timers::One(set, _) if *set != timer => self.set_another(timer, at),
@@ -66,7 +65,6 @@ impl Timers {
         *self = Timers::Several(several);
     }
 
-    #[inline(always)]
     pub(crate) fn stop(&mut self, timer: Timer) {
         match self {
             Timers::One(set, _) if *set == timer => *self = Timers::Idle,
@@ -76,7 +74,6 @@ impl Timers {
     }
 
     /// Stops one and sets another, which may have been set.
-    #[inline(always)]
     pub(crate) fn stop_and_set(&mut self, stopped: Timer, timer: Timer, at: Instant) {
         match self {
             Timers::One(set, _) if *set != stopped && *set != timer => self.set_another(timer, at),

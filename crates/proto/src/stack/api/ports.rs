@@ -42,7 +42,6 @@ impl PortCounters {
     }
 
     /// The first offset for a destination with this hash.
-    #[inline(always)]
     fn begin(&mut self, hash: u64) -> u32 {
         if self.counters.is_empty() {
             self.counters = vec![0; COUNTERS].into_boxed_slice();
@@ -53,7 +52,6 @@ impl PortCounters {
 
     /// A port was taken, so many offsets behind the first. The next search for this hash begins beyond it; and, unless many were in use, at a
     /// random distance.
-    #[inline(always)]
     fn move_on(&mut self, hash: u64, passed: u32, step: u32) {
         let random = self.random_step() * step;
         let counter = &mut self.counters[hash as usize % COUNTERS];
@@ -89,7 +87,6 @@ impl Stack {
 
     /// Chooses a tuple towards this peer: a free one (true), or one that a TIME-WAIT can give up.
     /// Free tuples in TIME-WAIT at the peer are chosen last.
-    #[inline(always)]
     pub(in crate::stack) fn choose_port(
         &mut self,
         now: Instant,

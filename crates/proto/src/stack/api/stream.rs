@@ -90,7 +90,7 @@ impl Stack {
             goal.segment = connection.size_goal(&self.shared.capabilities);
         }
         if room == 0 && len > 0 {
-            connection.snd.blocked = true;
+            connection.writer_waits = true;
             return Err(WriteError::Blocked);
         }
         connection.before_write(&self.shared.config, goal.segment);
@@ -114,7 +114,7 @@ impl Stack {
             }
         }
         connection.after_write(if taken < len { WriteFlags::empty() } else { flags });
-        connection.snd.blocked |= taken < len;
+        connection.writer_waits |= taken < len;
         connection.written(self.shared.context(now));
         if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
             self.settle_turn(now, id);
@@ -130,7 +130,7 @@ impl Stack {
     pub fn send_capacity(&mut self, id: ConnId) -> Result<usize, WriteError> {
         let (connection, _, room) = writable(&mut self.connections, &self.shared, id)?;
         if room == 0 {
-            connection.snd.blocked = true;
+            connection.writer_waits = true;
             return Err(WriteError::Blocked);
         }
         Ok(room)
@@ -143,7 +143,7 @@ impl Stack {
         let fast =
             |handshake: &Handshake| matches!(handshake, Handshake::Passive(passive) if passive.fast_open);
         if connection.handshake.as_deref().is_none_or(fast) {
-            connection.snd.blocked = true;
+            connection.writer_waits = true;
         }
     }
 
@@ -361,7 +361,6 @@ pub(in crate::stack) fn writable<'a>(
 }
 
 /// The application has read. Room in the buffer is advertised when it is worth a packet (RFC 9293 §3.8.6.2.2): true if so.
-#[inline(always)]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);
     if connection.special.is_some() {
@@ -419,13 +418,11 @@ impl Connection {
     }
 
     /// Nothing is buffered, and that a reader asks for it tells nobody anything.
-    #[inline(always)]
     fn has_nothing_to_read(&self) -> bool {
         self.rcv.buffer.is_empty() && !self.orphan && self.special.is_none() && self.handshake.is_none()
     }
 
     /// Where nothing is buffered: is that the end of the stream?
-    #[inline(always)]
     fn is_at_end(&self) -> Result<bool, ReadError> {
         match self.close_reason {
             None => Ok(self.rcv.fin_received),

@@ -264,7 +264,7 @@ impl Stack {
         if !first.bytes.is_empty() {
             connection.write_first_bytes(cx, first.bytes);
         }
-        connection.snd.fin = if first.fin { Fin::Queued } else { Fin::Open };
+        connection.snd.fin.set(Fin::QUEUED, first.fin);
         cx.counters.active_opens += u64::from(!held);
         if self.trace.is_some() || held {
             self.settle_turn(now, id);

@@ -8,7 +8,7 @@
 
 use crate::fast_paths::FastPath;
 use crate::stack::Stack;
-use crate::tcp::input::gro_run::RunSegment;
+use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receive_buffer::pinned;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};
@@ -95,7 +95,7 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(pinned(len, packet.truesize) as u64) else { break };
             room = left;
-            connection.take_run_segment(cx, &constants, &mut packet, RunSegment { seq, pushed, place });
+            connection.take_run_segment(cx, &constants, seq, pushed, Payload::new(&mut packet, place));
             taken += 1;
         }
         if taken > 0 {

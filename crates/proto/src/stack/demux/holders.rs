@@ -4,8 +4,8 @@
 //! Not here: TIME-WAIT. Its entries may be many more, and would be in the way of those who are looked for.
 
 use crate::slab::Slab;
-use crate::stack::listen::request::Request;
 use crate::stack::Stack;
+use crate::stack::listen::request::Request;
 use crate::tcp::connection::Connection;
 use crate::tuple::{FourTuple, Name};
 use crate::tuple_table::TupleTable;

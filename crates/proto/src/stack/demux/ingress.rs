@@ -7,7 +7,6 @@ use crate::socket_options::Options;
 use crate::stack::Stack;
 use crate::stack::timers::settle::{is_over, notify_listener, settle_open, settle_ordinary};
 use crate::tcp::connection::Connection;
-use crate::tcp::input::predicted::Ordinary;
 use crate::tcp::input::{Reply, Segment};
 use crate::tcp::rare::fragments::cut_ident;
 use crate::tcp::recv::payload::Payload;
@@ -82,8 +81,7 @@ impl Stack {
         let holder = self.holder_at(hash, &tuple);
         if let Some(Holder::Connection(index)) = holder
             && layout.options.is_empty()
-            && let Some(ordinary) = Ordinary::of(plain)
-            && self.take_predicted(now, index, &ordinary, layout.text.clone(), packet)
+            && self.take_predicted(now, index, plain, layout.text.clone(), packet)
         {
             return true;
         }
@@ -100,7 +98,7 @@ impl Stack {
         &mut self,
         now: Instant,
         index: u32,
-        segment: &Ordinary,
+        segment: &PlainSegment,
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
@@ -203,7 +201,6 @@ impl Stack {
         self.dispatch_to(now, holder, (tuple, hash), segment);
     }
 
-    #[inline(always)]
     fn dispatch_to(
         &mut self,
         now: Instant,
@@ -459,7 +456,6 @@ impl Stack {
 }
 
 /// Returns the segment with all its options.
-#[inline(always)]
 fn segment_of<'p, 'd>(
     plain: &PlainSegment,
     Layout { options, text }: Layout,

@@ -56,7 +56,6 @@ impl Stack {
     }
 
     /// Nothing is taken from this source: it has been counted, and traced.
-    #[inline(always)]
     pub(in crate::stack) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         let is_usual = matches!(peer.v4_bytes(), Some([1..=126 | 128..=223, ..]));
         !(is_usual && self.routes.reject_route(peer).is_none()) && self.is_strange(now, local, peer)

@@ -3,7 +3,7 @@
 //! Not here: whether the SYN is accepted (`listen`).
 
 use super::listener::Listener;
-use super::request::{CookieReply, Syn};
+use super::request::CookieReply;
 use crate::fast_open::{Exchange, unvalidated_window};
 use crate::stack::timers::settle::settle_open;
 use crate::stack::{FirstNumbers, Stack};
@@ -93,7 +93,6 @@ impl Stack {
 
     /// How many nanoseconds the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than
     /// an application needs to be woken.
-    #[inline(always)]
     fn hold_time(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> u64 {
         let Config { synack_hold, synack_data, path_metrics_life: life, .. } = self.shared.config;
         let set = nanos(listener.synack_hold.unwrap_or(synack_hold));
@@ -109,22 +108,19 @@ impl Stack {
 
 impl Connection {
     /// The peer's SYN begins the connection.
-    #[inline(always)]
     fn take_syn(&mut self, cx: &Context, segment: &Segment) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
-        let syn = Syn::of(segment);
-        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), syn.seq);
-        self.remember_timestamp(cx.now, syn.tsval);
-        self.snd.wnd = syn.window.into();
+        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), segment.seq());
+        self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
+        self.snd.wnd = segment.header.window.into();
         self.snd.wnd_max = self.snd.wnd;
         self.window_grew();
-        self.snd.wl1 = syn.seq;
+        self.snd.wl1 = segment.seq();
         self.snd.wl2 = self.snd.iss;
     }
 
     /// What may be sent before the handshake's ACK is less than the SYN's window, if a setting says so; that ACK brings the true window.
-    #[inline(always)]
     fn limit_answer(&mut self, cx: &Context, received: usize) -> Option<u32> {
         let ip_header = self.tuple.ip_header_len() as u32;
         let exchange = Exchange { received: received as u32, ip_header, segment: self.smss().into() };

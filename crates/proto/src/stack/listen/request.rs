@@ -63,26 +63,6 @@ pub(in crate::stack) enum AnotherTime {
     Foreign,
 }
 
-/// What a request takes of its SYN as it is.
-pub(in crate::stack) struct Syn {
-    pub(super) seq: SeqNum,
-    pub(super) window: u16,
-    /// TSval, or 0.
-    pub(super) tsval: u32,
-    dscp: u8,
-}
-
-impl Syn {
-    pub(in crate::stack) fn of(segment: &Segment) -> Syn {
-        Syn {
-            seq: segment.seq(),
-            window: segment.header.window,
-            tsval: segment.header.options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            dscp: segment.dscp,
-        }
-    }
-}
-
 impl Request {
     /// Of a SYN that has just come; nothing was sent yet.
     pub(in crate::stack) fn new(
@@ -91,18 +71,18 @@ impl Request {
         Name { tuple, hash }: Name,
         FirstNumbers { iss, ts_offset }: FirstNumbers,
         (agreed, rcv_wscale): (Negotiated, u8),
-        syn: &Syn,
+        syn: &Segment,
     ) -> Request {
         Request {
             tuple,
             hash,
             listener,
-            irs: syn.seq,
+            irs: syn.seq(),
             iss,
             agreed,
             rcv_wscale,
-            peer_window: syn.window,
-            ts_recent: syn.tsval,
+            peer_window: syn.header.window,
+            ts_recent: syn.header.options.timestamps.map_or(0, |timestamps| timestamps.tsval),
             ts_offset,
             transmissions: 0,
             timeouts: 0,

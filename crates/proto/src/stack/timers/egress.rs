@@ -30,7 +30,6 @@ impl Stack {
         self.transmit(now, packet)
     }
 
-    #[inline(always)]
     pub(in crate::stack) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         if self.hooks.is_some() {
             return self.transmit_with_hooks(now, packet);
@@ -64,7 +63,7 @@ impl Stack {
                 if connection.special.is_some() {
                     self.work.note_events(id, connection);
                 }
-                if connection.snd.blocked {
+                if connection.writer_waits {
                     connection.room_to_write(self.shared.context(now));
                     self.work.note_events(id, connection);
                 }

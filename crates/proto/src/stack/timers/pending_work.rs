@@ -81,7 +81,6 @@ impl Deadlines {
     }
 
     /// Notes a connection whose deadline may have changed.
-    #[inline(always)]
     pub(in crate::stack) fn note(&mut self, index: u32, connection: &mut Connection) {
         self.of_connections = self.of_connections.min(connection.next_deadline());
         if !core::mem::replace(&mut connection.deadline_moved, true) {

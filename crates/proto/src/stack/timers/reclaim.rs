@@ -155,7 +155,6 @@ fn network_place(key: &HashKey, lap: u64, peer: Addr) -> usize {
 
 impl Stack {
     /// Returns whether memory is scarce, or was scarce when the last lap began.
-    #[inline(always)]
     pub(in crate::stack) fn wants_reclaim(&self) -> bool {
         self.shared.memory.is_scarce() || self.reclaim.is_running()
     }

@@ -206,7 +206,6 @@ pub(in crate::stack) fn settle_open(
 }
 
 /// Its packets find a new owner, or none.
-#[inline(always)]
 pub(in crate::stack) fn is_over(connection: &Connection) -> bool {
     !is_live(connection.state) || only_awaits_fin(connection)
 }

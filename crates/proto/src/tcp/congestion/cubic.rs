@@ -107,7 +107,6 @@ pub(crate) struct Avoidance<U: Unit> {
 const _: () = assert!(size_of::<Cubic<Bytes>>() <= 40);
 
 impl<U: Unit> Cubic<U> {
-    #[inline(always)]
     pub(crate) fn new(start: &Start) -> Cubic<U> {
         Cubic {
             cwnd: start.initial_window,

@@ -321,7 +321,6 @@ impl Connection {
     /// What was reported.
     ///
     /// Inlined, so that what follows from `arrived` costs nothing where there is none.
-    #[inline(always)]
     fn acknowledge(
         &mut self,
         cx: &mut Context,
@@ -410,7 +409,7 @@ impl Connection {
         if fin_acked {
             self.fin_is_acknowledged(cx);
         }
-        if self.snd.blocked {
+        if self.writer_waits {
             self.room_to_write(cx);
         }
         if self.snd.queue.is_empty() {
@@ -424,7 +423,6 @@ impl Connection {
     }
 
     /// SND.UNA is behind our FIN.
-    #[inline(always)]
     pub(super) fn fin_is_acknowledged(&mut self, cx: &mut Context) {
         let lone = u64::from(self.snd.lone_fin_acked());
         cx.counters.delivered += lone;
@@ -449,7 +447,6 @@ impl Connection {
 
     /// Whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))"
     /// (RFC 9293 §3.10.7.4, fifth).
-    #[inline(always)]
     pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
         let counts = || config.peer_window_rules.may_shrink() || offered > self.snd.wnd || offered == 0;
@@ -464,18 +461,15 @@ impl Connection {
     }
 
     /// The window that a field means, but for SYNs, bytes.
-    #[inline(always)]
     pub(super) fn offered_in(&self, field: u16) -> u32 {
         u32::from(field) << self.agreed.snd_wscale.unwrap_or(0)
     }
 
-    #[inline(always)]
     pub(super) fn set_send_window(&mut self, segment: &Segment) {
         self.take_window((segment.seq(), segment.header.ack), self.offered_by(segment));
     }
 
     /// A segment with these numbers sets the window.
-    #[inline(always)]
     pub(super) fn take_window(&mut self, (seq, ack): (SeqNum, SeqNum), offered: u32) {
         self.snd.wnd = offered;
         if offered > self.snd.wnd_max {
@@ -490,7 +484,6 @@ impl Connection {
     }
 
     /// What an acknowledgement leaves of the persist timer.
-    #[inline(always)]
     pub(super) fn persist_after_ack(&mut self, cx: &Context) {
         self.arm_persist(cx);
         if self.snd.flight_size() == 0 && self.unsent() > 0 {
@@ -527,7 +520,6 @@ impl Connection {
     }
 
     /// Of a connection with nothing in flight, whose timer is off: nothing waits, or what does may go at once.
-    #[inline(always)]
     fn goes_without_persist_timer(&self) -> bool {
         let goes = match self.unsent() {
             0 => !self.snd.fin_queued() || self.snd.fin_sent() || !self.fin_is_kept_back(),
@@ -573,7 +565,6 @@ impl Connection {
 }
 
 /// Counts a segment with text of the first length, and of the second with SYN and FIN; `progress`: it acknowledges something.
-#[inline(always)]
 pub(super) fn count_predicted(cx: &mut Context, predicted: bool, progress: bool, (text, len): (usize, u32)) {
     cx.counters.hp_hits += u64::from(predicted && text > 0);
     cx.counters.hp_acks += u64::from(predicted && progress);

@@ -7,7 +7,6 @@ use wire::Flags;
 
 impl Connection {
     /// A segment has arrived; its payload is taken out of it if it is taken at all.
-    #[inline(always)]
     pub(crate) fn segment_arrives(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         self.tally.came(segment.payload.len(), segment.payload.gso_size());
         if matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {

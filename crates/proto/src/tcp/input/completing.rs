@@ -3,19 +3,18 @@
 //!
 //! Saves 5 % of the instructions of an exchange with Fast Open.
 
-use super::predicted::Ordinary;
 use crate::Events;
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::open::handshake::{Handshake, PassiveOpen};
 use crate::tcp::recovery::Purpose;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use wire::SeqNum;
+use wire::{PlainSegment, SeqNum};
 
 impl Connection {
     /// Returns whether the segment completes the handshake, and is the next one expected.
     #[inline]
-    pub(crate) fn completes(&self, cx: &Context, segment: &Ordinary) -> bool {
+    pub(crate) fn completes(&self, cx: &Context, segment: &PlainSegment) -> bool {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
         passive.went_as_usual()
             && passive.is_acknowledged_as_a_whole(self.snd.iss, segment.ack)
@@ -31,7 +30,7 @@ impl Connection {
     }
 
     /// Completes the handshake. The caller then handles numbers and text of the segment.
-    pub(crate) fn complete(&mut self, cx: &mut Context, segment: &Ordinary) {
+    pub(crate) fn complete(&mut self, cx: &mut Context, segment: &PlainSegment) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
         self.timers.stop(Timer::SynAckHold);
@@ -58,14 +57,12 @@ impl Connection {
 impl PassiveOpen {
     /// Returns whether this is a Fast Open with one SYN-ACK, and nothing waits for the end of the
     /// handshake.
-    #[inline(always)]
     fn went_as_usual(&self) -> bool {
         self.fast_open && self.transmissions == 1 && !self.fin_waits
     }
 
     /// Returns whether the ACK covers the data of the SYN-ACK, if it had any. Otherwise the data
     /// would have to be retransmitted (`resend_after_synack`).
-    #[inline(always)]
     fn is_acknowledged_as_a_whole(&self, iss: SeqNum, ack: SeqNum) -> bool {
         ack.after(iss + 1) || ack == iss + 1 && self.data_sent == 0 && !self.fin_sent
     }

@@ -7,9 +7,8 @@ use crate::tcp::recv::ack_delay::Came;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::AckOwed;
 use crate::{AckHabit, Events};
-use core::ops::Range;
 use core::time::Duration;
-use wire::{Arrival, Ecn, Flags, SeqNum, TcpHeader};
+use wire::{Ecn, Flags, SeqNum, TcpHeader};
 
 /// What holds for every segment of a run, computed once.
 pub(crate) struct RunConstants {
@@ -22,14 +21,6 @@ pub(crate) struct RunConstants {
     quickack: bool,
     /// The delay of an acknowledgement follows what comes, even while one is owed at once.
     adapts: bool,
-}
-
-/// One segment of a run.
-pub(crate) struct RunSegment {
-    pub(crate) seq: SeqNum,
-    pub(crate) pushed: bool,
-    /// Where the text lies in its packet.
-    pub(crate) place: Range<usize>,
 }
 
 impl Connection {
@@ -78,21 +69,22 @@ impl Connection {
         &mut self,
         cx: &mut Context,
         run: &RunConstants,
-        packet: &mut Arrival<'_>,
-        text: RunSegment,
+        seq: SeqNum,
+        pushed: bool,
+        text: Payload<'_, '_>,
     ) {
-        let len = text.place.len();
-        self.tally.came(len, packet.gso_size);
+        let len = text.len();
+        self.tally.came(len, text.gso_size());
         cx.counters.hp_hits += u64::from(self.state == State::Established);
         // What the peer sent ahead, before it retransmitted this, may have been newer.
-        self.snd.wl1 = self.snd.wl1.latest(text.seq);
+        self.snd.wl1 = self.snd.wl1.latest(seq);
         if let Some(tsval) = run.tsval
-            && text.seq.before_or_eq(self.rcv.last_ack_sent)
+            && seq.before_or_eq(self.rcv.last_ack_sent)
         {
             self.remember_timestamp(cx.now, tsval);
         }
         let last_data_at = self.rcv.last_data_at;
-        self.rcv.accept_next(cx.now, Payload::new(packet, text.place), &mut cx.spare);
+        self.rcv.accept_next(cx.now, text, &mut cx.spare);
         self.note_arrival(cx.now);
         if self.rcv.is_tunable() {
             let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
@@ -100,12 +92,8 @@ impl Connection {
         }
         self.keep_within_memory(cx);
         if self.rcv.ack_owed != AckOwed::Now || run.adapts {
-            let came = Came {
-                before: last_data_at,
-                len: len as u32,
-                full_sized: len >= run.full_sized,
-                pushed: text.pushed,
-            };
+            let came =
+                Came { before: last_data_at, len: len as u32, full_sized: len >= run.full_sized, pushed };
             self.owe_ack(cx, &came);
             if run.quickack {
                 self.ack_now();

@@ -8,7 +8,7 @@ use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{
     Arrived, LostTransmission, Phase, Purpose, RACK, ReoWindow, Spurious, Undo, dsack, probe_timeout,
 };
-use crate::tcp::send::nagle::Nagle;
+use crate::tcp::send::rules::SendRules;
 use crate::tcp::timers::{NEVER, Timer};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -100,7 +100,7 @@ impl Connection {
     #[cold]
     fn fin_is_reported(&mut self, arrived: &Arrived) {
         let Some(board) = self.recovery.board_mut() else { return };
-        if self.snd.nagle.contains(Nagle::FIN_ALONE) {
+        if self.snd.fin_alone() {
             let again = self.timeouts > 0 || board.probe.is_some();
             board.fin_arrived(self.snd.max, self.window_use.last_sent_at(), again, arrived);
         }
@@ -352,7 +352,7 @@ impl Connection {
     /// Marks a FIN that was sent alone if it is lost: only retransmissions follow it. Returns how long to wait if it may yet be reported.
     fn find_fin_lost(&mut self, cx: &mut Context, how: &ReoWindow) -> Option<Duration> {
         let span = (self.snd.una, self.snd.nxt);
-        let is_lone = self.snd.fin_in_flight() && self.snd.nagle.contains(Nagle::FIN_ALONE);
+        let is_lone = self.snd.fin_in_flight() && self.snd.fin_alone();
         let board = self.recovery.board_mut().filter(|_| is_lone)?;
         let remaining = board.fin_remaining(&self.snd.queue, span, cx.now, how)?;
         if remaining > Duration::ZERO {
@@ -520,11 +520,10 @@ impl Connection {
     /// `window_unit`, as it was when the connection began.
     #[inline]
     pub(in crate::tcp) fn counts_segments(&self) -> bool {
-        self.snd.nagle.contains(Nagle::COUNTS_SEGMENTS)
+        self.snd.rules.contains(SendRules::COUNTS_SEGMENTS)
     }
 
     /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before, but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
-    #[inline(always)]
     pub(crate) fn arm_probe(&mut self, cx: &Context, in_flight: u32, new_data: bool) -> bool {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
@@ -535,7 +534,7 @@ impl Connection {
             return false;
         }
         // A FIN that went alone is a segment of its own.
-        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) && in_flight > 1;
+        let lone_fin = self.snd.fin_sent() && self.snd.fin_alone() && in_flight > 1;
         let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let rto = self.rtt.rto_nanos();
         let mut at = cx.now.plus_nanos(probe_timeout(&self.rtt, rto, lone));

@@ -19,44 +19,11 @@ use crate::tcp::recv::receiver::Receiver;
 use crate::tcp::send::nagle::Nagle;
 use crate::tcp::send::send_queue::Lone;
 use crate::tcp::timers::Timer;
-use wire::{Flags, PlainSegment, SeqNum, Timestamps};
-
-/// A segment with no options but timestamps, and no flags but ACK, PSH and FIN.
-#[derive(Clone, Copy)]
-pub(crate) struct Ordinary {
-    pub(crate) seq: SeqNum,
-    pub(crate) ack: SeqNum,
-    /// SEG.WND, unscaled.
-    pub(crate) window: u16,
-    pub(super) pushed: bool,
-    pub(crate) fin: bool,
-    pub(crate) timestamps: Option<Timestamps>,
-    /// Payload length in bytes.
-    pub(super) len: usize,
-}
-
-impl Ordinary {
-    /// Returns `None` if the segment has other flags. The caller checks the options.
-    #[inline(always)]
-    pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
-        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, .. } = *segment;
-        let (pushed, fin) = (flags.contains(Flags::PSH), flags.contains(Flags::FIN));
-        (flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(Ordinary {
-            seq,
-            ack,
-            window,
-            pushed,
-            fin,
-            timestamps,
-            len,
-        })
-    }
-}
+use wire::{Flags, PlainSegment};
 
 impl Connection {
     /// Returns whether no check of RFC 9293 §3.10.7.4 would find anything in this segment.
-    #[inline(always)]
-    pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
+    pub(crate) fn predicts(&self, cx: &Context, segment: &PlainSegment) -> bool {
         self.takes_fast_paths_open(cx)
             && self.is_open()
             && self.has_use_for(segment)
@@ -66,24 +33,22 @@ impl Connection {
             && !cx.memory.is_under_pressure()
     }
 
-    /// Returns whether the segment starts at RCV.NXT, fits the window, and acknowledges only what
-    /// is in flight.
-    #[inline(always)]
-    pub(super) fn is_next(&self, segment: &Ordinary) -> bool {
+    /// Returns whether the segment starts at RCV.NXT, fits the window, acknowledges only what is in
+    /// flight, and has no flags but ACK, PSH and FIN.
+    pub(super) fn is_next(&self, segment: &PlainSegment) -> bool {
         segment.seq == self.rcv.nxt
+            && segment.flags - Flags::PSH - Flags::FIN == Flags::ACK
             && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
-            && segment.len <= self.rcv.wnd() as usize
+            && segment.payload_len <= self.rcv.wnd() as usize
     }
 
     /// Returns whether the offered window is open, and no smaller than before.
-    #[inline(always)]
-    fn offers_enough(&self, segment: &Ordinary) -> bool {
+    fn offers_enough(&self, segment: &PlainSegment) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
     /// Returns whether the segment passes PAWS (RFC 7323 §5.3).
-    #[inline(always)]
-    pub(super) fn is_timely(&self, segment: &Ordinary) -> bool {
+    pub(super) fn is_timely(&self, segment: &PlainSegment) -> bool {
         segment.timestamps.is_none_or(|timestamps| {
             !self.agreed.timestamps || timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
         })
@@ -92,15 +57,15 @@ impl Connection {
     /// Handles a segment for which [`predicts`](Self::predicts) is true. `text` is its payload, if
     /// any. `completes`: the segment has just completed the handshake, so it does not count as
     /// predicted.
-    #[inline(always)]
     pub(crate) fn take_predicted(
         &mut self,
         cx: &mut Context,
-        segment: &Ordinary,
+        segment: &PlainSegment,
         text: Option<Payload<'_, '_>>,
         completes: bool,
     ) {
-        let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
+        let (len, ack, ends) = (segment.payload_len, segment.ack, self.ends_with(segment));
+        let fin = segment.flags.contains(Flags::FIN);
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued() && !self.rcv.fin_received);
         self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size()));
         let progress = ack != self.snd.una;
@@ -115,7 +80,7 @@ impl Connection {
             self.take_window(numbers, offered);
         }
         let counts = same_window && !ends && !completes;
-        count_predicted(cx, counts, progress, (len, len as u32 + u32::from(segment.fin)));
+        count_predicted(cx, counts, progress, (len, len as u32 + u32::from(fin)));
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);
@@ -132,15 +97,14 @@ impl Connection {
         self.note_timely(cx, segment);
         match text {
             Some(text) => self.take_predicted_text(cx, segment, text),
-            None if segment.fin => self.take_predicted_fin(cx),
+            None if fin => self.take_predicted_fin(cx),
             None => {}
         }
         self.arm_delayed_ack(cx);
     }
 
     /// Updates TS.Recent (RFC 7323 §4.3).
-    #[inline(always)]
-    fn note_timely(&mut self, cx: &Context, segment: &Ordinary) {
+    fn note_timely(&mut self, cx: &Context, segment: &PlainSegment) {
         if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq.before_or_eq(self.rcv.last_ack_sent)
         {
@@ -150,8 +114,7 @@ impl Connection {
 
     /// Handles an acknowledgment of new data. Returns true if nothing in flight is left that needs
     /// a timer.
-    #[inline(always)]
-    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) -> bool {
+    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &PlainSegment) -> bool {
         let ack = segment.ack;
         if self.snd.queue.is_vacant() {
             self.only_fin_is_acknowledged(cx, ack);
@@ -180,8 +143,7 @@ impl Connection {
 
     /// Handles the ACK of the only segment ever written to the queue. Nothing is in flight
     /// afterwards.
-    #[inline(always)]
-    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
+    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &PlainSegment, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
         if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
@@ -202,7 +164,7 @@ impl Connection {
         }
         self.hear_round_trip(cx, rtt);
         self.timers.stop(Timer::Retransmit);
-        if self.snd.blocked {
+        if self.writer_waits {
             self.room_to_write(cx);
         }
         self.events |= Events::SENT_ALL;
@@ -220,19 +182,18 @@ impl Connection {
     }
 
     /// Accepts the text that comes next and lies within the window, and the FIN behind it, if any.
-    #[inline(always)]
     pub(super) fn take_predicted_text(
         &mut self,
         cx: &mut Context,
-        segment: &Ordinary,
+        segment: &PlainSegment,
         text: Payload<'_, '_>,
     ) {
-        let (len, owed) = (segment.len, self.rcv.ack_owed);
+        let (len, owed) = (segment.payload_len, self.rcv.ack_owed);
         let came = Came {
             before: self.rcv.last_data_at,
             len: len as u32,
             full_sized: len + 40 >= usize::from(self.advmss),
-            pushed: segment.pushed,
+            pushed: segment.flags.contains(Flags::PSH),
         };
         take_out(&mut self.rcv, cx, text);
         self.events |= Events::READABLE;
@@ -242,7 +203,7 @@ impl Connection {
             self.rcv.note_round(cx.now, came.len, echo);
         }
         self.keep_within_memory(cx);
-        if segment.fin {
+        if segment.flags.contains(Flags::FIN) {
             return self.text_ends(cx, &came, owed);
         }
         self.owe_ack(cx, &came);

@@ -54,7 +54,6 @@ impl Connection {
     /// that only repeats the last within a retransmission time-out: the network has reordered it. Rule R1: "If there is a Timestamps option in
     /// the arriving segment, SEG.TSval < TS.Recent, TS.Recent is valid (see later discussion), and if the RST bit is not set, then treat the
     /// arriving segment as not acceptable".
-    #[inline(always)]
     fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;

@@ -8,7 +8,6 @@ use wire::SeqNum;
 
 impl Connection {
     /// Neither the application nor the route asks for anything that ordinary connections do not have.
-    #[inline(always)]
     pub(in crate::tcp) fn asks_for_nothing(&self) -> bool {
         self.options.is_ordinary() && self.route.is_none()
     }

@@ -25,7 +25,6 @@ impl ActiveOpen {
 
 impl Connection {
     /// Decides the outcome and writes down what was learnt.
-    #[inline(always)]
     pub(in crate::tcp) fn judge(
         &mut self,
         cx: &mut Context,

@@ -76,7 +76,6 @@ impl Fresh {
     }
 
     /// Returns the window limits of a socket without options, if windows are counted by payload.
-    #[inline(always)]
     pub(crate) fn payload_space(&self) -> Option<WindowSpace> {
         self.space
     }

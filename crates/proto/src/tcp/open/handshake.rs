@@ -80,7 +80,6 @@ pub(crate) struct ActiveOpen {
 
 impl ActiveOpen {
     /// Creates an open whose first SYN follows `plan`. `due`: the SYN leaves now.
-    #[inline(always)]
     pub(crate) fn new(now: Instant, plan: ClientPlan, path_srtt: Option<Duration>, due: bool) -> ActiveOpen {
         let plain = matches!(plan, ClientPlan::Plain(_));
         ActiveOpen {

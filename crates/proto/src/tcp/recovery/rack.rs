@@ -72,7 +72,6 @@ impl Rack {
     }
 
     /// Steps 1 to 3 for any transmission that was delivered, a FIN's too.
-    #[inline(always)]
     pub(super) fn hear_of(&mut self, Delivered { sent_at, end, again }: Delivered, arrived: &Arrived) {
         if end.after(self.fack) {
             self.fack = end;

@@ -40,7 +40,6 @@ impl Probe {
 
 /// PTO: two round trips and some slack, or the delay of a lone segment's acknowledgement; never later than the time-out `rto` (RFC 8985 §7.2).
 /// Nanoseconds.
-#[inline(always)]
 pub(crate) fn probe_timeout(rtt: &RttEstimator, rto: u64, lone: bool) -> u64 {
     let srtt = rtt.srtt_nanos();
     if srtt == 0 {

@@ -154,7 +154,6 @@ impl AckDelay {
     }
 
     /// How long to wait for an answer, at most `whole`, nanoseconds. A stream, whose quick acknowledgements are used up, has none.
-    #[inline(always)]
     fn merged(&self, whole: u64) -> u64 {
         let is_answered = self.pingpong > 0 && !self.in_vain;
         if is_answered || self.quick == 0 { whole } else { whole / UNANSWERED }

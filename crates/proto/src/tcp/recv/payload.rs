@@ -13,18 +13,15 @@ pub(crate) struct Payload<'p, 'd> {
 
 impl<'p, 'd> Payload<'p, 'd> {
     /// The bytes at `place` in the packet; one that is not there is empty.
-    #[inline(always)]
     pub(crate) fn new(packet: &'p mut Arrival<'d>, place: Range<usize>) -> Payload<'p, 'd> {
         Payload { packet, place }
     }
 
     /// Number of bytes.
-    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.place.len()
     }
 
-    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.place.is_empty()
     }
@@ -35,19 +32,16 @@ impl<'p, 'd> Payload<'p, 'd> {
     }
 
     /// Other bytes of its packet; those that are not there are none.
-    #[inline(always)]
     pub(crate) fn beside(&self, place: Range<usize>) -> &[u8] {
         self.packet.data.get(place).unwrap_or_default()
     }
 
     /// Memory it pins when it is kept.
-    #[inline(always)]
     pub(crate) fn truesize(&self) -> usize {
         self.packet.truesize
     }
 
     /// Payload bytes per original segment when merged, else 0.
-    #[inline(always)]
     pub(crate) fn gso_size(&self) -> u16 {
         self.packet.gso_size
     }
@@ -58,13 +52,11 @@ impl<'p, 'd> Payload<'p, 'd> {
     }
 
     /// The packet, and the place in it.
-    #[inline(always)]
     pub(crate) fn parts(self) -> (&'p mut Arrival<'d>, Range<usize>) {
         (self.packet, self.place)
     }
 
     /// The payload by itself, which leaves an empty one here.
-    #[inline(always)]
     pub(crate) fn take(&mut self) -> Payload<'_, 'd> {
         let place = self.place.clone();
         self.place.end = self.place.start;
@@ -72,7 +64,6 @@ impl<'p, 'd> Payload<'p, 'd> {
     }
 
     /// The bytes, to be kept: copied, unless the packet's memory may be shared.
-    #[inline(always)]
     pub(crate) fn into_bytes(self) -> Bytes {
         self.packet.data.take(self.place)
     }

@@ -16,7 +16,6 @@ const SEGMENTS_UNDER_PRESSURE: u32 = 4;
 
 impl Connection {
     /// Bytes of memory that its buffers hold.
-    #[inline(always)]
     pub(crate) fn memory(&self) -> u32 {
         let holds_nothing = self.snd.queue.is_vacant() && self.rcv.buffer.is_empty() && !self.rcv.has_holes();
         if holds_nothing { 0 } else { self.snd.queue.memory().saturating_add(self.rcv.memory()) }
@@ -55,7 +54,6 @@ impl Connection {
     }
 
     /// Text has been taken in: is the buffer still within its memory?
-    #[inline(always)]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
             let window = SEGMENTS_UNDER_PRESSURE * u32::from(self.advmss);

@@ -37,7 +37,6 @@ const SPARE_LEN: usize = 8;
 pub(crate) struct Spare(Vec<Box<Held>>);
 
 impl Spare {
-    #[inline(always)]
     fn take(&mut self) -> Box<Held> {
         self.0.pop().unwrap_or_default()
     }
@@ -75,7 +74,6 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    #[inline(always)]
     fn push(&mut self, chunk: Bytes) {
         if self.first.is_empty() {
             self.first = chunk;

@@ -245,7 +245,6 @@ impl Receiver {
     }
 
     /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
-    #[inline(always)]
     pub(crate) fn accept_next(&mut self, now: Instant, payload: Payload<'_, '_>, spare: &mut Spare) -> u32 {
         self.last_data_at = now;
         let whole = payload.len();

@@ -39,7 +39,6 @@ impl Space {
     }
 
     /// Only payload counts, and memory apart from the window.
-    #[inline(always)]
     pub(crate) fn counts_payload(&self) -> bool {
         matches!(self, Space::Payload(_))
     }
@@ -139,7 +138,6 @@ impl Space {
     }
 
     /// So many bytes came in order, in segments of `mss` at most, and `waiting` ones are not read.
-    #[inline(always)]
     pub(in crate::tcp) fn grow(&mut self, came: u32, mss: u32, waiting: u32) {
         if let Some(payload) = self.payload_mut() {
             payload.grow(came, mss, waiting);

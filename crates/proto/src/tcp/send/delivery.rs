@@ -303,7 +303,6 @@ impl Delivery {
 
     /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` (microseconds; 0: not
     /// known) has passed: then what was acknowledged had been sent before the repetition that seems to be meant.
-    #[inline(always)]
     pub(in crate::tcp) fn take_sample(
         &mut self,
         flight: &mut Flight,
@@ -328,7 +327,6 @@ impl Delivery {
 
     /// All there was in flight is acknowledged at once, a single segment that was sent once: its sample, as
     /// [`take_sample`](Self::take_sample) gives it.
-    #[inline(always)]
     pub(in crate::tcp) fn sample_lone(
         &mut self,
         flight: &Flight,
@@ -342,7 +340,6 @@ impl Delivery {
         self.sample(now, min_rtt, (weight, 1), &newest)
     }
 
-    #[inline(always)]
     fn sample(
         &mut self,
         now: Instant,

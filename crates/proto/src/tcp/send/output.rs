@@ -15,8 +15,8 @@ mod segment;
 mod syn;
 
 use super::mtu_search::Next;
-use super::nagle::Nagle;
 use super::retry_limits::{BASE, retries_timeout};
+use super::rules::SendRules;
 use super::send_queue::Sending;
 use super::write::SENDING_NANOS;
 use crate::Instant;
@@ -36,7 +36,6 @@ impl Connection {
     /// Returns whether [`poll_transmit`](Self::poll_transmit) should be called. May return false
     /// positives, never false negatives: everything that causes a transmission must be checked
     /// here.
-    #[inline(always)]
     pub(crate) fn may_transmit(&self) -> bool {
         if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
             return true;
@@ -298,7 +297,7 @@ impl Connection {
     /// Returns whether the peer's window, not cwnd, limits what is sent, and `small` bytes may
     /// follow whole segments (Linux's `tcp_mss_split_point`).
     fn fills_window(&self, usable: u32, small: u32) -> bool {
-        self.snd.nagle.contains(Nagle::FILLS_WINDOWS)
+        self.snd.rules.contains(SendRules::FILLS_WINDOWS)
             && usable == self.snd.wnd.saturating_sub(self.snd.flight_size())
             && self.small_may_go(small)
     }
@@ -335,9 +334,9 @@ impl Connection {
         let repeats = seq.before(self.snd.max);
         if fin {
             let fin_repeats = (seq + taken).before(self.snd.max);
-            self.snd.fin = if fin_repeats { Fin::Repeated } else { Fin::Queued };
+            self.snd.fin.set(Fin::REPEATED, fin_repeats);
             if !repeats {
-                self.snd.nagle.set(Nagle::FIN_ALONE, taken == 0);
+                self.snd.fin.set(Fin::ALONE, taken == 0);
             }
         }
         if repeats {

@@ -38,7 +38,6 @@ impl Connection {
         }
     }
 
-    #[inline(always)]
     fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
         let smss = u32::from(self.smss());
         let known = match &self.route {
@@ -52,7 +51,6 @@ impl Connection {
         self.congestion_with(cx, initial_window, ssthresh)
     }
 
-    #[inline(always)]
     fn congestion_with(&self, cx: &Context, initial_window: u32, ssthresh: u32) -> Congestion {
         let config = &cx.config;
         let algorithm = if self.asks_for_nothing() {
@@ -77,7 +75,6 @@ impl Connection {
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
-    #[inline(always)]
     pub(in crate::tcp) fn initial_window(&self, config: &Config) -> u32 {
         // A window that is small at first makes segments small, but as many of them may go later.
         let smss = if config.window_unit.is_segments() { self.whole_segment() } else { self.smss() };
@@ -140,7 +137,6 @@ impl Connection {
 
     /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as
     /// in Linux).
-    #[inline(always)]
     pub(in crate::tcp) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
         self.pace(cx, bytes);
         let in_flight = self.recovery.pipe(flight_size);
@@ -157,7 +153,6 @@ impl Connection {
     }
 
     /// What was sent does not fill the window: if that has been so for long, the window decays.
-    #[inline(always)]
     pub(in crate::tcp) fn window_is_left_unused(&mut self, cx: &Context) {
         if self.window_use.may_be_unused(cx.now, &self.rtt) {
             self.decay_unused(cx);
@@ -166,7 +161,7 @@ impl Connection {
 
     #[inline(never)]
     fn decay_unused(&mut self, cx: &Context) {
-        let full_buffer = self.snd.blocked;
+        let full_buffer = self.writer_waits;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
             && !self.recovery.is_recovering()
@@ -235,7 +230,6 @@ impl Connection {
         self.check_app_limited_after_ack(cx, in_flight);
     }
 
-    #[inline(always)]
     pub(in crate::tcp) fn report_rate(
         &mut self,
         now: Instant,
@@ -249,7 +243,6 @@ impl Connection {
         }
     }
 
-    #[inline(always)]
     pub(in crate::tcp) fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
         let now = cx.now;
         let smss = u32::from(self.smss());
@@ -265,7 +258,6 @@ impl Connection {
     }
 
     /// A round trip was measured, in nanoseconds. One that may have a wait in it does not follow a least one.
-    #[inline(always)]
     pub(in crate::tcp) fn note_min_rtt(
         &mut self,
         cx: &Context,

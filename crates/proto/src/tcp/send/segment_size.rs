@@ -1,7 +1,7 @@
 //! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
 
 use super::mtu_search::MtuSearch;
-use super::nagle::Nagle;
+use super::rules::SendRules;
 use crate::route::{Route, RouteMetrics};
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context, Sender};
@@ -33,7 +33,7 @@ impl Sender {
 
     #[inline]
     fn bounds_by_window(&self) -> bool {
-        self.nagle.contains(Nagle::FILLS_WINDOWS)
+        self.rules.contains(SendRules::FILLS_WINDOWS)
     }
 }
 
@@ -170,14 +170,12 @@ impl Connection {
     }
 
     /// Payload of one segment where no special option is set and no MTU is searched for.
-    #[inline(always)]
     fn ordinary_segment(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         self.mss_in(self.path_mtu).saturating_sub(timestamps).max(8)
     }
 
     /// Payload and options of one segment in a packet of this size, as the peer takes it.
-    #[inline(always)]
     fn mss_in(&self, packet: u16) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         self.agreed.peer_mss.min(packet.saturating_sub(headers))
@@ -203,13 +201,11 @@ impl Connection {
     }
 
     /// Largest payload of the next segment: the SMSS less the SACK blocks and counts of marks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
-    #[inline(always)]
     pub(crate) fn segment_max(&self) -> u16 {
         self.smss().saturating_sub(self.varying_options_len() as u16).max(8)
     }
 
     /// The key by which segments of this connection are signed.
-    #[inline(always)]
     pub(crate) fn md5_key(&self) -> Option<&Md5Key> {
         if self.options.is_ordinary() { None } else { self.own_md5_key() }
     }
@@ -220,7 +216,6 @@ impl Connection {
     }
 
     /// Bytes that its signature takes of every segment.
-    #[inline(always)]
     pub(crate) fn signature_len(&self) -> u16 {
         if self.md5_key().is_some() { wire::SIGNATURE_OPTION_LEN } else { 0 }
     }

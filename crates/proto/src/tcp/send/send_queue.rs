@@ -248,7 +248,6 @@ impl SendQueue {
     }
 
     /// Takes memory for a queue that is about to get data.
-    #[inline(always)]
     fn begin(&mut self, len: usize, blocks: &mut SendBlocks) {
         if len > 0 && self.held.is_none() {
             let mut held = blocks.queue();
@@ -468,7 +467,6 @@ impl SendQueue {
     }
 
     /// See [`Delivery::take_sample`].
-    #[inline(always)]
     pub(in crate::tcp) fn take_sample(&mut self, now: Instant, min_rtt: u32) -> Option<RateSample> {
         let held = self.held.as_mut()?;
         self.delivery.take_sample(&mut held.flight, now, min_rtt)

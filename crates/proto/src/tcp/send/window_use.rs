@@ -51,7 +51,6 @@ impl Round {
         Round { filled: true, most: in_flight, until: nxt, ..Round::NONE }
     }
 
-    #[inline(always)]
     fn on_sent(&mut self, sent: &Sent) {
         let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
         let new_round = sent.una.after_or_eq(self.until);

@@ -39,7 +39,7 @@ impl Connection {
     /// Returns how many bytes the send buffer counts.
     pub(crate) fn send_buffer_used(&self, config: &Config) -> u64 {
         // A FIN that was sent alone is one more segment.
-        let fin = self.snd.lone_fin_sent() && !self.snd.lone_fin_acked() && self.is_open();
+        let fin = self.snd.fin_alone() && !self.snd.lone_fin_acked() && self.is_open();
         let segments = self.snd.queue.count() as u64 + u64::from(fin);
         self.snd.queue.len() as u64 + segments * u64::from(config.sndbuf_overhead)
     }
@@ -59,8 +59,8 @@ impl Connection {
 
     /// Wakes a writer that found no room, if there is enough now.
     pub(crate) fn wake_writer(&mut self, cx: &Context) {
-        if self.snd.blocked && self.is_writable(&cx.config, cx.send_share()) {
-            self.snd.blocked = false;
+        if self.writer_waits && self.is_writable(&cx.config, cx.send_share()) {
+            self.writer_waits = false;
             self.events |= Events::WRITABLE;
         }
     }
@@ -78,7 +78,6 @@ impl Connection {
     /// flight, and only a held SYN-ACK delays it. Returns false, without any change, for other
     /// writes. Saves 13 % of the instructions of a request on an open connection, and 2 % of those
     /// of an exchange.
-    #[inline(always)]
     pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
         let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
         if taken {
@@ -100,7 +99,6 @@ impl Connection {
         self.after_write(WriteFlags::empty());
     }
 
-    #[inline(always)]
     fn takes_whole(&self, cx: &Context, len: u32) -> bool {
         let Config { write_rules, tcp_notsent_lowat, .. } = cx.config;
         // A segment holds this many bytes with any options.

@@ -110,11 +110,10 @@ impl Conversation {
         let plain = PlainSegment::read_v4(&packet.data, verify);
         if let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, verify))
             && layout.options.is_empty()
-            && let Some(segment) = Ordinary::of(&plain)
             && let Some(connection) = end.connections.get(self.ids[to].index)
         {
-            let expected = connection.predicts(&end.shared, &segment);
-            self.predicted[usize::from(connection.ends_with(&segment))] += usize::from(expected);
+            let expected = connection.predicts(&end.shared, &plain);
+            self.predicted[usize::from(connection.ends_with(&plain))] += usize::from(expected);
         }
         end.handle_packet(now, packet);
     }

@@ -50,7 +50,6 @@ impl Unit for Bytes {
     }
 
     /// HyStart++ is for the first slow start only (RFC 9406 §4.3): not where ssthresh is known.
-    #[inline(always)]
     fn slow_start(start: &Start) -> SlowStart {
         SlowStart { hystart: HyStart::new(), use_hystart: start.hystart }
     }

@@ -28,9 +28,8 @@ impl Connection {
     }
 
     /// Records what limits the sender after an ordinary segment: all that was written is in flight.
-    #[inline(always)]
     pub(crate) fn note_all_has_left(&mut self, now: Instant) {
-        if self.limited_by == LimitedBy::Idle && !self.snd.blocked {
+        if self.limited_by == LimitedBy::Idle && !self.writer_waits {
             self.limited_by = LimitedBy::Application;
             self.busy.switch(LimitedBy::Idle, LimitedBy::Application, now);
         } else {
@@ -38,7 +37,6 @@ impl Connection {
         }
     }
 
-    #[inline(always)]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
         let before = core::mem::replace(&mut self.limited_by, by);
         self.busy.switch(before, by, now);
@@ -52,7 +50,6 @@ impl Connection {
         Special::of(&mut self.special, now).clocks.switch(before, now);
     }
 
-    #[inline(always)]
     fn limited_by(&self) -> LimitedBy {
         if self.snd.queue.is_empty() && !self.snd.fin_queued() {
             return LimitedBy::Idle;
@@ -61,7 +58,7 @@ impl Connection {
         if unsent == 0 && self.snd.flight_size() == 0 {
             return LimitedBy::Idle;
         }
-        if unsent == 0 && self.handshake.is_none() && !self.snd.blocked && self.recovery.is_idle() {
+        if unsent == 0 && self.handshake.is_none() && !self.writer_waits && self.recovery.is_idle() {
             return LimitedBy::Application;
         }
         self.held_back_by(unsent)
@@ -73,7 +70,7 @@ impl Connection {
         if self.handshake.is_some() {
             return LimitedBy::Handshake;
         }
-        if unsent == 0 && !self.snd.blocked && !self.recovery.resending_waits() {
+        if unsent == 0 && !self.writer_waits && !self.recovery.resending_waits() {
             return LimitedBy::Application;
         }
         let segment = u32::from(self.segment_max());

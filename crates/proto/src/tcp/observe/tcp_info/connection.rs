@@ -94,7 +94,7 @@ struct LoneFin {
 fn lone_fin(c: &Connection, config: &Config) -> LoneFin {
     let end = c.snd.queue.end();
     let out = c.snd.fin_queued() && c.snd.max.after(end) && !c.snd.una.after(end);
-    if !(out && c.counts_segments() && c.snd.lone_fin_sent()) {
+    if !(out && c.counts_segments() && c.snd.fin_alone()) {
         return LoneFin::default();
     }
     let segment = u32::from(c.smss());

@@ -93,7 +93,6 @@ impl Connection {
     }
 
     /// Data has become readable up to `rcv_nxt`: when it came is kept for a socket that asked for that (`SO_TIMESTAMP`).
-    #[inline(always)]
     pub(in crate::tcp) fn note_arrival(&mut self, now: Instant) {
         if !self.options.is_ordinary() && self.options.receive_times {
             self.keep_arrival(now);

@@ -90,7 +90,6 @@ impl Connection {
     }
 
     /// Nanoseconds.
-    #[inline(always)]
     fn ack_delay(&self, config: &Config) -> u64 {
         let delay = match config.ack_habit {
             AckHabit::Merge => self.rcv.delay.merged(nanos(config.delayed_ack)),

@@ -101,7 +101,6 @@ impl Connection {
 
     /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be advertised. True: now; `None`: the buffer is
     /// not counted by packets.
-    #[inline(always)]
     pub(crate) fn packets_were_read(&mut self, cx: &mut Context) -> Option<bool> {
         self.rcv.space.packets().is_some().then(|| self.release_what_was_read(cx))
     }

@@ -36,7 +36,6 @@ impl PacketSpace {
 
 impl Connection {
     /// A segment is about to be looked at: may it be predicted?
-    #[inline(always)]
     pub(in crate::tcp) fn predict_packet(&mut self, cx: &Context, segment: &Segment) {
         if self.rcv.space.packets().is_some() {
             self.predict(cx, segment);
@@ -85,7 +84,6 @@ impl Connection {
     }
 
     /// The acknowledgement of a segment has been taken, before which the peer had offered `offered` bytes.
-    #[inline(always)]
     pub(in crate::tcp) fn acknowledged_packets(&mut self, cx: &Context, segment: &Segment, offered: u32) {
         if self.rcv.space.packets().is_some() {
             self.note_acknowledged(cx, segment, offered);
@@ -113,7 +111,6 @@ impl Connection {
     }
 
     /// Takes the text and FIN of a segment, or neither if it has none, and notes what is owed. False: the buffer is not counted by packets.
-    #[inline(always)]
     pub(in crate::tcp) fn take_packet(&mut self, cx: &mut Context, segment: &mut Segment) -> bool {
         let counts_packets = self.rcv.space.packets().is_some();
         if counts_packets {

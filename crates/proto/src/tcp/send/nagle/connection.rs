@@ -6,7 +6,6 @@ use crate::tcp::connection::Connection;
 impl Connection {
     /// `small`: bytes of the last, incomplete segment. It waits only while an earlier small segment is unacknowledged, as with
     /// Linux's `tcp_nagle_test`: full ones in flight do not hold it back.
-    #[inline(always)]
     pub(in crate::tcp) fn small_may_go(&self, small: u32) -> bool {
         let nagle = self.snd.nagle;
         small == 0

@@ -79,7 +79,6 @@ impl Connection {
 
 impl PassiveOpen {
     /// No SYN-ACK has gone, and what there is to be said may go with it.
-    #[inline(always)]
     fn is_first_answer(&self, says_something: bool) -> bool {
         self.fast_open
             && self.transmissions == 0

@@ -3,7 +3,6 @@
 use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Phase, Probe, Purpose, Resend};
-use crate::tcp::send::nagle::Nagle;
 use crate::tcp::send::send_queue::Sending;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
 
@@ -133,7 +132,7 @@ impl Connection {
     /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.
     fn last_missing(&self) -> (SeqNum, u32) {
         let end = self.snd.queue.end().earliest(self.snd.nxt);
-        if self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) {
+        if self.snd.fin_sent() && self.snd.fin_alone() {
             return (end, 0);
         }
         let (seq, len) = self.snd.queue.last_before(end).unwrap_or((end, 0));
@@ -167,8 +166,7 @@ impl Connection {
         // A FIN that has never gone waits for its own turn, and one that went alone joins no whole segment (Linux's
         // `tcp_retrans_try_collapse`).
         let fin_went = self.snd.fin_queued() && self.snd.max.after(self.snd.queue.end());
-        let fin_went =
-            fin_went && (len < self.segment_max().into() || !self.snd.nagle.contains(Nagle::FIN_ALONE));
+        let fin_went = fin_went && (len < self.segment_max().into() || !self.snd.fin_alone());
         let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
         self.send_range(cx, seq, len, fin, packet)
     }

@@ -27,7 +27,6 @@ impl Connection {
     }
 
     /// Bytes of the options of a segment that leaves now, but for those of every segment.
-    #[inline(always)]
     pub(crate) fn varying_options_len(&self) -> usize {
         if self.rcv.has_blocks() | self.agreed.ecn.is_accurate() { self.blocks_and_marks_len() } else { 0 }
     }

@@ -9,8 +9,7 @@
 
 use crate::fast_paths::FastPath;
 use crate::tcp::congestion::{Congestion, Controller};
-use crate::tcp::connection::{Connection, Context};
-use crate::tcp::send::nagle::Nagle;
+use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::send::window_use::Sent;
 use crate::tcp::timers::Timer;
 use wire::{Flags, SeqNum, TxPacket};
@@ -53,7 +52,7 @@ impl Connection {
         self.answered(cx);
         let mut flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         if fin {
-            self.snd.nagle.remove(Nagle::FIN_ALONE);
+            self.snd.fin.remove(Fin::ALONE);
             flags |= Flags::FIN;
         }
         cx.took(FastPath::TextSent);
@@ -74,7 +73,7 @@ impl Connection {
         {
             return false;
         }
-        self.snd.nagle.insert(Nagle::FIN_ALONE);
+        self.snd.fin.insert(Fin::ALONE);
         self.put_in_flight(cx, seq + 1, (in_flight, cwnd), self.rtt.rto_nanos());
         cx.took(FastPath::FinSent);
         self.build_ordinary(cx, seq, 0, Flags::ACK | Flags::FIN, packet);
@@ -102,7 +101,6 @@ impl Connection {
     }
 
     /// Nothing that may make the next segment another than usual.
-    #[inline(always)]
     fn sends_as_usual(&self, cx: &Context) -> bool {
         // One that was reset while it had something to send has kept its turn, and perhaps the SYN's number.
         self.is_open() && !cx.config.pacing && self.takes_fast_paths_open(cx)

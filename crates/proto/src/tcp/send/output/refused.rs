@@ -135,7 +135,7 @@ impl Connection {
 
     /// Had the FIN been sent before this one, which goes without text?
     fn fin_went_before(&self, end: SeqNum) -> bool {
-        self.snd.fin == Fin::Repeated || self.timeouts > 0 || self.snd.max.after(end)
+        self.snd.fin.contains(Fin::REPEATED) || self.timeouts > 0 || self.snd.max.after(end)
     }
 
     fn new_data_refused(&mut self, cx: &mut Context, refused: &Refused, end: SeqNum) {

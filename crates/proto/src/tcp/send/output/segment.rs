@@ -52,7 +52,8 @@ impl Connection {
                 }
                 None => self.write_v6(cx, out, window, packet),
             }
-            packet.gso_size = self.gso_size(cx, &out);
+            packet.gso_size = self.gso_size(&out);
+            self.count_sent(cx, &out, packet.gso_size);
             return;
         }
         self.finish_with_options(cx, &out, window, packet);
@@ -87,9 +88,7 @@ impl Connection {
             Some(addresses) => packet.write_v4(&segment, addresses, 0, cx.capabilities.tx_checksum),
             None => self.write_v6(cx, out, window, packet),
         }
-        cx.counters.out_segs += 1;
-        cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
-        self.tally.went(len as usize, 1);
+        self.count_sent(cx, &out, 0);
     }
 
     /// The window field; what it says counts as advertised from now on.
@@ -145,7 +144,6 @@ impl Connection {
     }
 
     /// The segment without the options that are not timestamps.
-    #[inline(always)]
     pub(super) fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
         PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
@@ -178,7 +176,7 @@ impl Connection {
         let partial = cx.capabilities.tx_checksum;
         let usual = out.flags.contains(Flags::SYN) && !self.fragments();
         if usual && packet.write_syn(&self.plain(cx, out, window), &options, partial) {
-            self.gso_size(cx, out);
+            self.count_sent(cx, out, 0);
             return;
         }
         let header = TcpHeader {
@@ -197,7 +195,8 @@ impl Connection {
             hop_limit: self.hop_limit(&cx.config),
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
-        let gso_size = self.gso_size(cx, out);
+        let gso_size = self.gso_size(out);
+        self.count_sent(cx, out, gso_size);
         if self.fragments() {
             let segments = if gso_size > 0 { out.payload_len.div_ceil(gso_size.into()) } else { 1 };
             self.let_be_cut(&mut ip, (out.flags, header.emit_len() + out.payload_len), segments);
@@ -205,27 +204,31 @@ impl Connection {
         packet.write_tcp(&ip, &header, gso_size, partial);
     }
 
-    /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
-    /// by, and so is a probe of the path's MTU.
-    #[inline(always)]
-    fn gso_size(&mut self, cx: &mut Context, out: &Outgoing) -> u16 {
+    /// Returns the payload size of the packets into which the device cuts the segment, or 0 for one
+    /// packet. SYNs and probes of the path's MTU are never cut.
+    fn gso_size(&self, out: &Outgoing) -> u16 {
         let most = self.segment_max();
-        let cut = usize::from(most) < out.payload_len
+        let is_cut = usize::from(most) < out.payload_len
             && !out.flags.contains(Flags::SYN)
             && !self.is_mtu_probe(out.seq, out.payload_len as u32);
+        if is_cut { most } else { 0 }
+    }
+
+    /// Counts a segment that is sent, and the packets into which the device cuts it.
+    #[inline(always)]
+    fn count_sent(&mut self, cx: &mut Context, out: &Outgoing, gso_size: u16) {
         // A payload is far below 2³²: the division is of 32 bits.
-        let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
+        let packets = if gso_size > 0 { (out.payload_len as u32).div_ceil(gso_size.into()) } else { 1 };
         if out.again {
-            cx.counters.retrans_segs += u64::from(segments);
+            cx.counters.retrans_segs += u64::from(packets);
             let counts = self.counts(cx.now);
-            counts.total_retrans = counts.total_retrans.wrapping_add(segments);
+            counts.total_retrans = counts.total_retrans.wrapping_add(packets);
         } else {
-            cx.counters.out_segs += u64::from(segments);
-            // As Linux counts, a FIN that goes alone is data.
-            let counts = out.payload_len > 0 || out.flags.contains(Flags::FIN);
-            cx.counters.orig_data_sent += u64::from(if counts { segments } else { 0 });
+            cx.counters.out_segs += u64::from(packets);
+            // As in Linux, a FIN without text counts as data.
+            let is_data = out.payload_len > 0 || out.flags.contains(Flags::FIN);
+            cx.counters.orig_data_sent += if is_data { u64::from(packets) } else { 0 };
         }
-        self.tally.went(out.payload_len, segments);
-        if cut { most } else { 0 }
+        self.tally.went(out.payload_len, packets);
     }
 }

@@ -12,7 +12,6 @@ pub(crate) struct Lone(Box<Held>);
 impl SendQueue {
     /// Empties the queue and returns its content, if that is one segment which was sent once and
     /// has no marks.
-    #[inline(always)]
     pub(crate) fn take_lone(&mut self) -> Option<Lone> {
         let held = self.held.take_if(|held| held.is_lone())?;
         self.len = 0;
@@ -21,7 +20,6 @@ impl SendQueue {
 }
 
 impl Held {
-    #[inline(always)]
     fn is_lone(&self) -> bool {
         self.segments.len() == 1
             && self.unit == 1
@@ -33,13 +31,11 @@ impl Held {
 
 impl Lone {
     /// The segment, its flight, and how far the window was used.
-    #[inline(always)]
     pub(in crate::tcp) fn parts(&self) -> Option<(&TxSegment, &Flight, &Round)> {
         self.0.segments.front().map(|segment| (segment, &self.0.flight, &self.0.round))
     }
 
     /// Returns the memory.
-    #[inline(always)]
     pub(crate) fn give_back(self, blocks: &mut SendBlocks) {
         let Lone(mut held) = self;
         held.acked_weight = held.segments.pop_front().map_or(0, |segment| segment.weight);

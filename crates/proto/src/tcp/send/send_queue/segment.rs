@@ -83,7 +83,6 @@ impl TxSegment {
         }
     }
 
-    #[inline(always)]
     pub(super) fn add_parts_to(&self, slices: &mut Slices) {
         match &self.parts[..] {
             [part] => slices.push(part.clone()),
@@ -96,7 +95,6 @@ impl TxSegment {
     }
 
     /// Not sent yet; `parts` are `len` bytes.
-    #[inline(always)]
     pub(super) fn of(seq: SeqNum, len: u32, parts: SmallVec<[Bytes; 1]>) -> TxSegment {
         TxSegment {
             seq,

@@ -74,13 +74,11 @@ impl SendQueue {
     }
 
     /// Returns whether everything that was written is acknowledged and handled.
-    #[inline(always)]
     pub(crate) fn is_vacant(&self) -> bool {
         self.held.is_none()
     }
 
     /// Copies `data` in as one segment, pushed at its end. The queue must be vacant.
-    #[inline(always)]
     pub(crate) fn write_first(&mut self, data: &[u8], blocks: &mut SendBlocks) {
         self.begin(data.len(), blocks);
         let mut parts = SmallVec::new();
@@ -92,7 +90,6 @@ impl SendQueue {
         self.push_first(data.len() as u32, parts);
     }
 
-    #[inline(always)]
     fn push_first(&mut self, len: u32, parts: SmallVec<[Bytes; 1]>) {
         let seq = self.end;
         (self.end, self.len) = (seq + len, len);
