@@ -242,6 +242,7 @@ pub(crate) struct Options {
 }
 
 impl From<SocketOptions> for Options {
+    #[inline]
     fn from(options: SocketOptions) -> Options {
         let off = if options.nodelay { Nagle::OFF } else { Nagle::empty() };
         let cork = if options.cork { Nagle::CORK } else { Nagle::empty() };

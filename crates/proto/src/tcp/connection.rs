@@ -1,4 +1,4 @@
-//! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
+//! A connection: its parts, and the application's verbs. Algorithms live in other files.
 
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
@@ -39,53 +39,53 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use wire::{Capabilities, SeqNum, TxPacket};
 
-/// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).
+/// Unit of the age of a timestamp: 2³⁰ ns (1.07 s).
 const TS_AGE_UNIT: u32 = 30;
-/// 24 days: half of what a clock of milliseconds needs to wrap (RFC 7323 §5.5).
+/// 24 days: half the time in which a clock of milliseconds wraps (RFC 7323 §5.5).
 const TS_RECENT_LIFE: u32 = ((24 * 86_400 * 1_000_000_000_u64) >> TS_AGE_UNIT) as u32;
 
 fn ts_age_units(now: Instant) -> u32 {
     (now.as_nanos() >> TS_AGE_UNIT) as u32
 }
 
-/// What connections may see and change of their stack, one at a time.
+/// State of the stack that connections may read and change, one at a time.
 pub(crate) struct Shared {
-    /// The caller's time, since [`context`](Self::context).
+    /// Time of the present event; see [`context`](Self::context).
     pub(crate) now: Instant,
     pub(crate) config: Config,
-    /// What follows from it for a new connection.
+    /// Defaults of new connections, derived from `config`.
     pub(crate) fresh: Fresh,
     pub(crate) capabilities: Capabilities,
     pub(crate) counters: Counters,
     pub(crate) paths: PathCache,
     pub(crate) blackhole: Blackhole,
     pub(crate) networks: Vec<Network>,
-    /// The stack's allowance of challenge ACKs.
+    /// Limit of the stack's challenge ACKs.
     pub(crate) challenge: ChallengeLimit,
-    /// Memory for what is written.
+    /// Memory for written data.
     pub(crate) blocks: SendBlocks,
     pub(crate) handshakes: SpareHandshakes,
-    /// Places for what is received.
+    /// Reusable memory for received data.
     pub(crate) spare: Spare,
-    /// Connections of the stack whose application has let go.
+    /// Connections that their application has closed.
     pub(crate) orphans: u32,
     pub(crate) memory: Memory,
-    /// What a connection has sent while it took a segment: it leaves before all that waits.
+    /// Packets that a connection sent while it handled a segment. They leave before all others.
     pub(crate) meanwhile: Vec<TxPacket>,
     /// See [`Stack::tap_has_read`](crate::Stack::tap_has_read).
     pub(crate) tap_read: Option<u32>,
-    /// Ordinary segments may skip checks that find nothing. Off: each takes the general path, to the same effect.
+    /// Allows fast paths. Without them every segment takes the general path, with the same effects.
     #[cfg(debug_assertions)]
     pub(crate) fast_paths: bool,
     #[cfg(debug_assertions)]
     pub(crate) fast_paths_taken: crate::fast_paths::FastPathsTaken,
 }
 
-/// What a connection may see and change of its stack while it handles one event.
+/// State of the stack that a connection may read and change while it handles one event.
 pub(crate) type Context = Shared;
 
 impl Shared {
-    /// Lends it for a change that happens now.
+    /// Lends the state for an event at `now`.
     #[inline]
     pub(crate) fn context(&mut self, now: Instant) -> &mut Context {
         self.now = now;
@@ -94,7 +94,7 @@ impl Shared {
 }
 
 impl Context {
-    /// Ordinary segments may skip checks that find nothing: always, but where random worlds compare what comes of it
+    /// Returns whether fast paths are allowed: always, except where random runs compare both paths
     /// ([`Stack::set_fast_paths`](crate::Stack::set_fast_paths)).
     pub(crate) fn takes_fast_paths(&self) -> bool {
         #[cfg(debug_assertions)]
@@ -103,7 +103,7 @@ impl Context {
         true
     }
 
-    /// A fast path was taken.
+    /// Counts the use of a fast path.
     pub(crate) fn took(&mut self, path: FastPath) {
         #[cfg(debug_assertions)]
         self.fast_paths_taken.note(path);
@@ -111,7 +111,7 @@ impl Context {
         let _ = path;
     }
 
-    /// The key of verdicts about a path.
+    /// Returns the key of a path's verdicts.
     pub(crate) fn verdict_key(&self, tuple: &FourTuple) -> VerdictKey {
         let holds = |network: &&Network| Network::new(tuple.local, network.prefix_len()) == **network;
         let network = self.networks.iter().find(holds).copied();
@@ -122,13 +122,15 @@ impl Context {
         }
     }
 
-    /// The third time-out in a row of a Fast Open connection counts as a failure (Linux's `tcp_fastopen_active_detect_blackhole`).
+    /// Counts the third timeout in a row of a Fast Open connection as a failure (Linux's
+    /// `tcp_fastopen_active_detect_blackhole`).
     pub(crate) fn third_timeout_of_fast_open(&mut self) {
         self.counters.tcp_fastopen_active_fail += 1;
         self.blackhole_suspected();
     }
 
-    /// A Fast Open connection met what looks like a black hole: the stack-wide pause, where it is on.
+    /// Begins the stack-wide pause of Fast Open, if it is enabled, because a connection met a
+    /// probable black hole.
     pub(crate) fn blackhole_suspected(&mut self) {
         if self.blackhole.disable(self.now) {
             self.counters.tcp_fastopen_blackhole += 1;
@@ -136,25 +138,25 @@ impl Context {
     }
 }
 
-/// SND.* of RFC 9293 §3.3.1, and what waits to be sent.
+/// SND.* of RFC 9293 §3.3.1, and the queue of data to send.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) iss: SeqNum,
     pub(crate) una: SeqNum,
     pub(crate) nxt: SeqNum,
-    /// Highest `nxt` ever.
+    /// Highest `nxt` so far.
     pub(crate) max: SeqNum,
     pub(crate) wnd: u32,
     pub(crate) wl1: SeqNum,
     pub(crate) wl2: SeqNum,
-    /// Largest window the peer ever offered (RFC 5961's MAX.SND.WND).
+    /// Largest window that the peer has offered (RFC 5961's MAX.SND.WND).
     pub(crate) wnd_max: u32,
-    /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
+    /// End of the last small segment sent. Nagle waits for its acknowledgment (Minshall).
     pub(super) small_end: SeqNum,
     pub(crate) nagle: Nagle,
     pub(crate) rules: SendRules,
     pub(crate) fin: Fin,
-    /// A window probe is to be sent now.
+    /// A window probe is due.
     pub(super) probe_due: bool,
     pub(crate) queue: SendQueue,
 }
@@ -165,7 +167,7 @@ bitflags::bitflags! {
     pub(crate) struct Fin: u8 {
         /// The application has closed its direction.
         const QUEUED = 0x1;
-        /// The FIN was retransmitted. If the device refuses one, another has left before.
+        /// The FIN was retransmitted. If the device refuses one, an earlier one has left.
         const REPEATED = 0x2;
         /// The FIN was first sent without text.
         const ALONE = 0x4;
@@ -192,23 +194,24 @@ impl Sender {
         }
     }
 
-    /// SND.UNA and SND.NXT.
+    /// Returns SND.UNA and SND.NXT.
     pub(crate) fn span(&self) -> (SeqNum, SeqNum) {
         (self.una, self.nxt)
     }
 
-    /// Bytes, and the FIN, in flight. A SYN is none: neither the initial window nor the peer's is spent on it.
+    /// Returns the bytes in flight, with the FIN. A SYN does not count: it uses neither the
+    /// congestion window nor the peer's.
     pub(crate) fn flight_size(&self) -> u32 {
         let first = self.first();
         if self.nxt.after(first) { self.nxt.since(first) } else { 0 }
     }
 
-    /// Number of the FIN, if one is queued.
+    /// Returns the number of the FIN, if one is queued.
     pub(crate) fn fin_seq(&self) -> Option<SeqNum> {
         self.fin_queued().then(|| self.queue.end())
     }
 
-    /// The FIN was acknowledged, and had gone without text.
+    /// Returns whether a FIN that was sent without text is acknowledged.
     pub(crate) fn lone_fin_acked(&self) -> bool {
         self.fin.contains(Fin::ALONE) && self.fin_seq().is_some_and(|fin| self.una.after(fin))
     }
@@ -218,22 +221,22 @@ impl Sender {
         self.fin.contains(Fin::ALONE)
     }
 
-    /// A FIN follows what is queued, sent or not.
+    /// Returns whether a FIN follows the queued data, sent or not.
     pub(crate) fn fin_queued(&self) -> bool {
         self.fin.contains(Fin::QUEUED)
     }
 
-    /// The FIN has been sent (and not rewound).
+    /// Returns whether the FIN was sent, and not rewound since.
     pub(crate) fn fin_sent(&self) -> bool {
         self.fin_queued() && self.nxt.after(self.queue.end())
     }
 
-    /// What is acknowledged was sent, and nothing is retransmitted that is.
+    /// Returns whether SND.UNA ≤ SND.NXT ≤ SND.MAX.
     pub(crate) fn is_in_order(&self) -> bool {
         self.una.before_or_eq(self.nxt) && self.nxt.before_or_eq(self.max)
     }
 
-    /// And is not acknowledged.
+    /// Returns whether the FIN was sent and is not acknowledged.
     pub(crate) fn fin_in_flight(&self) -> bool {
         self.fin_sent() && self.una.before(self.nxt)
     }
@@ -243,39 +246,40 @@ impl Sender {
         self.max = self.max.latest(to);
     }
 
-    /// A FIN that was sent is retransmitted, behind what it follows.
+    /// Makes a FIN unsent that was sent. It is retransmitted behind the data.
     pub(crate) fn unsend_fin(&mut self) {
         if self.fin_in_flight() {
             self.nxt = self.queue.end();
         }
     }
 
-    /// Everything from `una` on is to be retransmitted.
+    /// Makes everything from `una` on unsent: it is retransmitted.
     pub(crate) fn rewind(&mut self) {
         self.nxt = self.first();
         self.weigh();
     }
 
-    /// Nothing of that is to be retransmitted.
+    /// Makes everything sent that was rewound.
     pub(crate) fn skip_to_max(&mut self) {
         self.nxt = self.max;
         self.weigh();
     }
 
-    /// What counts as in flight is what was sent up to `nxt`.
+    /// Updates the weight of the data in flight, up to `nxt`.
     pub(crate) fn weigh(&mut self) {
         if self.rules.contains(SendRules::COUNTS_SEGMENTS) {
             self.queue.weigh(self.nxt);
         }
     }
 
-    /// The first byte, or FIN, that is not acknowledged. (Not found by `iss`: after two gigabytes that looks like the future.)
+    /// Returns the first unacknowledged byte or FIN. (`iss` cannot tell: after two gigabytes it
+    /// seems to be in the future.)
     fn first(&self) -> SeqNum {
         self.una.latest(self.queue.end() - self.queue.len() as u32)
     }
 }
 
-/// What the listener of a Fast Open child must hear.
+/// Event of a Fast Open child for its listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParentEvent {
     Established,
@@ -291,80 +295,81 @@ pub(crate) struct Connection {
     /// See [`takes_fast_paths`](Self::takes_fast_paths).
     pub(super) plain: bool,
     pub(crate) handshake: Option<Box<Handshake>>,
-    /// Listener that still counts it as pending, or has it in its accept queue.
+    /// Listener that counts it as pending, or has it in its accept queue.
     pub(crate) parent: Option<ListenerId>,
     pub(crate) parent_event: Option<ParentEvent>,
-    /// Waits in the accept queue.
+    /// It is in the accept queue.
     pub(crate) unaccepted: bool,
-    /// The application has let go.
+    /// The application has closed it.
     pub(crate) orphan: bool,
     pub(crate) options: RareOptions,
-    /// What few connections use.
+    /// State of features that few connections use.
     pub(crate) special: Option<Box<Special>>,
     pub(crate) agreed: Negotiated,
-    /// What the route to the peer said when the connection began.
+    /// Route to the peer when the connection began.
     pub(super) route: Option<Arc<Route>>,
-    /// Packets may not be larger than this, bytes; from the device, the route and ICMP.
+    /// Largest packet in bytes, by the device, the route and ICMP.
     pub(crate) path_mtu: u16,
     /// See [`smss`](Self::smss).
     pub(super) smss: u16,
-    /// MSS we tell the peer.
+    /// MSS that we advertise.
     pub(crate) advmss: u16,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
     pub(super) window_use: WindowUse,
-    /// Memory it is charged, bytes.
+    /// Memory in bytes that it is charged for.
     pub(crate) charged: u32,
-    /// As of the last look.
+    /// The sender's limit when it was last checked.
     pub(crate) limited_by: LimitedBy,
     pub(super) busy: Busy,
     pub(super) ecn: EcnState,
     pub(crate) recovery: Recovery,
-    /// Of the retransmission timer.
+    /// Purpose of the retransmission timer.
     pub(super) purpose: Purpose,
     pub(crate) timers: Timers,
-    /// Time-outs in a row without progress.
+    /// Timeouts in a row without progress.
     pub(super) timeouts: u8,
     pub(crate) ts_recent: u32,
-    /// When `ts_recent` came, in [`TS_AGE_UNIT`]s.
+    /// Arrival of `ts_recent`, in [`TS_AGE_UNIT`]s.
     ts_recent_at: u32,
     pub(crate) ts_offset: u32,
     pub(crate) outcome: Outcome,
     pub(crate) syn_data_len: u16,
     pub(crate) syn_data_acked: u16,
     pub(crate) synack_data_len: u16,
-    /// Bytes at the start of the stream that came in the SYN, and whether the handshake has completed since.
+    /// Bytes of the stream that came with the SYN, and whether the handshake has completed since.
     pub(crate) early_len: u16,
     pub(crate) early_confirmed: bool,
-    /// Fast Open was used (as Linux's `syn_fastopen`): black holes after the handshake are evidence.
+    /// Fast Open was used (Linux's `syn_fastopen`): later black holes are evidence.
     pub(crate) fast_opened: bool,
     pub(crate) tally: Tally,
     pub(crate) bytes_acked: u64,
     pub(crate) moments: Moments,
     pub(crate) close_reason: Option<CloseReason>,
-    /// What ICMP last said about the path, since the last progress.
+    /// Last ICMP error of the path since the last progress.
     pub(crate) soft_error: Option<CloseReason>,
     /// A write has found no room since the last [`Events::WRITABLE`].
     pub(crate) writer_waits: bool,
-    /// A reset is to be sent, then nothing more.
+    /// A reset is due. Nothing follows it.
     pub(crate) reset_due: bool,
     pub(crate) events: Events,
-    /// In the stack's list of connections that may have something to send.
+    /// It is in the stack's list of connections that may send.
     pub(crate) ready: bool,
-    /// Its place in the stack's wheel.
+    /// Its handle in the stack's timer wheel.
     pub(crate) timer: TimerHandle,
-    /// In the stack's list of connections whose deadline may have moved.
+    /// It is in the stack's list of connections whose deadline may have changed.
     pub(crate) deadline_moved: bool,
-    /// In the stack's list of connections with events.
+    /// It is in the stack's list of connections with events.
     pub(crate) listed: bool,
-    /// In the demultiplexer.
+    /// It is in the demultiplexer.
     pub(crate) mapped: bool,
 }
 
 impl Connection {
-    /// To be followed by [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed), where it lies for good.
+    /// Creates a connection. [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed) must
+    /// follow, at its final place.
     pub(crate) fn new(
         cx: &Context,
         tuple: FourTuple,
@@ -436,7 +441,8 @@ impl Connection {
         }
     }
 
-    /// The bounds of the retransmission time-out, by the socket's options, the route or the stack's settings.
+    /// Sets the bounds of the retransmission timeout, by the socket's options, the route or the
+    /// stack's settings.
     pub(crate) fn bound_rto(&mut self, config: &Config) {
         let routes = self.route.as_ref().and_then(|route| route.metrics.rto_min);
         let least = self.options.rto_min.or(routes).unwrap_or(config.rto_min());
@@ -444,7 +450,8 @@ impl Connection {
         self.rtt.set_bounds(least, greatest);
     }
 
-    /// How long FIN-WAIT-2 lasts once the application has let go (Linux's `tcp_fin_time`); `None`: not at all.
+    /// Returns how long FIN-WAIT-2 lasts after the application has closed (Linux's `tcp_fin_time`).
+    /// `None`: it ends at once.
     pub(crate) fn fin_wait2_time(&self, config: &Config) -> Option<Duration> {
         if self.options.linger2 == Some(Duration::ZERO) {
             return None;
@@ -457,24 +464,24 @@ impl Connection {
         self.route.as_ref().map(|route| &route.metrics)
     }
 
-    /// What the route limits the congestion window to, bytes.
+    /// Returns the route's limit of the congestion window in bytes.
     pub(crate) fn cwnd_clamp(&self) -> u32 {
         let clamp = self.route.as_ref().and_then(|route| route.cwnd_clamp);
         clamp.map_or(u32::MAX, |segments| segments.saturating_mul(self.smss().into()))
     }
 
-    /// RFC 7323's TSval now, in ms.
+    /// Returns TSval of RFC 7323 in ms.
     pub(crate) fn tsval(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_add(self.ts_offset)
     }
 
-    /// TS.Recent is this from now on.
+    /// Sets TS.Recent.
     pub(crate) fn remember_timestamp(&mut self, now: Instant, tsval: u32) {
         self.ts_recent = tsval;
         self.ts_recent_at = ts_age_units(now);
     }
 
-    /// TS.Recent came so long ago that it says nothing.
+    /// Returns whether TS.Recent is too old to be compared.
     pub(crate) fn ts_recent_expired(&self, now: Instant) -> bool {
         ts_age_units(now).wrapping_sub(self.ts_recent_at) >= TS_RECENT_LIFE
     }
@@ -485,32 +492,32 @@ impl Connection {
         }
     }
 
-    /// The handshake has been completed.
+    /// Returns whether the handshake has completed.
     pub(crate) fn is_established(&self) -> bool {
         self.moments.is_established()
     }
 
-    /// When the handshake was complete.
+    /// Returns when the handshake completed.
     pub(crate) fn established_at(&self) -> Option<Instant> {
         self.moments.established_at()
     }
 
-    /// When the peer last acknowledged something, to the millisecond.
+    /// Returns when the peer last acknowledged something, to the millisecond.
     pub(crate) fn heard_at(&self) -> Option<Instant> {
         self.moments.heard_at(self.window_use.last_sent_at().max(self.rcv.last_data_at))
     }
 
-    /// What came in the SYN (passive opens).
+    /// Returns the size of the data in the SYN (passive opens).
     pub(crate) fn early_data(&self) -> EarlyData {
         EarlyData { len: self.early_len.into(), confirmed: self.early_confirmed }
     }
 
-    /// Established by a SYN of the peer: an active open has an outcome by then.
+    /// Returns whether the peer opened it. Established active opens have an outcome.
     pub(crate) fn opened_passively(&self) -> bool {
         self.is_established() && self.outcome == Outcome::Pending
     }
 
-    /// Our SYN is acknowledged, or that does not matter any more (TIME-WAIT, CLOSED).
+    /// Returns whether our SYN is acknowledged, or does not matter any more (TIME-WAIT, CLOSED).
     pub(crate) fn synchronized(&self) -> bool {
         self.handshake.is_none() && self.state != State::Closed
     }
@@ -519,12 +526,13 @@ impl Connection {
         !matches!(self.state, State::Closed | State::TimeWait)
     }
 
-    /// Ends at once, for `reason`; nothing more is sent except what `reset_due` says.
+    /// Ends at once, for `reason`. Sends nothing more, except what `reset_due` asks for.
     pub(crate) fn terminate(&mut self, counters: &mut Counters, reason: CloseReason) {
         if self.state == State::Closed {
             return;
         }
-        // RFC 4022's transitions to CLOSED. An attempt that the application itself gives up is none that failed (as Linux's `tcp_done`).
+        // Transitions to CLOSED of RFC 4022. An attempt that the application gives up does not
+        // count as failed (as in Linux's `tcp_done`).
         match self.state {
             State::Established | State::CloseWait => counters.estab_resets += 1,
             State::SynSent | State::SynReceived if reason != CloseReason::Aborted => {
@@ -537,7 +545,7 @@ impl Connection {
         self.timers.stop_all();
         self.rcv.ack_owed = AckOwed::No;
         if !self.reset_due {
-            // A reset still tells of it.
+            // A reset still reports this data.
             self.rcv.drop_out_of_order();
         }
         self.note_bytes_in_vain();
@@ -551,7 +559,7 @@ impl Connection {
         self.events |= Events::CLOSED | Events::READABLE | Events::WRITABLE;
     }
 
-    /// Both directions are finished.
+    /// Ends a connection whose directions are both closed.
     pub(crate) fn finish(&mut self) {
         self.close_reason.get_or_insert(CloseReason::Finished);
         self.timers.stop_all();
@@ -574,7 +582,7 @@ impl Connection {
         self.terminate(counters, reason);
     }
 
-    /// The sending direction ends behind what is queued.
+    /// Closes our direction behind the queued data.
     pub(crate) fn queue_fin(&mut self) {
         if !self.snd.fin_queued() {
             self.snd.fin = Fin::QUEUED;
@@ -582,7 +590,8 @@ impl Connection {
         }
     }
 
-    /// Nobody holds it, and it only waits for the peer's FIN: what is acknowledged late is acknowledged now. Unless it must not wait.
+    /// Ends FIN-WAIT-2 of a connection that its application has closed. Sends the delayed
+    /// acknowledgment. Resets the connection if it must not wait for the peer's FIN.
     pub(crate) fn let_go_in_fin_wait_2(&mut self, cx: &mut Context) {
         if self.rcv.ack_owed == AckOwed::Delayed {
             self.rcv.ack_owed = AckOwed::Now;
@@ -593,7 +602,7 @@ impl Connection {
         }
     }
 
-    /// The segment in the SYN-ACK is complete enough to go, or something else ended the hold.
+    /// Ends the hold of the SYN-ACK: its answer is large enough, or something else needs it now.
     pub(crate) fn release_synack(&mut self) {
         if self.timers.is_set(Timer::SynAckHold)
             && let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut()
@@ -603,7 +612,7 @@ impl Connection {
         }
     }
 
-    /// cwnd, as recovery changes it.
+    /// Returns the congestion window, as recovery changes it.
     pub(crate) fn congestion_window(&self) -> u32 {
         let cwnd = self.congestion.cwnd();
         let own = if self.recovery.is_idle() {
@@ -614,22 +623,24 @@ impl Connection {
         own.min(self.cwnd_clamp())
     }
 
-    /// cwnd, as it is reported: without what duplicates allow.
+    /// Returns the congestion window as reported: without the allowance for duplicate ACKs.
     pub(crate) fn reported_cwnd(&self) -> u32 {
         self.recovery.shrinking_window().unwrap_or(self.congestion.cwnd()).min(self.cwnd_clamp())
     }
 
-    /// The smaller of the peer's window and cwnd.
+    /// Returns the smaller of the peer's window and the congestion window.
     pub(crate) fn send_window(&self) -> u32 {
         self.snd.wnd.min(self.congestion_window())
     }
 
-    /// Bytes that both windows let go now: the peer's holds all that is not acknowledged, cwnd what is in the network.
+    /// Returns how many bytes both windows allow now. The peer's window contains all unacknowledged
+    /// data, the congestion window the data in the network.
     pub(crate) fn usable_window(&self) -> u32 {
         let offered = self.snd.wnd.saturating_sub(self.snd.flight_size());
         offered.min(self.congestion_window().saturating_sub(self.pipe()))
     }
 }
 
-/// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
+/// Upper bound of the memory of an idle connection. State that only busy or special connections
+/// need belongs into a box.
 const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);

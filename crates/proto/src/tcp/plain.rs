@@ -1,34 +1,38 @@
-//! The bit that opens the fast paths: nothing has happened to the connection, and nobody has asked of it, what they leave to the general path.
+//! The bit that permits fast paths: nothing has happened to the connection, and nobody has asked
+//! for anything, that they do not handle.
 //!
-//! As Linux's `tcp_fast_path_check` keeps `pred_flags`, it is computed in one place after every change of a connection (`stack/timers/settle`, and
-//! `stack/timers/egress` for what was sent). A fast path asks for it first, and then only what the segment at hand can change; debug builds compute
-//! it again each time and compare.
+//! Like `pred_flags` in Linux's `tcp_fast_path_check`, it is computed in one place after every
+//! change of a connection: in `stack/timers/settle`, and in `stack/timers/egress` after a
+//! transmission. A fast path first tests the bit, then only what the current segment can change.
+//! Debug builds recompute the bit at every use and compare.
 
 use super::connection::{Connection, Context};
 use crate::tcp::rare::special::Special;
 
 impl Connection {
-    /// To be called after a change, before a fast path may be taken.
+    /// Recomputes the bit. Must follow every change before a fast path may be taken.
+    #[inline]
     pub(crate) fn note_plain(&mut self) {
         self.plain = self.is_plain();
     }
 
-    /// Something was asked of it that closes them.
+    /// Forbids fast paths: the application has asked for something that they do not handle.
     pub(super) fn leave_fast_paths(&mut self) {
         self.plain = false;
     }
 
-    /// The fast paths are open to this connection.
+    /// Returns whether this connection may take fast paths.
     pub(crate) fn takes_fast_paths(&self, cx: &Context) -> bool {
         debug_assert_eq!(self.plain, self.is_plain(), "a change was not followed by `note_plain`");
         self.plain && cx.takes_fast_paths()
     }
 
-    /// The fast paths are open to this connection, and its handshake is over.
+    /// Returns whether this connection may take fast paths and has completed its handshake.
     pub(crate) fn takes_fast_paths_open(&self, cx: &Context) -> bool {
         self.handshake.is_none() && self.takes_fast_paths(cx)
     }
 
+    #[inline]
     fn is_plain(&self) -> bool {
         self.asks_for_nothing()
             && self.special.as_deref().is_none_or(Special::only_remembers)
@@ -36,7 +40,9 @@ impl Connection {
             && self.is_undisturbed()
     }
 
-    /// Selective acknowledgements and no ECN, or nothing yet; and windows that are counted by payload, in bytes.
+    /// Returns whether the ends agreed on SACK without ECN, or on nothing yet, and windows are
+    /// counted by payload, in bytes.
+    #[inline]
     fn agrees_on_the_usual(&self) -> bool {
         (self.agreed.sack || self.handshake.is_some())
             && self.agreed.ecn.is_off()
@@ -44,7 +50,9 @@ impl Connection {
             && self.snd.rules.is_empty()
     }
 
-    /// Nothing is missing, here or there, nothing is retransmitted, and no timer has fired in vain.
+    /// Returns whether no data is missing at either end, nothing is retransmitted, and no timer has
+    /// expired.
+    #[inline]
     fn is_undisturbed(&self) -> bool {
         self.recovery.is_idle()
             && !self.rcv.has_holes()

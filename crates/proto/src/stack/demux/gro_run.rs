@@ -1,10 +1,10 @@
-//! Batches of received packets, and the GRO runs in them: consecutive segments of one connection, each of which begins where the one
-//! before it ended. A run is looked up and settled once.
+//! Batches of received packets, and the GRO runs in them: consecutive segments of one connection. A
+//! run needs one lookup and one `settle`.
 //!
-//! A run leaves the connection exactly as its packets, handled one by one, would. What such segments have in common is found by
-//! [`wire::GroRun`]; what is left to do for each is in `tcp/input/gro_run`.
+//! A run changes the connection exactly as its packets would one by one. [`wire::GroRun`] finds
+//! runs, `tcp/input/gro_run` handles each of their segments.
 //!
-//! It saves 23 % of the instructions of a bulk transfer in packets of 1500 bytes.
+//! Saves 23 % of the instructions of a bulk transfer in packets of 1500 bytes.
 
 use crate::fast_paths::FastPath;
 use crate::stack::Stack;
@@ -15,7 +15,8 @@ use crate::{ConnId, Instant};
 use wire::{Ecn, GroRun, IpHeader, RxBatch, RxChecksum, SeqNum, TcpHeader};
 
 impl Stack {
-    /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
+    /// Handles a batch. Acknowledgments are decided at its end. Packets of other protocols and
+    /// destinations stay in it.
     #[inline]
     pub fn handle_packets(&mut self, now: Instant, batch: &mut RxBatch) {
         if batch.len() > 1 {
@@ -56,7 +57,7 @@ impl Stack {
         batch.truncate(unclaimed);
     }
 
-    /// The connection that a run is for, and its RCV.NXT before the run's first packet.
+    /// Returns the connection of a run, and its RCV.NXT before the run.
     #[inline(never)]
     fn run_receiver(&self, run: &GroRun) -> Option<(ConnId, SeqNum)> {
         let index = self.find_connection(&tuple_of(run))?;
@@ -64,8 +65,9 @@ impl Stack {
         Some((ConnId { index, generation }, self.connections.get(index)?.rcv.nxt))
     }
 
-    /// Takes the packets from index `from` on that continue the run whose first packet has just been handled, and returns how many they
-    /// are. None if the first was dropped, or brought nothing new: then what a run does once for all of its packets was not done.
+    /// Handles the packets from index `from` on that continue the run. Returns their number.
+    /// Returns 0 if the first packet of the run, handled before, was dropped or brought nothing
+    /// new.
     fn handle_run(
         &mut self,
         now: Instant,
@@ -79,13 +81,16 @@ impl Stack {
         if connection.rcv.nxt == rcv_nxt {
             return 0;
         }
-        // Memory is charged when the run has settled: what would put the stack under pressure comes one by one.
+        // Memory is charged when the run has settled. Packets that would cause memory pressure are
+        // handled one by one.
         let mut room = self.shared.memory.room();
         let cx = self.shared.context(now);
-        let Some(constants) = connection.begin_run(cx, ecn, &header) else { return 0 };
+        if !connection.continues(ecn, &header) {
+            return 0;
+        }
         let mut taken = 0;
         while let Some(mut packet) = batch.get_mut(from + taken) {
-            // No length before the headers are known to be there: it may end within them.
+            // The packet may be shorter than its headers, so its length is checked after them.
             let (data, verify) = (&packet.data[..], packet.checksum == RxChecksum::Verify);
             let Some((seq, pushed)) = run.text(data, verify) else { break };
             let place = run.header_len..data.len();
@@ -95,12 +100,11 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(pinned(len, packet.truesize) as u64) else { break };
             room = left;
-            connection.take_run_segment(cx, &constants, seq, pushed, Payload::new(&mut packet, place));
+            connection.take_run_segment(cx, &header, seq, pushed, Payload::new(&mut packet, place));
             taken += 1;
         }
         if taken > 0 {
             cx.took(FastPath::Run);
-            connection.end_run(cx);
             self.shared.counters.in_segs += taken as u64;
             self.settle(now, id.index);
         }
@@ -108,7 +112,7 @@ impl Stack {
     }
 }
 
-/// The ECN codepoint and the TCP header, its checksum unseen.
+/// Returns the ECN codepoint and the TCP header, without a check of the checksum.
 fn header_of(packet: &[u8]) -> Option<(Ecn, TcpHeader)> {
     let (ip, range) = IpHeader::parse(packet).ok()?;
     let (header, _) = TcpHeader::parse(packet.get(range)?, None).ok()?;

@@ -93,7 +93,6 @@ impl Stack {
     /// Handles the segment that a connection expects next, with no options but timestamps. It may
     /// be the ACK that completes the handshake of a Fast Open child. Returns false for other
     /// segments, which take the general path.
-    #[inline(never)]
     fn take_predicted(
         &mut self,
         now: Instant,

@@ -1,6 +1,5 @@
-//! A Fast Open child: a full connection in SYN-RECEIVED, made of a SYN that was accepted (RFC 7413 §4.2.2), and how long its SYN-ACK waits.
-//!
-//! Not here: whether the SYN is accepted (`listen`).
+//! Fast Open children: connections in SYN-RECEIVED, created by an accepted SYN (RFC 7413 §4.2.2),
+//! and the hold of their SYN-ACK. `listen` decides whether a SYN is accepted.
 
 use super::listener::Listener;
 use super::request::CookieReply;
@@ -21,7 +20,7 @@ use crate::{Config, Events, Instant, ListenerId, State};
 use wire::Flags;
 
 impl Stack {
-    /// The application may accept the child, read and answer before the final ACK.
+    /// Creates the child. The application may accept it, read and answer before the final ACK.
     #[inline(never)]
     pub(in crate::stack) fn open_fast(
         &mut self,
@@ -48,7 +47,7 @@ impl Stack {
         child.take_syn(cx, segment);
         let most = child.limit_answer(cx, len);
         child.tally.came(len, segment.payload.gso_size());
-        // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
+        // There is no sample yet (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is one).
         child.rtt.on_syn_retransmitted();
         child.parent = Some(id);
         child.keep_syn(now, saved_syn);
@@ -58,8 +57,9 @@ impl Stack {
         child.marks_agreed_by_syn(cx, 1);
         child.count_syn_data(segment);
         child.take_syn_data(cx, segment);
-        // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
-        // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
+        // An answer goes only with a SYN-ACK that acknowledges the whole SYN: the application has
+        // not read data that did not fit. A mere cookie request, which a listener without cookies
+        // accepts too, is not held.
         let is_taken = child.rcv.nxt == end;
         let data_allowed = cx.config.synack_data && is_taken && !is_request && most != Some(0);
         let due = hold == 0 || !data_allowed;
@@ -91,8 +91,8 @@ impl Stack {
         }
     }
 
-    /// How many nanoseconds the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than
-    /// an application needs to be woken.
+    /// Returns how many nanoseconds the SYN-ACK may wait: a quarter of the client's round trip, if
+    /// known, but at least the time to wake an application.
     fn hold_time(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> u64 {
         let Config { synack_hold, synack_data, path_metrics_life: life, .. } = self.shared.config;
         let set = nanos(listener.synack_hold.unwrap_or(synack_hold));
@@ -107,7 +107,7 @@ impl Stack {
 }
 
 impl Connection {
-    /// The peer's SYN begins the connection.
+    /// Begins the connection with the peer's SYN.
     fn take_syn(&mut self, cx: &Context, segment: &Segment) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
@@ -120,7 +120,8 @@ impl Connection {
         self.snd.wl2 = self.snd.iss;
     }
 
-    /// What may be sent before the handshake's ACK is less than the SYN's window, if a setting says so; that ACK brings the true window.
+    /// Limits what may be sent before the final ACK to less than the SYN's window, if a setting
+    /// says so. The final ACK brings the full window.
     fn limit_answer(&mut self, cx: &Context, received: usize) -> Option<u32> {
         let ip_header = self.tuple.ip_header_len() as u32;
         let exchange = Exchange { received: received as u32, ip_header, segment: self.smss().into() };
@@ -129,7 +130,7 @@ impl Connection {
         Some(most)
     }
 
-    /// Data, and the FIN, of an accepted Fast Open SYN.
+    /// Takes data and FIN of an accepted Fast Open SYN.
     fn take_syn_data(&mut self, cx: &mut Context, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
@@ -147,8 +148,9 @@ impl Connection {
     }
 }
 
-/// Bytes of options that a SYN may carry, or leave room for.
+/// Largest length of a SYN's options.
 const OPTIONS_MAX: usize = 40;
-/// Nanoseconds. Waking another thread takes some 50 µs, and the answer must be computed: on paths of a few microseconds a quarter of the
-/// round trip would end every hold before the answer can come.
+/// Shortest hold in nanoseconds. Waking another thread takes some 50 µs, and the answer must be
+/// computed. On paths of a few microseconds a quarter of the round trip would end every hold too
+/// early.
 const HOLD_MIN: u64 = 250_000;

@@ -375,8 +375,7 @@ impl Connection {
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;
         self.remember_timestamp(cx.now, request.ts_recent);
-        self.snd.una = request.iss + 1;
-        self.snd.advance_nxt(request.iss + 1);
+        self.establish(cx.now, request.iss + 1, 0);
         // The unscaled window of the SYN does not count for the largest window (as in Linux's
         // `tcp_create_openreq_child`).
         self.snd.wnd = ack.map_or(request.peer_window.into(), |ack| {
@@ -386,7 +385,6 @@ impl Connection {
         self.window_grew();
         self.snd.wl1 = request.irs;
         self.snd.wl2 = request.iss;
-        self.moments.establish(cx.now);
         self.early_confirmed = true;
         self.syns_were_lost(cx, request.timeouts);
         if request.transmissions > 1 {

@@ -1,4 +1,5 @@
-//! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
+//! Half-open peers in the SYN queue: the data needed to repeat the SYN-ACK and to create the
+//! connection, without buffers.
 
 use crate::rate_limit::LastAnswer;
 use crate::stack::FirstNumbers;
@@ -13,11 +14,11 @@ use crate::{Instant, ListenerId};
 use alloc::boxed::Box;
 use wire::{FastOpenOption, SeqNum, Timestamps};
 
-/// SYN-RECEIVED of an ordinary passive open.
+/// An ordinary passive open in SYN-RECEIVED.
 #[derive(Debug)]
 pub(in crate::stack) struct Request {
     pub(in crate::stack) tuple: FourTuple,
-    /// Of the tuple, in the table of those who have one.
+    /// Hash of the tuple in the table of holders.
     pub(in crate::stack) hash: u64,
     pub(in crate::stack) listener: ListenerId,
     pub(in crate::stack) irs: SeqNum,
@@ -27,44 +28,47 @@ pub(in crate::stack) struct Request {
     /// Window field of the SYN.
     pub(in crate::stack) peer_window: u16,
     pub(in crate::stack) ts_recent: u32,
-    /// Added to the clock for TSval.
+    /// Offset of TSval from the clock.
     pub(in crate::stack) ts_offset: u32,
-    /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
+    /// SYN-ACKs sent; 0 for a SYN cookie that came back.
     pub(in crate::stack) transmissions: u8,
-    /// Of those, retransmitted by the timer: a client that repeats its SYN does not use up our retry limit.
+    /// SYN-ACKs that the timer retransmitted. A client that repeats its SYN does not use up our
+    /// retries.
     pub(in crate::stack) timeouts: u8,
     pub(in crate::stack) sent_at: Instant,
-    /// When the first went, ms modulo 2³².
+    /// Time of the first SYN-ACK in ms, modulo 2³².
     pub(in crate::stack) first_sent_ms: u32,
-    /// Of a repeated SYN, or of a segment outside the window.
+    /// Last answer to a repeated SYN, or to a segment outside the window.
     pub(in crate::stack) last_answer: LastAnswer,
-    /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
+    /// The final ACK has come, but there was no room or no data for a connection. The peer
+    /// considers itself connected.
     pub(in crate::stack) acked: bool,
     pub(in crate::stack) timer: TimerHandle,
-    /// Class of the SYN.
+    /// DiffServ code point of the SYN.
     pub(in crate::stack) dscp: u8,
-    /// Headers of the SYN, where the listener keeps them.
+    /// Headers of the SYN, if the listener keeps them.
     pub(in crate::stack) saved_syn: Option<Box<Box<[u8]>>>,
-    /// What was seen of the peer's counts of marks.
+    /// Counts of ECN marks that the peer reported.
     pub(in crate::stack) option_seen: OptionSeen,
-    /// In its listener's row of those who wait for room.
+    /// The request is in its listener's queue for room.
     pub(in crate::stack) waiting: bool,
 }
 
-/// Milliseconds: an echo is not older.
+/// Longest valid age of an echo in milliseconds.
 const ECHO_MOST: u32 = u32::MAX / 2 / 1000;
 
-/// Why a segment's timestamps show that it does not belong to a request.
+/// Reasons why a segment's timestamps show that it does not belong to a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::stack) enum AnotherTime {
-    /// Older than the SYN's: of an earlier connection (RFC 7323 §5.3).
+    /// Older than the SYN's timestamp, so from an earlier connection (RFC 7323 §5.3).
     Earlier,
-    /// An echo of none of our SYN-ACKs: forged, or of an earlier connection (Linux's `tcp_check_req`).
+    /// Not an echo of any of our SYN-ACKs: forged, or from an earlier connection (Linux's
+    /// `tcp_check_req`).
     Foreign,
 }
 
 impl Request {
-    /// Of a SYN that has just come; nothing was sent yet.
+    /// Creates the request of a SYN. Nothing was sent yet.
     pub(in crate::stack) fn new(
         now: Instant,
         listener: ListenerId,
@@ -102,7 +106,7 @@ impl Request {
         let Timestamps { tsval, tsecr } = timestamps.filter(|_| self.agreed.timestamps)?;
         let (first, last) = (self.first_sent_ms, self.sent_at.as_millis() as u32);
         let echoed = tsecr.wrapping_sub(self.ts_offset);
-        // Zero: some hosts begin to count behind their SYN (as Linux's `tcp_paws_check`).
+        // Zero: some hosts begin to count after their SYN (as in Linux's `tcp_paws_check`).
         if self.ts_recent != 0 && (self.ts_recent.wrapping_sub(tsval) as i32) > 0 {
             return Some(AnotherTime::Earlier);
         }
@@ -110,11 +114,12 @@ impl Request {
         foreign.then_some(AnotherTime::Foreign)
     }
 
-    /// What the final ACK tells of the round trip. Where the SYN-ACK went more than once only its timestamp says which was answered
-    /// (RFC 7323 §4.1), and so with a SYN cookie. In nanoseconds.
+    /// Returns the round trip in nanoseconds by the final ACK. If the SYN-ACK was sent more than
+    /// once, or the request is a SYN cookie, only the timestamp tells which was answered (RFC 7323
+    /// §4.1).
     pub(in crate::stack) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<u64> {
         match self.transmissions {
-            // An earlier ACK would have been the measure.
+            // An earlier ACK would have been the sample.
             1 if self.acked && !cx.config.rtt_of_first => None,
             1 => Some(cx.now.nanos_since(self.sent_at)),
             _ => {
@@ -130,5 +135,5 @@ impl Request {
 
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");
 
-/// What the first SYN-ACK of a request carries beside the usual.
+/// Fast Open option of a request's first SYN-ACK.
 pub(in crate::stack) type CookieReply = Option<FastOpenOption>;

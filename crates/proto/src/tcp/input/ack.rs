@@ -11,20 +11,20 @@ use crate::tcp::send::nagle::Nagle;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
-use crate::{CloseReason, Config, Events, State};
+use crate::{CloseReason, Config, Events, Instant, State};
 use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
 
-/// Bytes that an acknowledgement reported as delivered, and its sample of the round trip.
+/// Data that an acknowledgment reported as delivered, and its round trip sample.
 pub(super) struct Newly {
     pub(super) delivered: u32,
     /// Nanoseconds.
     rtt: Option<u64>,
-    /// The window may grow by it.
+    /// The congestion window may grow by these bytes.
     grows: bool,
 }
 
-/// Milliseconds: an echo is not older.
+/// Longest valid age of an echo in milliseconds.
 const ECHO_MOST: u32 = u32::MAX / 2 / 1000;
 
 impl Connection {
@@ -35,20 +35,23 @@ impl Connection {
         let ack = segment.header.ack;
         let settled = self.handshake.is_none();
         if !settled {
-            // RFC 9293 §3.10.7.4, SYN-RECEIVED: "If the segment acknowledgment is not acceptable, form a reset segment".
+            // RFC 9293 §3.10.7.4, SYN-RECEIVED: "If the segment acknowledgment is not acceptable,
+            // form a reset segment".
             if !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
                 return Err(Reply::Reset);
             }
             self.syn_acknowledged(cx, segment);
         }
         if ack.after(self.snd.max) {
-            // RFC 9293 §3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then send an ACK, drop the segment, and return."
+            // RFC 9293 §3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then
+            // send an ACK, drop the segment, and return."
             self.challenge(cx);
             return Err(Reply::Nothing);
         }
         if ack.before(self.snd.una) {
-            // RFC 5961 §5.2: "The ACK value is considered acceptable only if it is in the range of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <=
-            // SND.NXT)." Nor may it be older than what was ever acknowledged (as Linux).
+            // RFC 5961 §5.2: "The ACK value is considered acceptable only if it is in the range of
+            // ((SND.UNA - MAX.SND.WND) <= SEG.ACK <= SND.NXT)." Like Linux, refuses numbers that
+            // were never acknowledged.
             let passed = u32::try_from(self.numbers_acked()).unwrap_or(u32::MAX);
             if ack.before(self.snd.una - self.snd.wnd_max.min(passed)) {
                 self.challenge(cx);
@@ -69,14 +72,14 @@ impl Connection {
             self.special_hears(cx, ack);
         }
         if self.agreed.sack && self.recovery.is_idle() && segment.header.options.sack.is_empty() {
-            // Nothing is missing, and nothing is reported: all that may be new is progress.
+            // Without losses and reports, only progress can be new.
             if ack.after(prior_una) {
                 self.acknowledge_in_order(cx, ack, segment.header.options.timestamps);
             } else {
                 self.probes_answered(&cx.config);
             }
         } else {
-            // Where a window may shrink, the same one is advertised again and again.
+            // If a window may shrink, the peer advertises the same one repeatedly.
             let updated =
                 if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
             match self.agreed.sack {
@@ -96,7 +99,8 @@ impl Connection {
         self.after_ack(cx)
     }
 
-    /// The peer has acknowledged up to here, if only what it had before: which few connections ask to be reported.
+    /// Tells the rare features of a connection what the peer has acknowledged, even without
+    /// progress.
     #[inline(never)]
     pub(super) fn special_hears(&mut self, cx: &Context, ack: SeqNum) {
         if let Some(special) = &mut self.special {
@@ -106,8 +110,9 @@ impl Connection {
         }
     }
 
-    /// Linux's header prediction (RFC 1144's) would take it, were the window as it was: the next segment, nothing missing before it, no option
-    /// but timestamps. Our own fast path (`predicted`) asks for more.
+    /// Returns whether Linux's header prediction (RFC 1144) would accept the segment if the window
+    /// were unchanged: the next segment, nothing missing before it, no option but timestamps. Our
+    /// own fast path (`predicted`) requires more.
     #[inline]
     fn is_as_expected(&self, segment: &Segment) -> bool {
         let header = &segment.header;
@@ -118,7 +123,7 @@ impl Connection {
             && header.options.sack.is_empty()
     }
 
-    /// An ACK of a peer with SACK that tells of disorder, or that comes while there is some.
+    /// Handles an ACK that reports or meets disorder. The peer supports SACK.
     #[inline(never)]
     fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_updated: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
@@ -136,7 +141,8 @@ impl Connection {
             self.probes_answered(&cx.config);
         }
         if let Some(arrived) = arrived {
-            // The acknowledgement that ends a recovery, or shows it to be spurious, lets the window grow like any other.
+            // The window also grows by the acknowledgment that ends a recovery or shows that it was
+            // spurious.
             self.recover(cx, &arrived);
             acked = acked.or_else(|| Some(self.reported(cx, &arrived)));
         }
@@ -150,7 +156,7 @@ impl Connection {
         self.note_window_rate(self.window_rate_now(&cx.config));
     }
 
-    /// An ACK that makes progress where nothing is missing: the window grows by it.
+    /// Handles an ACK with progress and without losses. The window grows by it.
     #[inline(never)]
     pub(super) fn acknowledge_in_order(
         &mut self,
@@ -162,7 +168,8 @@ impl Connection {
         self.grow(cx, acked);
     }
 
-    /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
+    /// Handles an ACK without progress. A peer that answers window probes may delay us indefinitely
+    /// (RFC 9293 §3.8.6.1).
     #[inline(never)]
     pub(super) fn probes_answered(&mut self, config: &Config) {
         if self.timeouts > 0
@@ -173,7 +180,7 @@ impl Connection {
         }
     }
 
-    /// The handshake of a passive open is complete.
+    /// Completes the handshake of a passive open.
     fn syn_acknowledged(&mut self, cx: &mut Context, segment: &Segment) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
@@ -193,30 +200,23 @@ impl Connection {
             None => self.rtt.on_syn_retransmitted(),
         }
         if passive.crossed.is_some() && self.timeouts > 0 {
-            // The handshake's time-outs are over; the transfer begins with its own window.
+            // The timeouts of the handshake are over. The transfer begins with its own window.
             self.congestion = self.new_congestion(cx);
             self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
-            // Linux holds them for spurious: nothing says which of the SYNs is acknowledged (`tcp_packet_delayed`).
+            // Linux considers these timeouts spurious: nothing tells which of the SYNs is
+            // acknowledged (`tcp_packet_delayed`).
             cx.counters.loss_undo += u64::from(self.agreed.sack);
         }
-        // A SYN of ours that is acknowledged was delivered.
+        // An acknowledged SYN of ours counts as delivered.
         cx.counters.delivered += u64::from(passive.crossed.is_some()) + u64::from(self.sent_empty_syn_data());
-        self.recall_path(cx);
         self.timeouts = 0;
-        self.snd.una = self.snd.iss + 1;
-        self.snd.nxt = self.snd.nxt.latest(self.snd.una);
-        self.moments.establish(cx.now);
-        self.early_confirmed = true;
-        self.set_send_window(segment);
+        self.open_passively(cx, segment.seq(), segment.header.ack, self.offered_by(segment));
         if cx.config.crossed_syns.scales() && passive.crossed.is_some() && segment.has(Flags::SYN) {
             self.snd.wnd <<= self.agreed.snd_wscale.unwrap_or(0);
         }
-        self.transition(Transition::SynAcked);
         if passive.fin_waits {
             self.queue_fin();
         }
-        self.parent_event = self.parent.map(|_| ParentEvent::Established);
-        self.events |= Events::CONNECTED | Events::WRITABLE;
         if cx.config.resend_after_synack && self.answer_was_missed(passive, segment.header.ack) {
             self.snd.rewind();
         }
@@ -227,8 +227,29 @@ impl Connection {
         self.advertise_what_was_read_before();
     }
 
-    /// The text of the SYN filled the window, and was read before the handshake was complete: no acknowledgement was to go then that tells of
-    /// the room (RFC 9293 §3.8.6.2.2).
+    /// Opens a connection whose peer has acknowledged our SYN-ACK, with a segment that offers a
+    /// window.
+    #[inline]
+    pub(super) fn open_passively(&mut self, cx: &mut Context, seq: SeqNum, ack: SeqNum, offered: u32) {
+        self.recall_path(cx);
+        self.establish(cx.now, self.snd.iss + 1, 0);
+        self.early_confirmed = true;
+        self.take_window((seq, ack), offered);
+        self.transition(Transition::SynAcked);
+        self.parent_event = self.parent.map(|_| ParentEvent::Established);
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+    }
+
+    /// Ends the handshake: the peer has acknowledged our SYN, and `bytes` of text behind it.
+    pub(crate) fn establish(&mut self, now: Instant, una: SeqNum, bytes: u32) {
+        self.snd.una = una;
+        self.snd.advance_nxt(self.snd.nxt.latest(una));
+        self.bytes_acked += u64::from(bytes);
+        self.moments.establish(now);
+    }
+
+    /// Acknowledges the text of a SYN that filled the window and was read during the handshake. No
+    /// window update could be sent then (RFC 9293 §3.8.6.2.2).
     fn advertise_what_was_read_before(&mut self) {
         if self.rcv.advertised_zero()
             && self.rcv.buffer.is_empty()
@@ -238,15 +259,16 @@ impl Connection {
         }
     }
 
-    /// The SYN alone is acknowledged though data went on or with the SYN-ACK: a client that took only the plain SYN-ACK threw
-    /// the data away, so it is retransmitted at once instead of after a time-out.
+    /// Returns whether only the SYN is acknowledged, although data followed or came with the
+    /// SYN-ACK. A client that received only the plain SYN-ACK has dropped the data, so it is
+    /// retransmitted at once.
     fn answer_was_missed(&self, passive: &PassiveOpen, ack: SeqNum) -> bool {
         let only_syn = ack == self.snd.iss + 1 && passive.crossed.is_none();
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
-    /// A round trip was measured. The congestion controller hears of it before it hears of losses that the same ACK tells (as in Linux).
-    /// Nanoseconds.
+    /// Reports a round trip in nanoseconds. The congestion controller learns it before the losses
+    /// that the same ACK reveals, as in Linux.
     #[inline]
     pub(super) fn hear_round_trip(&mut self, cx: &mut Context, rtt: u64) {
         if self.congestion.hears_round_trips() {
@@ -264,7 +286,8 @@ impl Connection {
         }
     }
 
-    /// The window grows by what was acknowledged, unless losses are being repaired or it shrinks.
+    /// Lets the window grow by the acknowledged data, unless losses are being repaired or it
+    /// shrinks.
     #[inline]
     pub(super) fn grow(&mut self, cx: &mut Context, acked: Newly) {
         if acked.grows && !self.recovery.board().is_some_and(|board| board.shrinks()) {
@@ -272,8 +295,8 @@ impl Connection {
         }
     }
 
-    /// What SACK alone tells. On a path that reorders much it lets the window grow (Linux's `tcp_may_raise_cwnd`): what follows a late segment
-    /// has arrived all the same, and there is always one that is late.
+    /// Returns what SACK alone reports. On a path with much reordering the window grows by it
+    /// (Linux's `tcp_may_raise_cwnd`), because some segment is always late there.
     fn reported(&self, cx: &Context, arrived: &Arrived) -> Newly {
         let reorders = self.recovery.reordering().is_some_and(|segments| segments > cx.config.tcp_reordering);
         Newly {
@@ -283,16 +306,16 @@ impl Connection {
         }
     }
 
-    /// What the peer echoes, as a round trip: of use where what it acknowledges was sent more than once (RFC 7323 §4). In milliseconds, one
-    /// at least.
+    /// Returns the round trip by the peer's echo, at least a millisecond. It is useful if the
+    /// acknowledged data was sent more than once (RFC 7323 §4).
     #[cold]
     fn echoed_rtt(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<Duration> {
         self.rtt_by_echo(cx, timestamps?)
     }
 
-    /// Data goes through behind the SYN's: what was held against the path does not (`paths`).
+    /// Clears the verdict that a path stalls (`paths`): data after the SYN was acknowledged.
     #[cold]
-    pub(super) fn path_is_not_stalled(&self, cx: &mut Context) {
+    fn path_is_not_stalled(&self, cx: &mut Context) {
         if self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
@@ -318,9 +341,8 @@ impl Connection {
         self.acknowledge(cx, (segment.header.ack, segment.header.options.timestamps), arrived)
     }
 
-    /// What was reported.
-    ///
-    /// Inlined, so that what follows from `arrived` costs nothing where there is none.
+    /// Removes acknowledged data from the queue, and does everything that follows. `arrived` is
+    /// what SACK or duplicates report, if anything. Returns the data delivered.
     fn acknowledge(
         &mut self,
         cx: &mut Context,
@@ -346,29 +368,23 @@ impl Connection {
         }
         let reported = arrived.as_ref().map(|arrived| arrived.delivered);
         let sacked_at = arrived.and_then(|arrived| arrived.sacked_sent_at);
-        // What was reported last was sent last.
+        // The data reported last was sent last.
         let sent_at = match (sent_at, sacked_at) {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
             (cumulative, sacked) => cumulative.or(sacked),
         };
-        if self.fast_opened && cx.paths.has_verdicts() {
-            self.path_is_not_stalled(cx);
-        }
         let acked = (data_before - self.snd.queue.len()) as u32;
         let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
-        // What had been reported before, by SACK or by a duplicate ACK, counted then.
-        self.snd.una = ack;
-        self.snd.nxt = self.snd.nxt.latest(ack);
+        // Data that SACK or a duplicate ACK reported was counted then.
+        self.advance_una(cx, ack, acked);
         let delivered = match reported {
             Some(delivered) if self.agreed.sack => delivered,
             Some(_) => self.reported_is_acknowledged(cx, weight),
             None => weight,
         };
-        self.bytes_acked += u64::from(acked);
         if self.timeouts > 0 {
             self.timeouts_over(cx.now);
         }
-        self.soft_error = None;
         let mut rtt = sent_at.map(|(_, last)| cx.now.nanos_since(last));
         match sent_at {
             Some((first, last)) => {
@@ -380,7 +396,8 @@ impl Connection {
                     self.remember_rtt(cx);
                 }
             }
-            // Without a sample the back-off stays (RFC 6298 §5.7). A part of a segment that counts as a whole one gives none, as above.
+            // Without a sample the backoff stays (RFC 6298 §5.7). Part of a segment that counts as
+            // a whole yields no sample.
             None => {
                 if weight > 0
                     && let Some(echoed) = self.echoed_rtt(cx, timestamps)
@@ -394,7 +411,7 @@ impl Connection {
         if let Some(rtt) = rtt {
             self.hear_round_trip(cx, rtt);
         }
-        // A part of a segment that counts as a whole one gives it no more time.
+        // Part of a segment that counts as a whole does not restart the timer.
         if self.snd.flight_size() == 0 {
             self.timers.stop(Timer::Retransmit);
             self.snd.weigh();
@@ -418,11 +435,23 @@ impl Connection {
         if self.special.is_some() {
             self.judge_mtu_probe(cx, ack);
         }
-        // A FIN alone is no data.
+        // A FIN without text is not data.
         Newly { delivered, rtt, grows: acked > 0 || delivered > 0 }
     }
 
-    /// SND.UNA is behind our FIN.
+    /// Advances SND.UNA over `bytes` of text, and perhaps the FIN.
+    #[inline]
+    pub(super) fn advance_una(&mut self, cx: &mut Context, ack: SeqNum, bytes: u32) {
+        if self.fast_opened && cx.paths.has_verdicts() {
+            self.path_is_not_stalled(cx);
+        }
+        self.snd.una = ack;
+        self.snd.nxt = self.snd.nxt.latest(ack);
+        self.bytes_acked += u64::from(bytes);
+        self.soft_error = None;
+    }
+
+    /// Handles the acknowledgment of our FIN.
     pub(super) fn fin_is_acknowledged(&mut self, cx: &mut Context) {
         let lone = u64::from(self.snd.lone_fin_acked());
         cx.counters.delivered += lone;
@@ -433,8 +462,8 @@ impl Connection {
         self.transition(Transition::FinAcked);
     }
 
-    /// Takes SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
-    /// Returns whether it did, and whether the window changed.
+    /// Updates SND.WND from a segment that is newer than the last update: by its numbers, or (as in
+    /// Linux) because it acknowledges more. Returns whether it did, and whether the window changed.
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
         let numbers = (segment.seq(), segment.header.ack);
         if segment.has(Flags::SYN) || !self.updates_window(config, numbers, self.offered_by(segment)) {
@@ -445,22 +474,22 @@ impl Connection {
         (true, before != self.snd.wnd)
     }
 
-    /// Whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))"
-    /// (RFC 9293 §3.10.7.4, fifth).
+    /// Returns whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or
+    /// (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))" (RFC 9293 §3.10.7.4, fifth).
     pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
         let counts = || config.peer_window_rules.may_shrink() || offered > self.snd.wnd || offered == 0;
         self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()
     }
 
-    /// The window that a segment offers, bytes. RFC 7323 §2.2: "The window field in a segment where the SYN bit is set (i.e., a <SYN> or
-    /// <SYN,ACK>) MUST NOT be scaled."
+    /// Returns the window that a segment offers, in bytes. RFC 7323 §2.2: "The window field in a
+    /// segment where the SYN bit is set (i.e., a <SYN> or <SYN,ACK>) MUST NOT be scaled."
     pub(in crate::tcp) fn offered_by(&self, segment: &Segment) -> u32 {
         let window = segment.header.window;
         if segment.has(Flags::SYN) { window.into() } else { self.offered_in(window) }
     }
 
-    /// The window that a field means, but for SYNs, bytes.
+    /// Returns the window of a segment without SYN, in bytes.
     pub(super) fn offered_in(&self, field: u16) -> u32 {
         u32::from(field) << self.agreed.snd_wscale.unwrap_or(0)
     }
@@ -469,7 +498,7 @@ impl Connection {
         self.take_window((segment.seq(), segment.header.ack), self.offered_by(segment));
     }
 
-    /// A segment with these numbers sets the window.
+    /// Sets the send window from a segment with these numbers.
     pub(super) fn take_window(&mut self, (seq, ack): (SeqNum, SeqNum), offered: u32) {
         self.snd.wnd = offered;
         if offered > self.snd.wnd_max {
@@ -483,7 +512,7 @@ impl Connection {
         self.snd.wl2 = ack;
     }
 
-    /// What an acknowledgement leaves of the persist timer.
+    /// Updates the persist timer after an acknowledgment.
     pub(super) fn persist_after_ack(&mut self, cx: &Context) {
         self.arm_persist(cx);
         if self.snd.flight_size() == 0 && self.unsent() > 0 {
@@ -491,15 +520,15 @@ impl Connection {
         }
     }
 
-    /// States that an acknowledgement may have ended, and the persist timer.
+    /// Handles states that an acknowledgment may have ended, then the persist timer.
     fn after_ack(&mut self, cx: &mut Context) -> Result<(), Stop> {
         match self.state {
-            // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
+            // The last ACK of LAST-ACK or CLOSING completes the state. RFC 9293 demands no answer.
             State::Closed | State::TimeWait => {
                 self.finish();
                 return Err(Reply::Nothing);
             }
-            // Nobody holds it, and it is not to wait for the peer's FIN.
+            // The application has closed the connection, and does not wait for the peer's FIN.
             State::FinWait2 if self.orphan && self.fin_wait2_time(&cx.config).is_none() => {
                 cx.counters.abort_on_linger += 1;
                 self.terminate(&mut cx.counters, CloseReason::Aborted);
@@ -511,7 +540,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
+    /// Arms the timer that probes a closed window, if data waits and nothing is in flight (RFC 9293
+    /// §3.8.6.1).
     #[inline]
     pub(crate) fn arm_persist(&mut self, cx: &Context) {
         if !self.recovery.is_idle() || self.snd.flight_size() == 0 && !self.goes_without_persist_timer() {
@@ -519,7 +549,9 @@ impl Connection {
         }
     }
 
-    /// Of a connection with nothing in flight, whose timer is off: nothing waits, or what does may go at once.
+    /// Returns whether a connection with nothing in flight needs no persist timer: nothing waits,
+    /// or it may be sent at once.
+    #[inline]
     fn goes_without_persist_timer(&self) -> bool {
         let goes = match self.unsent() {
             0 => !self.snd.fin_queued() || self.snd.fin_sent() || !self.fin_is_kept_back(),
@@ -541,7 +573,7 @@ impl Connection {
             self.arm_rto(cx.now);
         } else if !stuck && flight_size == 0 {
             if self.timers.is_set(Timer::Retransmit) {
-                // The window has opened; the back-off was that of the probes.
+                // The window has opened. The backoff was that of the probes.
                 self.rtt.on_progress();
                 self.timeouts = 0;
             }
@@ -550,7 +582,8 @@ impl Connection {
         }
     }
 
-    /// The peer has just advertised its window, which is still too small: the wait for the next probe begins anew (Linux's `tcp_ack_probe`).
+    /// Restarts the wait for the next probe: the peer has just advertised a window, which is still
+    /// too small (Linux's `tcp_ack_probe`).
     fn put_off_window_probe(&mut self, cx: &Context) {
         if self.timers.is_set(Timer::Retransmit) && self.is_window_limited() {
             self.arm_rto(cx.now);
@@ -558,13 +591,14 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement is owed at once.
+    /// Makes an acknowledgment due at once.
     pub(super) fn ack_now(&mut self) {
         self.rcv.ack_owed = AckOwed::Now;
     }
 }
 
-/// Counts a segment with text of the first length, and of the second with SYN and FIN; `progress`: it acknowledges something.
+/// Counts a segment. `text` is its payload length, `len` includes SYN and FIN. `progress`: it
+/// acknowledges something.
 pub(super) fn count_predicted(cx: &mut Context, predicted: bool, progress: bool, (text, len): (usize, u32)) {
     cx.counters.hp_hits += u64::from(predicted && text > 0);
     cx.counters.hp_acks += u64::from(predicted && progress);

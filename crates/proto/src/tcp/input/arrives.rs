@@ -20,7 +20,8 @@ impl Connection {
             self.check_embryo(cx, segment)?;
         }
         if !segment.header.flags.intersects(Flags::ACK | Flags::RST | Flags::SYN) {
-            // No peer that is synchronized sends it: it is not worth an answer, wherever it lies (as Linux).
+            // Synchronized peers never send such a segment. It gets no answer, wherever it lies (as
+            // in Linux).
             return Err(Reply::Nothing);
         }
         self.predict_packet(cx, segment);
@@ -37,9 +38,10 @@ impl Connection {
         if !self.agreed.ecn.is_off() {
             self.ecn_after_ack(cx, segment, before);
         }
-        // An ACK older than the last says nothing of now (as Linux's `tcp_ack`): whoever guesses a number has not read the others.
+        // An older ACK says nothing about the present (as in Linux's `tcp_ack`). An attacker who
+        // guesses a number has not seen the others.
         if !segment.header.ack.before(self.snd.una) {
-            self.note_timestamp(cx, segment);
+            self.note_timestamp(cx, segment.seq(), segment.header.options.timestamps);
         }
         if segment.has(Flags::URG) {
             self.check_urgent(cx, segment);

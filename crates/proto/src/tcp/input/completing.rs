@@ -3,11 +3,9 @@
 //!
 //! Saves 5 % of the instructions of an exchange with Fast Open.
 
-use crate::Events;
-use crate::tcp::connection::{Connection, Context, ParentEvent};
+use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::{Handshake, PassiveOpen};
 use crate::tcp::recovery::Purpose;
-use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use wire::{PlainSegment, SeqNum};
 
@@ -37,19 +35,12 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.rtt.on_sample_nanos(cx.now, cx.now.nanos_since(passive.sent_at), self.snd.span());
         cx.handshakes.keep(handshake);
-        self.recall_path(cx);
-        self.snd.una = self.snd.iss + 1;
-        self.moments.establish(cx.now);
-        self.early_confirmed = true;
-        self.take_window((segment.seq, segment.ack), self.offered_in(segment.window));
-        self.transition(Transition::SynAcked);
-        self.parent_event = self.parent.map(|_| ParentEvent::Established);
-        self.events |= Events::CONNECTED | Events::WRITABLE;
-        if self.snd.flight_size() > 0 {
+        self.open_passively(cx, segment.seq, segment.ack, self.offered_in(segment.window));
+        if self.snd.flight_size() > 0 && segment.ack == self.snd.max {
+            // No timer, because the segment acknowledges everything.
             self.purpose = Purpose::Timeout;
-            if segment.ack != self.snd.max {
-                self.arm_rto(cx.now);
-            }
+        } else if self.snd.flight_size() > 0 {
+            self.arm_rto(cx.now);
         }
     }
 }

@@ -13,7 +13,6 @@ use super::ack::count_predicted;
 use crate::Events;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::Purpose;
-use crate::tcp::recv::ack_delay::Came;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::Receiver;
 use crate::tcp::send::nagle::Nagle;
@@ -35,6 +34,7 @@ impl Connection {
 
     /// Returns whether the segment starts at RCV.NXT, fits the window, acknowledges only what is in
     /// flight, and has no flags but ACK, PSH and FIN.
+    #[inline]
     pub(super) fn is_next(&self, segment: &PlainSegment) -> bool {
         segment.seq == self.rcv.nxt
             && segment.flags - Flags::PSH - Flags::FIN == Flags::ACK
@@ -94,22 +94,15 @@ impl Connection {
             self.segments_delivered(cx);
             self.persist_after_ack(cx);
         }
-        self.note_timely(cx, segment);
+        self.note_timestamp(cx, segment.seq, segment.timestamps);
         match text {
             Some(text) => self.take_predicted_text(cx, segment, text),
-            None if fin => self.take_predicted_fin(cx),
-            None => {}
+            None => {
+                let fin = fin.then_some(self.rcv.nxt);
+                self.follow_with_fin(fin, &cx.config);
+            }
         }
         self.arm_delayed_ack(cx);
-    }
-
-    /// Updates TS.Recent (RFC 7323 §4.3).
-    fn note_timely(&mut self, cx: &Context, segment: &PlainSegment) {
-        if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
-            && segment.seq.before_or_eq(self.rcv.last_ack_sent)
-        {
-            self.remember_timestamp(cx.now, timestamps.tsval);
-        }
     }
 
     /// Handles an acknowledgment of new data. Returns true if nothing in flight is left that needs
@@ -145,13 +138,7 @@ impl Connection {
     /// afterwards.
     fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &PlainSegment, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
-        if self.fast_opened && cx.paths.has_verdicts() {
-            self.path_is_not_stalled(cx);
-        }
-        self.snd.una = segment.ack;
-        self.snd.nxt = segment.ack;
-        self.bytes_acked += u64::from(sent.len);
-        self.soft_error = None;
+        self.advance_una(cx, segment.ack, sent.len);
         let rtt = cx.now.nanos_since(sent.sent_at);
         let first_sample = !self.rtt.is_sampled();
         // The same test as `may_be_delayed`, for a single segment.
@@ -188,25 +175,12 @@ impl Connection {
         segment: &PlainSegment,
         text: Payload<'_, '_>,
     ) {
-        let (len, owed) = (segment.payload_len, self.rcv.ack_owed);
-        let came = Came {
-            before: self.rcv.last_data_at,
-            len: len as u32,
-            full_sized: len + 40 >= usize::from(self.advmss),
-            pushed: segment.flags.contains(Flags::PSH),
-        };
+        let (len, fin) = (segment.payload_len as u32, segment.flags.contains(Flags::FIN));
+        let arrival = self.text_arrival(segment.flags, len, fin.then(|| self.rcv.nxt + len));
         take_out(&mut self.rcv, cx, text);
-        self.events |= Events::READABLE;
-        if self.rcv.is_tunable() {
-            let full_sized = self.rcv.is_full_sized(came.len);
-            let echo = if full_sized { self.echo_age(cx, segment.timestamps) } else { None };
-            self.rcv.note_round(cx.now, came.len, echo);
-        }
+        self.text_accepted(cx, len, len, segment.timestamps);
         self.keep_within_memory(cx);
-        if segment.flags.contains(Flags::FIN) {
-            return self.text_ends(cx, &came, owed);
-        }
-        self.owe_ack(cx, &came);
+        self.text_taken(cx, &arrival, len);
     }
 }
 

@@ -1,4 +1,4 @@
-//! First check: is the segment acceptable? (RFC 9293 §3.10.7.4, RFC 7323 §5)
+//! First check: the sequence number (RFC 9293 §3.10.7.4, RFC 7323 §5).
 
 use super::{Reply, Segment, Stop};
 use crate::State;
@@ -6,14 +6,14 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::Handshake;
 use crate::tcp::rare::special::Special;
 use crate::tcp::recv::receiver::Outside;
-use wire::Flags;
+use wire::{Flags, SeqNum, Timestamps};
 
 impl Connection {
     pub(super) fn check_sequence(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if self.is_duplicate_syn(cx, segment) {
             if self.fails_paws(cx, segment).is_none() {
-                // So that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
-                self.note_timestamp(cx, segment);
+                // The echo tells the client which of its SYNs is answered (RFC 7323 §4.3).
+                self.note_timestamp(cx, segment.seq(), segment.header.options.timestamps);
             }
             return Err(self.answer_duplicate_syn(cx));
         }
@@ -31,14 +31,14 @@ impl Connection {
         Err(self.out_of_window(cx, segment))
     }
 
-    /// The client repeats the SYN of a handshake that is not complete.
+    /// Returns whether the client repeats the SYN of an incomplete handshake.
     fn is_duplicate_syn(&self, cx: &Context, segment: &Segment) -> bool {
         matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fast_open || cx.config.crossed_syns.repeats_answer())
             && segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && segment.seq() == self.rcv.irs
     }
 
-    /// RFC 7413 §4.2.2: the SYN-ACK is retransmitted, without data or option if it has gone before.
+    /// Retransmits the SYN-ACK (RFC 7413 §4.2.2). Only the first has data or an option.
     pub(super) fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
         self.release_synack();
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return Reply::Nothing };
@@ -50,15 +50,17 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux, and so does a pure ACK
-    /// that only repeats the last within a retransmission time-out: the network has reordered it. Rule R1: "If there is a Timestamps option in
-    /// the arriving segment, SEG.TSval < TS.Recent, TS.Recent is valid (see later discussion), and if the RST bit is not set, then treat the
-    /// arriving segment as not acceptable".
+    /// Protects against wrapped sequence numbers (RFC 7323 §5.3). Accepts segments without the
+    /// option, like Linux. Also accepts a pure ACK that only repeats the last within a
+    /// retransmission timeout, because the network has reordered it. Rule R1: "If there is a
+    /// Timestamps option in the arriving segment, SEG.TSval < TS.Recent, TS.Recent is valid (see
+    /// later discussion), and if the RST bit is not set, then treat the arriving segment as not
+    /// acceptable".
     fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
         if age <= cx.config.paws_slack.cast_signed()
-            // Some hosts begin to count behind their SYN (as Linux's `tcp_paws_check`).
+            // Some hosts begin to count after their SYN (as in Linux's `tcp_paws_check`).
             || self.ts_recent == 0
             || segment.has(Flags::RST)
             || self.ts_recent_expired(cx.now)
@@ -68,7 +70,7 @@ impl Connection {
         self.is_stale(segment, age)
     }
 
-    /// TSval is `age` ms older than what we have seen.
+    /// Judges a segment whose TSval is `age` ms older than TS.Recent.
     #[inline(never)]
     fn is_stale(&self, segment: &Segment, age: i32) -> Option<Stale> {
         if segment.len() > 0 || !segment.has(Flags::ACK) {
@@ -86,7 +88,8 @@ impl Connection {
         (!reordered).then_some(Stale::Segment)
     }
 
-    /// Old ACKs are common, and are not worth an answer (Linux's `tcp_disordered_ack_check`).
+    /// Refuses a stale segment. Old ACKs are common and get no answer (Linux's
+    /// `tcp_disordered_ack_check`).
     fn refuse_stale(&mut self, cx: &mut Context, segment: &Segment, stale: Stale) -> Reply {
         if stale == Stale::PureAck {
             cx.counters.paws_old_ack += 1;
@@ -99,11 +102,12 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// RFC 7323 §4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then SEG.TSval is copied to TS.Recent; otherwise, it is ignored."
-    /// Only once its ACK was found good: or one blind segment could make PAWS refuse all that follow.
-    pub(super) fn note_timestamp(&mut self, cx: &Context, segment: &Segment) {
-        if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
-            && segment.seq().before_or_eq(self.rcv.last_ack_sent)
+    /// Updates TS.Recent. RFC 7323 §4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent
+    /// then SEG.TSval is copied to TS.Recent; otherwise, it is ignored." The ACK must be checked
+    /// before: otherwise one blind segment could make PAWS refuse all later ones.
+    pub(super) fn note_timestamp(&mut self, cx: &Context, seq: SeqNum, timestamps: Option<Timestamps>) {
+        if let Some(timestamps) = timestamps.filter(|_| self.agreed.timestamps)
+            && seq.before_or_eq(self.rcv.last_ack_sent)
             && (timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
                 || self.ts_recent_expired(cx.now))
         {
@@ -111,8 +115,9 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if
-    /// so drop the segment and return)".
+    /// Answers a segment outside the window. RFC 9293 §3.10.7.4: "If an incoming segment is not
+    /// acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if so drop
+    /// the segment and return)".
     fn out_of_window(&mut self, cx: &mut Context, segment: &Segment) -> Reply {
         if segment.has(Flags::RST) {
             if self.resets_behind_fin(segment) {
@@ -128,8 +133,8 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// An ACK answers a segment that was not taken, unless one did lately: only text, which no such answer carries, is answered each
-    /// time. False if not.
+    /// Answers a refused segment with an ACK, unless one was sent lately. Text is always answered:
+    /// the answer carries no text. Returns whether it answers.
     fn answer_nonsense(&mut self, cx: &mut Context, segment: &Segment) -> bool {
         let answered = segment.len() > 0 || Special::may_answer(&mut self.special, cx);
         if answered {
@@ -139,7 +144,8 @@ impl Connection {
         answered
     }
 
-    /// What begins before RCV.NXT came before, and our ACK of it may be lost (Linux's `tcp_send_dupack`).
+    /// Handles a segment that begins before RCV.NXT. Our ACK of it may be lost (Linux's
+    /// `tcp_send_dupack`).
     fn answer_repetition(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.len() > 0 && segment.seq().before(self.rcv.nxt) {
             cx.counters.delayed_ack_lost += 1;
@@ -150,15 +156,15 @@ impl Connection {
         }
     }
 
-    /// A challenge ACK that answers a SYN, wherever that lies (RFC 5961 §4.2).
+    /// Answers a SYN anywhere with a challenge ACK (RFC 5961 §4.2).
     pub(super) fn challenge_syn(&mut self, cx: &mut Context) {
-        // Linux counts it as an error where nothing else explains it.
+        // Linux counts it as an error if nothing else explains it.
         cx.counters.in_errs += u64::from(self.state == State::Established && self.handshake.is_none());
         cx.counters.syn_challenge += 1;
         self.challenge(cx);
     }
 
-    /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.
+    /// Sends a challenge ACK (RFC 5961), within the limits of the connection and the stack.
     pub(super) fn challenge(&mut self, cx: &mut Context) {
         if !Special::may_answer(&mut self.special, cx) {
             cx.counters.ack_skipped_challenge += 1;
@@ -169,7 +175,7 @@ impl Connection {
     }
 }
 
-/// What is older than the last timestamp.
+/// Kinds of segments that are older than the last timestamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stale {
     PureAck,

@@ -1,4 +1,4 @@
-//! SYN-SENT (RFC 9293 §3.10.7.3), with what RFC 7413 §4.2.2 adds.
+//! SYN-SENT (RFC 9293 §3.10.7.3), with the additions of RFC 7413 §4.2.2.
 
 use super::{Reply, Segment};
 use crate::fast_open::ClientPlan;
@@ -15,7 +15,7 @@ use crate::{CloseReason, Events, Instant, Outcome, Skipped};
 use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
 
-/// Time for a reset to get ahead of the SYN behind it (Linux's `TCP_TIMEOUT_MIN`).
+/// Time by which a reset precedes the SYN behind it (Linux's `TCP_TIMEOUT_MIN`).
 const SYN_AFTER_RESET: Duration = Duration::from_millis(2);
 
 impl Connection {
@@ -23,7 +23,8 @@ impl Connection {
     pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let ack = segment.header.ack;
         let acked = segment.has(Flags::ACK);
-        // RFC 9293 §3.10.7.3: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the RST bit is set, if so drop the segment and return)".
+        // RFC 9293 §3.10.7.3: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the RST
+        // bit is set, if so drop the segment and return)".
         if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
             self.old_connection_answered();
             self.repeat_syn_soon(cx);
@@ -84,7 +85,8 @@ impl Connection {
         }
     }
 
-    /// TSecr must lie between our first SYN and now (Linux's `PAWSACTIVEREJECTED`).
+    /// Returns whether TSecr lies outside the time from our first SYN to now (Linux's
+    /// `PAWSACTIVEREJECTED`).
     fn echoes_a_time_we_never_sent(&self, cx: &Context, segment: &Segment) -> bool {
         let (Some(timestamps), Some(Handshake::Active(active))) =
             (segment.header.options.timestamps, self.handshake.as_deref())
@@ -98,8 +100,9 @@ impl Connection {
             && timestamps.tsecr.wrapping_sub(first) > now.wrapping_sub(first)
     }
 
-    /// A reset in answer to our SYN. If that was a Fast Open SYN the reset may be a middlebox's, so the plain SYN is tried once; a
-    /// reset that acknowledges data comes late for the first SYN if the plain one is on its way already.
+    /// Handles a reset in answer to our SYN. If that was a Fast Open SYN, a middlebox may have sent
+    /// the reset, so the plain SYN is tried once. A reset that acknowledges data, after the plain
+    /// SYN was sent, still answers the first SYN.
     fn refused(&mut self, cx: &mut Context, ack: SeqNum) {
         let of_data = ack.after(self.snd.iss + 1);
         if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
@@ -148,7 +151,7 @@ impl Connection {
         self.syn_data_acked = data_acked as u16;
 
         self.timers.stop(Timer::Retransmit);
-        // RFC 5682: what was never retransmitted is acknowledged, so the time-out was none.
+        // RFC 5682: the acknowledged data was never retransmitted, so the timeout was spurious.
         let spurious =
             self.timeouts > 0 && data_acked > 0 && data_acked == active.data_sent && self.agreed.sack;
         cx.counters.spurious_rtos += u64::from(spurious);
@@ -161,16 +164,16 @@ impl Connection {
         self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
         let delivered = cx.counters.delivered;
         self.segments_delivered(cx);
-        // The SYN's data was one segment, whatever the peer's MSS, and is none until it is all there.
+        // The SYN's data counts as one segment, whatever the peer's MSS, once all of it is
+        // acknowledged.
         let whole = data_acked > 0 && data_acked == active.data_sent;
         cx.counters.delivered = delivered + u64::from(whole);
-        self.bytes_acked += u64::from(data_acked);
-        // A SYN counts as a segment delivered.
+        // A SYN counts as a delivered segment.
         cx.counters.delivered += 1 + u64::from(self.sent_empty_syn_data());
-        self.snd.una = ack;
+        self.establish(cx.now, ack, data_acked);
+        // Retransmits data and FIN of the SYN that the peer did not accept.
         self.snd.nxt = ack;
         self.snd.weigh();
-        self.moments.establish(cx.now);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, true);
         }
@@ -193,8 +196,9 @@ impl Connection {
         reply
     }
 
-    /// A SYN-ACK that brings data may have waited for the server's application: it is no minimum. After a retransmission only a
-    /// timestamp tells which SYN was answered (RFC 7323 §4.1).
+    /// Measures the round trip of the SYN. A SYN-ACK with data may have waited for the server's
+    /// application, so it is not a minimum. After a retransmission only a timestamp tells which SYN
+    /// was answered (RFC 7323 §4.1).
     fn take_rtt_of_syn(
         &mut self,
         cx: &mut Context,
@@ -203,7 +207,7 @@ impl Connection {
         brings_answer: bool,
     ) {
         let sent_at = self.answered_syn(active, timestamps);
-        // The plain SYN that follows a Fast Open one early tells nothing of the path but that.
+        // A plain SYN that follows a Fast Open SYN early says nothing about losses.
         let early = active.answer_allowed && cx.config.fast_fallback;
         let lost = active.transmissions.saturating_sub(1 + active.repeats + u8::from(early));
         if sent_at != Some(active.first_sent_at) {
@@ -222,7 +226,7 @@ impl Connection {
         self.recall_path(cx);
     }
 
-    /// When the SYN was sent that this is the answer to, if that is known.
+    /// Returns when the answered SYN was sent, if that is known.
     fn answered_syn(&self, active: &ActiveOpen, timestamps: Option<Timestamps>) -> Option<Instant> {
         let (first, last) = (active.first_sent_at, active.last_sent_at);
         if active.transmissions == 1 {
@@ -236,8 +240,9 @@ impl Connection {
         }
     }
 
-    /// What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost). It is lost, and is retransmitted as such
-    /// until it is acknowledged, but the path is not to blame: the windows stay (Linux's `tcp_non_congestion_loss_retransmit`).
+    /// Retransmits SYN data that the peer did not accept, with the first ACK (RFC 7413 §4.2.2: no
+    /// latency is lost). It is marked lost until it is acknowledged. The windows stay, because the
+    /// path did not lose it (Linux's `tcp_non_congestion_loss_retransmit`).
     fn resend_syn_data(&mut self, cx: &mut Context) {
         let sent = self.snd.max.earliest(self.snd.queue.end());
         if sent.after(self.snd.una) {
@@ -247,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// The application closed its direction before the SYN was answered.
+    /// Closes our direction if the application did so before the SYN was answered.
     fn close_as_queued(&mut self, ack: SeqNum) {
         if self.snd.fin_queued() {
             self.transition(Transition::Close);
@@ -257,7 +262,8 @@ impl Connection {
         }
     }
 
-    /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
+    /// Takes the answer on a SYN-ACK. After a FIN the application is about to close, and one
+    /// FIN-ACK can acknowledge everything.
     fn take_answer(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let fin = segment.has(Flags::FIN);
         if fin {
@@ -270,8 +276,9 @@ impl Connection {
         reply
     }
 
-    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2). The SYN-ACK repeats
-    /// the window that the SYN advertised (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
+    /// Handles a SYN that crossed ours: both ends are in SYN-RECEIVED, and only the SYN is
+    /// acknowledged (RFC 7413 §4.2.2). The SYN-ACK repeats the window of the SYN (RFC 9293 §3.8.6:
+    /// windows do not shrink). The timer of our SYN continues (RFC 6298 §5.1).
     fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
         self.rcv.adv = self.rcv.nxt + u32::from(window);
         if cx.config.crossed_syns.scales() && cx.config.tcp_window_scaling {

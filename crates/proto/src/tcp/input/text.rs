@@ -2,7 +2,7 @@
 
 use super::{Reply, Segment, Stop};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::recv::ack_delay::Came;
+use crate::tcp::recv::ack_delay::TextArrival;
 use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
@@ -32,7 +32,8 @@ impl Connection {
                     self.reset_by_peer(cx);
                     return Err(Reply::Reset);
                 }
-                // Nothing may follow a FIN: "Ignore the segment text." What came before is acknowledged again.
+                // RFC 9293: "Ignore the segment text." after a FIN. Text before the FIN is
+                // acknowledged again.
                 if segment.seq().before(self.rcv.nxt) {
                     cx.counters.delayed_ack_lost += u64::from(!segment.end().after(self.rcv.nxt));
                     self.note_duplicate(cx, segment);
@@ -51,44 +52,18 @@ impl Connection {
             if !self.has_memory_for_text(cx) {
                 return Ok(());
             }
-            let came = Came {
-                before: self.rcv.last_data_at,
-                len: segment.payload.len() as u32,
-                full_sized: segment.payload.len() + 40 >= usize::from(self.advmss),
-                pushed: segment.has(Flags::PSH),
-            };
-            let owed = self.rcv.ack_owed;
+            let text = self.text_arrival(segment.header.flags, segment.payload.len() as u32, fin);
             let accepted = self.take_text(cx, segment);
-            let estimates_delay = cx.config.ack_habit == AckHabit::QuickStart;
-            if fin == Some(self.rcv.nxt) && estimates_delay {
-                // That some of the text came before is not reported any more (as Linux's `tcp_fin`).
-                self.rcv.ack_owed = owed;
-                self.rcv.forget_report();
-            }
-            if accepted > 0 && fin.is_some() && estimates_delay {
-                self.measure_delay(cx, &came);
-            }
-            if self.follow_with_fin(fin, &cx.config) {
-                let quick = estimates_delay && !segment.has(Flags::SYN);
-                // A FIN that was out of order is reached. RFC 5681 §4.2: "the receiver SHOULD send an immediate ACK when it receives a data segment
-                // that fills in all or part of a gap in the sequence space."
-                if quick && (fin.is_none() || self.rcv.has_much_to_acknowledge()) {
-                    self.ack_now();
-                }
+            if self.text_taken(cx, &text, accepted) {
                 self.arm_delayed_ack(cx);
                 return Ok(());
-            }
-            if accepted > 0 {
-                self.owe_ack(cx, &came);
-                if self.route_metrics().is_some_and(|route| route.quickack) {
-                    self.ack_now();
-                }
             }
         } else if !self.rcv.fin_received && self.is_open() && self.take_packet(cx, segment) {
             return Ok(());
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
-            // Repeated, or ahead of what is missing. RFC 5681 §4.2: "the receiver SHOULD send an immediate duplicate ACK when it receives a data
-            // segment above a gap in the sequence space."
+            // The FIN is a repetition, or follows missing data. RFC 5681 §4.2: "the receiver SHOULD
+            // send an immediate duplicate ACK when it receives a data segment above a gap in the
+            // sequence space."
             self.count_stray_fin(cx, segment);
             self.note_duplicate(cx, segment);
             self.ack_now();
@@ -98,7 +73,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Nobody will read what comes, or what is missing before a FIN (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
+    /// Resets the connection if the application will not read the text, or the missing text before
+    /// a FIN (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
     fn refuse_text(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         let fin = u32::from(segment.has(Flags::FIN));
         if !(segment.end() - fin).after(self.rcv.nxt) {
@@ -109,7 +85,7 @@ impl Connection {
         Err(Reply::Reset)
     }
 
-    /// A FIN alone that is not the next number.
+    /// Counts a FIN without text that is not next in order.
     #[cold]
     fn count_stray_fin(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.seq().before(self.rcv.nxt) {
@@ -120,7 +96,8 @@ impl Connection {
         }
     }
 
-    /// RFC 2883: what arrives twice is reported, so that the sender learns which of its retransmissions were in vain.
+    /// Reports duplicate text by D-SACK. It tells the sender which retransmissions were unnecessary
+    /// (RFC 2883).
     pub(super) fn note_duplicate(&mut self, cx: &mut Context, segment: &Segment) {
         let syn = u32::from(segment.has(Flags::SYN));
         let len = segment.len() - syn;
@@ -134,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// RFC 2883: a SYN that arrives twice is reported by D-SACK.
+    /// Reports a duplicate SYN by D-SACK (RFC 2883).
     pub(super) fn note_repeated_syn(&mut self, cx: &mut Context) {
         if self.agreed.sack && cx.config.tcp_dsack {
             self.rcv.report_duplicate((self.rcv.irs, self.rcv.irs + 1));
@@ -142,7 +119,8 @@ impl Connection {
         }
     }
 
-    /// The application has shut both directions and will not read what comes (RFC 1122 §4.2.2.13; Linux's `RCV_SHUTDOWN`).
+    /// Returns whether the application has closed both directions, so that it will not read this
+    /// text (RFC 1122 §4.2.2.13; Linux's `RCV_SHUTDOWN`).
     fn resets_unread(&self, segment: &Segment) -> bool {
         let shut = self.special.as_ref().is_some_and(|special| special.reads_no_more);
         let fin = u32::from(segment.has(Flags::FIN));
@@ -150,7 +128,71 @@ impl Connection {
             && (segment.end() - fin).after(self.rcv.nxt)
     }
 
-    /// Returns the bytes that became readable.
+    /// Describes text that arrives. Must be called before the text is taken.
+    #[inline(always)]
+    pub(super) fn text_arrival(&self, flags: Flags, len: u32, fin: Option<SeqNum>) -> TextArrival {
+        TextArrival {
+            before: self.rcv.last_data_at,
+            owed: self.rcv.ack_owed,
+            len,
+            full_sized: len + 40 >= u32::from(self.advmss),
+            pushed: flags.contains(Flags::PSH),
+            syn: flags.contains(Flags::SYN),
+            fin,
+        }
+    }
+
+    /// Handles `accepted` bytes that became readable, with a segment of `len` bytes.
+    #[inline(always)]
+    pub(super) fn text_accepted(
+        &mut self,
+        cx: &Context,
+        len: u32,
+        accepted: u32,
+        timestamps: Option<Timestamps>,
+    ) {
+        self.events |= Events::READABLE;
+        self.note_arrival(cx.now);
+        if self.rcv.is_tunable() {
+            let full_sized = self.rcv.is_full_sized(len);
+            let echo = if full_sized { self.echo_age(cx, timestamps) } else { None };
+            self.rcv.note_round(cx.now, accepted, echo);
+        }
+    }
+
+    /// Decides when text is acknowledged that was just taken, `accepted` bytes of it in order.
+    /// Accepts the FIN behind it. Returns whether a FIN is in order now.
+    #[inline(always)]
+    pub(super) fn text_taken(&mut self, cx: &mut Context, text: &TextArrival, accepted: u32) -> bool {
+        let estimates_delay = cx.config.ack_habit == AckHabit::QuickStart;
+        if text.fin == Some(self.rcv.nxt) && estimates_delay {
+            // A duplicate part of the text is not reported any more (as in Linux's `tcp_fin`).
+            self.rcv.ack_owed = text.owed;
+            self.rcv.forget_report();
+        }
+        if accepted > 0 && text.fin.is_some() && estimates_delay {
+            self.measure_delay(cx, text.before);
+        }
+        if self.follow_with_fin(text.fin, &cx.config) {
+            // The text may have filled the gap before an early FIN. RFC 5681 §4.2: "the receiver
+            // SHOULD send an immediate ACK when it receives a data segment that fills in all or
+            // part of a gap in the sequence space."
+            let fills_gap = text.fin.is_none() || self.rcv.has_much_to_acknowledge();
+            if estimates_delay && !text.syn && fills_gap {
+                self.ack_now();
+            }
+            return true;
+        }
+        if accepted > 0 {
+            self.owe_ack(cx, text);
+            if self.route_metrics().is_some_and(|route| route.quickack) {
+                self.ack_now();
+            }
+        }
+        false
+    }
+
+    /// Takes the text of a segment. Returns the bytes that became readable.
     fn take_text(&mut self, cx: &mut Context, segment: &mut Segment) -> u32 {
         if self.rcv.may_know(segment.seq()) {
             self.note_duplicate(cx, segment);
@@ -160,14 +202,7 @@ impl Connection {
         let end = segment.end();
         let accepted = self.rcv.accept(cx.now, seq, segment.payload.take(), &mut cx.spare);
         if accepted > 0 {
-            self.events |= Events::READABLE;
-            self.note_arrival(cx.now);
-            if self.rcv.is_tunable() {
-                let echo = self
-                    .echo_age(cx, segment.header.options.timestamps)
-                    .filter(|_| self.rcv.is_full_sized(len));
-                self.rcv.note_round(cx.now, accepted, echo);
-            }
+            self.text_accepted(cx, len, accepted, segment.header.options.timestamps);
         } else if (seq + len).after(self.rcv.nxt) {
             let refused = self.rcv.wnd() == 0;
             cx.counters.zero_window_drop += u64::from(refused);
@@ -185,7 +220,7 @@ impl Connection {
         accepted
     }
 
-    /// The timestamp that a segment echoes, and how old it is.
+    /// Returns the timestamp that a segment echoes, and its age.
     pub(in crate::tcp) fn echo_age(
         &self,
         cx: &Context,
@@ -193,13 +228,14 @@ impl Connection {
     ) -> Option<(u32, Duration)> {
         let echo = timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
         let age = self.tsval(cx.now).wrapping_sub(echo);
-        // What lies in the future is no echo of ours.
+        // An echo from the future is not ours.
         (age < u32::MAX / 2).then_some((echo, Duration::from_millis(age.into())))
     }
 
-    /// A FIN with this segment, or one that came out of order, is now in order.
+    /// Accepts the FIN of this segment, or one that came out of order and is now in order. Returns
+    /// whether a FIN is in order now.
     #[inline(always)]
-    fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
+    pub(super) fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
         if fin.is_none() && !self.rcv.awaits_fin() {
             return false;
         }
@@ -211,8 +247,9 @@ impl Connection {
         in_order
     }
 
-    /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
-    /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
+    /// Handles the end of the peer's direction. The application is about to close, and one FIN-ACK
+    /// can acknowledge everything. So the acknowledgment waits for it, as in Linux, whose `tcp_fin`
+    /// enters pingpong mode. An acknowledgment that was due at once stays so.
     #[inline(never)]
     pub(in crate::tcp) fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;

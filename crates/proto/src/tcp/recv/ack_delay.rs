@@ -1,60 +1,72 @@
-//! How long an acknowledgement waits for company (RFC 9293 §3.8.6.3).
+//! Delay of acknowledgments (RFC 9293 §3.8.6.3).
 //!
-//! > "an ACK SHOULD be generated for at least every second full-sized segment, and MUST be generated within 500 ms of the arrival of the first
-//! > unacknowledged packet." (RFC 5681 §4.2)
+//! > "an ACK SHOULD be generated for at least every second full-sized segment, and MUST be
+//! generated within 500 ms of the arrival of the first unacknowledged packet." (RFC 5681 §4.2)
 //!
-//! [`AckHabit::Merge`] waits for the answer, unless the segment is full-sized and the connection young: the whole delay where answers have
-//! followed and it was never in vain, and in a stream; else an eighth of it. For a peer that writes a request in two small pieces keeps the second
-//! back until the first is acknowledged (RFC 896), and there is no answer to half a request.
-//! [`AckHabit::QuickStart`] does as Linux: a phase of quick ACKs at the start, after a long pause and when something came twice; then a
-//! delay that follows the time between segments (`ato`), and none at all for a reader who has taken everything pushed, until
-//! answers go back soon after what came (`pingpong`).
+//! [`AckHabit::Merge`] waits for the answer, unless the segment is full-sized and the connection
+//! young. It waits the whole delay in a stream, and where answers have followed and the delay has
+//! never expired; else an eighth of it. The reason: a peer that writes a request in two small
+//! pieces keeps the second back until the first is acknowledged (RFC 896), and half a request has
+//! no answer. [`AckHabit::QuickStart`] follows Linux: a phase of quick ACKs at the start, after a
+//! long pause and after a duplicate. Then the delay follows the time between segments (`ato`).
+//! There is none for a reader that has read everything pushed, until answers follow soon after
+//! requests (`pingpong`).
 
 mod connection;
 
+use super::receiver::AckOwed;
 use crate::time::nanos;
 use crate::{AckHabit, Config, Instant};
 use core::time::Duration;
+use wire::SeqNum;
 
 /// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u8 = 16;
-/// The part of the delay for which an answer is waited for where none may follow.
+/// Fraction of the delay that applies where no answer may follow.
 const UNANSWERED: u64 = 8;
-/// Linux's jiffy, where it counts a thousand a second.
+/// Linux's jiffy, with HZ = 1000.
 const TICK: Duration = Duration::from_millis(1);
-/// Longest delay while the exchange goes one way.
+/// Longest delay of one-way traffic.
 const ONE_WAY_MAX: Duration = Duration::from_millis(500);
 const NANOS_PER_MS: u64 = 1_000_000;
-/// The delay is begun, and no longer than the least.
+/// Smallest estimate: the delay has begun.
 const LEAST: u16 = 1;
 
-/// Of one connection.
+/// Delay of one connection's acknowledgments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckDelay {
-    /// Estimate of the delay that will do, ms; below the least it counts as that. 0: no data has come, or it is not estimated.
+    /// Estimate of the delay in ms, at least `delayed_ack`. 0: no data has come, or there is no
+    /// estimate.
     ato: u16,
-    /// Acknowledgements that still go at once.
+    /// Acknowledgments that are still sent at once.
     quick: u8,
-    /// Answers that followed soon; Linux's `pingpong` mode from `tcp_pingpong_thresh` on.
+    /// Answers that followed soon. From `tcp_pingpong_thresh` on this is Linux's `pingpong` mode.
     pingpong: u8,
-    /// Small segments that no acknowledgement has gone for: none, one, or more; a large one with PSH counts as one.
+    /// Small segments without an acknowledgment: none, one, or more. A large one with PSH counts as
+    /// one.
     pushed: u8,
     /// The application asked for quick ACKs.
     asked: bool,
-    /// The delay once passed, and nothing took the acknowledgement along.
+    /// The delay has expired once: no segment carried the acknowledgment.
     in_vain: bool,
 }
 
-/// Text in order has come.
+/// Arrival of text. Decides when the text is acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Came {
-    /// When text came before.
+pub(crate) struct TextArrival {
+    /// Arrival time of the text before.
     pub(in crate::tcp) before: Instant,
+    /// The acknowledgment that was owed before.
+    pub(in crate::tcp) owed: AckOwed,
+    /// Payload length of the segment.
     pub(in crate::tcp) len: u32,
-    /// As long as our MSS lets it be.
+    /// The segment is as long as our MSS allows.
     pub(in crate::tcp) full_sized: bool,
-    /// With PSH.
     pub(in crate::tcp) pushed: bool,
+    /// The text came with a SYN.
+    pub(in crate::tcp) syn: bool,
+    /// Number of the FIN behind the text.
+    pub(in crate::tcp) fin: Option<SeqNum>,
 }
 
 impl AckDelay {
@@ -62,12 +74,13 @@ impl AckDelay {
         AckDelay { ato: 0, quick: QUICK_ACKS, pingpong: 0, pushed: 0, asked: false, in_vain: false }
     }
 
-    /// Begins, or begins again, to acknowledge up to `most` segments one by one.
+    /// Begins a phase of quick ACKs, or extends it to `most` segments.
     fn quicken(&mut self, most: u8) {
         self.quick = self.quick.max(most);
     }
 
-    /// Acknowledges at once for a while after an unexpected segment or a sign of trouble (Linux's `tcp_enter_quickack_mode`).
+    /// Acknowledges at once for a while, after an unexpected segment (Linux's
+    /// `tcp_enter_quickack_mode`).
     pub(in crate::tcp) fn alarm(&mut self) {
         if self.ato > 0 {
             self.quicken(QUICK_ACKS);
@@ -76,44 +89,44 @@ impl AckDelay {
         }
     }
 
-    /// Enters quick-ACK mode whether or not data has come: for up to `segments`, at most half of the window (Linux's
-    /// `tcp_enter_quickack_mode`).
+    /// Begins a phase of quick ACKs for up to `segments`, at most half of the window, even before
+    /// data has come (Linux's `tcp_enter_quickack_mode`).
     pub(in crate::tcp) fn enter_quick(&mut self, segments: u32) {
         self.quicken(quick_acks(segments));
         self.pingpong = 0;
         self.ato = LEAST;
     }
 
-    /// The next two go at once, once any text has come before.
+    /// Sends the next two acknowledgments at once, if text has come before.
     pub(in crate::tcp) fn two_at_once(&mut self) {
         if self.ato > 0 {
             self.enter_quick(2);
         }
     }
 
-    /// The next acknowledgements go at once.
+    /// Returns whether the next acknowledgments are sent at once.
     pub(in crate::tcp) fn is_quick(&self) -> bool {
         self.quick > 0
     }
 
-    /// At least one more does. Should that be before any text in order, the delay has begun with it (Linux's `tcp_dec_quickack_mode`): there
-    /// is no phase of quick ones at the start then.
+    /// Sends at least one more acknowledgment at once. Before any text in order, this ends the
+    /// quick ACKs of the start (Linux's `tcp_dec_quickack_mode`).
     pub(in crate::tcp) fn one_more_quick(&mut self) {
         self.quick |= 1;
         self.ato = self.ato.max(LEAST);
     }
 
-    /// The next to go acknowledges nothing that came: it is none of the quick ones.
+    /// Does not count the next acknowledgment as quick, because it acknowledges nothing new.
     pub(in crate::tcp) fn spare_one(&mut self) {
         self.quick += u8::from(self.ato > 0 && self.quick > 0);
     }
 
-    /// None does: there is hardly any room left.
+    /// Ends quick ACKs: there is hardly any room left.
     pub(in crate::tcp) fn no_more_quick(&mut self) {
         self.quick = 0;
     }
 
-    /// Small segments, up to two, that no acknowledgement has gone for.
+    /// Returns the number of small segments without an acknowledgment, up to two.
     pub(in crate::tcp) fn pushed(&self) -> u8 {
         self.pushed
     }
@@ -122,7 +135,8 @@ impl AckDelay {
         self.pushed = pushed;
     }
 
-    /// Data came, `gap` after other data (Linux's `tcp_event_data_recv`). `segments`: half of the window, in segments.
+    /// Adapts to data that came `gap` after other data (Linux's `tcp_event_data_recv`). `segments`
+    /// is half of the window.
     fn data_came(&mut self, gap: Duration, segments: u32, least: Duration, rto: Duration) {
         let quick = quick_acks(segments);
         if self.ato == 0 {
@@ -144,7 +158,8 @@ impl AckDelay {
         Duration::from_millis(self.ato.into()).max(least)
     }
 
-    /// The delay there would be, as `tcp_info` tells it. Where it is estimated there is none before the first text.
+    /// Returns the expected delay, as `tcp_info` reports it. An estimated one is 0 before the first
+    /// text.
     pub(in crate::tcp) fn expected(&self, config: &Config) -> Duration {
         match config.ack_habit {
             AckHabit::QuickStart if self.ato == 0 => Duration::ZERO,
@@ -153,7 +168,8 @@ impl AckDelay {
         }
     }
 
-    /// How long to wait for an answer, at most `whole`, nanoseconds. A stream, whose quick acknowledgements are used up, has none.
+    /// Returns how many nanoseconds to wait for an answer, at most `whole`. A stream, whose quick
+    /// ACKs are used up, has no answers.
     fn merged(&self, whole: u64) -> u64 {
         let is_answered = self.pingpong > 0 && !self.in_vain;
         if is_answered || self.quick == 0 { whole } else { whole / UNANSWERED }
@@ -163,7 +179,7 @@ impl AckDelay {
         self.ato = ato.as_millis().clamp(LEAST.into(), u16::MAX.into()) as u16;
     }
 
-    /// A segment that acknowledges leaves while one was `owed`.
+    /// Notes that a segment acknowledges everything. `owed`: an acknowledgment was owed.
     pub(in crate::tcp) fn acknowledged(&mut self, owed: bool) {
         self.pushed = 0;
         if owed && self.ato > 0 && self.quick > 0 {
@@ -174,7 +190,7 @@ impl AckDelay {
         }
     }
 
-    /// The delay has passed and nothing took the acknowledgement along.
+    /// Notes that the delay has expired.
     pub(in crate::tcp) fn missed(&mut self, least: Duration, rto: Duration, thresh: u32) {
         self.in_vain = true;
         if u32::from(self.pingpong) >= thresh {
@@ -186,7 +202,7 @@ impl AckDelay {
     }
 }
 
-/// As many as half of the window holds `segments`, but two where that is none.
+/// Returns the number of quick ACKs: half of the window in segments, or two if that is zero.
 fn quick_acks(segments: u32) -> u8 {
     if segments == 0 { 2 } else { segments.min(QUICK_ACKS.into()) as u8 }
 }
@@ -209,7 +225,7 @@ mod tests {
         delay
     }
 
-    /// Linux's three cases, and the fourth that changes nothing.
+    /// The three cases of Linux, and the fourth that changes nothing.
     #[test]
     fn the_delay_follows_the_gaps() {
         let ato = |gaps: &[u64]| after(gaps).ato(ms(LEAST_MS)).as_millis();

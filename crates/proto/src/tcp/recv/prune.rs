@@ -16,6 +16,7 @@ const SEGMENTS_UNDER_PRESSURE: u32 = 4;
 
 impl Connection {
     /// Bytes of memory that its buffers hold.
+    #[inline]
     pub(crate) fn memory(&self) -> u32 {
         let holds_nothing = self.snd.queue.is_vacant() && self.rcv.buffer.is_empty() && !self.rcv.has_holes();
         if holds_nothing { 0 } else { self.snd.queue.memory().saturating_add(self.rcv.memory()) }

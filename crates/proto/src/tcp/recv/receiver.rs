@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, which window is advertised, and when an acknowledgement is owed.
+//! The receiver: received data, the advertised window, and owed acknowledgments.
 
 use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
@@ -10,23 +10,23 @@ use crate::Instant;
 use alloc::boxed::Box;
 use wire::{Arrival, SackBlocks, SeqNum};
 
-/// When the acknowledgement that is owed must go.
+/// Urgency of an owed acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckOwed {
-    /// None.
+    /// No acknowledgment is owed.
     No,
-    /// With the next segment, or at the delayed-ACK deadline.
+    /// It goes with the next segment, or at the delayed-ACK deadline.
     Delayed,
-    /// Now.
+    /// It goes now.
     Now,
 }
 
-/// A segment that is not acceptable.
+/// Reasons why a segment is not acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum Outside {
-    /// All of it came before.
+    /// All of its data came before.
     Old,
-    /// It lies beyond the window.
+    /// It is beyond the window.
     Beyond,
 }
 
@@ -35,21 +35,21 @@ pub(in crate::tcp) enum Outside {
 pub(crate) struct Receiver {
     pub(crate) irs: SeqNum,
     pub(crate) nxt: SeqNum,
-    /// Right edge of the window last advertised.
+    /// Right edge of the window that was last advertised.
     pub(in crate::tcp) adv: SeqNum,
-    /// Shift of the windows we send.
+    /// Shift of our windows.
     pub(crate) wscale: u8,
-    /// The peer's FIN is in order before `nxt`.
+    /// The peer's FIN is in order, before `nxt`.
     pub(crate) fin_received: bool,
     pub(crate) ack_owed: AckOwed,
-    /// RFC 7323's Last.ACK.sent.
+    /// Last.ACK.sent of RFC 7323.
     pub(crate) last_ack_sent: SeqNum,
-    /// Largest payload per segment seen: what a full-sized segment is here.
+    /// Largest payload of a segment so far: the size of a full segment.
     pub(super) rcv_mss: u16,
     pub(in crate::tcp) delay: AckDelay,
-    /// When data last arrived.
+    /// Time of the last arrival of data.
     pub(in crate::tcp) last_data_at: Instant,
-    /// There was no memory for what came: a closed window is advertised.
+    /// There was no memory for a segment, so a closed window is advertised.
     pub(crate) refuses: bool,
     pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
@@ -80,7 +80,7 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN has come to a receiver that has not received anything yet.
+    /// Begins to receive, with the peer's SYN.
     #[inline]
     pub(crate) fn begin(&mut self, irs: SeqNum, space: Space, wscale: u8) {
         (self.irs, self.nxt, self.adv, self.last_ack_sent) = (irs, irs + 1, irs + 1, irs);
@@ -88,7 +88,7 @@ impl Receiver {
         (self.ack_owed, self.delay, self.tuner) = (AckOwed::No, AckDelay::new(), None);
     }
 
-    /// The window as last advertised, from `nxt` on.
+    /// Returns the last advertised window, counted from `nxt`.
     pub(crate) fn wnd(&self) -> u32 {
         if self.adv.after(self.nxt) { self.adv.since(self.nxt) } else { 0 }
     }
@@ -97,18 +97,19 @@ impl Receiver {
         self.rcv_mss
     }
 
-    /// The window as it was last advertised, counted from the last acknowledgement, whatever has come since (Linux's `tcp_receive_window`).
+    /// Returns the last advertised window, counted from the last acknowledgment (Linux's
+    /// `tcp_receive_window`).
     pub(crate) fn advertised(&self) -> u32 {
         if self.adv.after(self.last_ack_sent) { self.adv.since(self.last_ack_sent) } else { 0 }
     }
 
-    /// The window by which quick acknowledgements are counted.
+    /// Returns the window by which quick ACKs are counted.
     pub(in crate::tcp) fn quick_window(&self) -> u32 {
         if self.space.counts_payload() { self.wnd() } else { self.advertised() }
     }
 
-    /// Where a segment lies that begins at `seq`, and ends before `end`, with or without a FIN. `None`: in the window, at least in part, or at
-    /// its edge (Linux's `tcp_sequence`); text is trimmed later.
+    /// Returns where a segment from `seq` to `end` lies. `None`: at least partly in the window or
+    /// at its edge (Linux's `tcp_sequence`). Text is trimmed later.
     #[inline]
     pub(in crate::tcp) fn outside(&self, seq: SeqNum, end: SeqNum, fin: bool) -> Option<Outside> {
         if let Some(packets) = self.space.packets() {
@@ -121,17 +122,18 @@ impl Receiver {
         }
     }
 
-    /// Memory that what was received takes, and what is set aside for more, bytes.
+    /// Returns the memory of received data, and the memory reserved for more, in bytes.
     pub(crate) fn charged(&self) -> (u32, u32) {
         self.space.charged().unwrap_or_else(|| (self.memory(), 0))
     }
 
-    /// The window to advertise now. Never moves the right edge back.
+    /// Returns the window to advertise. Never moves the right edge back.
     fn offer(&self, space: &WindowSpace, mss: u32) -> u32 {
         space.offer(self.wnd(), self.buffer.len() as u32, mss)
     }
 
-    /// The window of a SYN or SYN-ACK, before it is made whole segments; `None`: that of an empty buffer.
+    /// Returns the window of a SYN or SYN-ACK before it is rounded to segments. `None`: that of an
+    /// empty buffer.
     #[inline]
     pub(crate) fn first_window(&self, mss: u32) -> Option<u32> {
         match &self.space {
@@ -140,13 +142,13 @@ impl Receiver {
         }
     }
 
-    /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge. True with it: it would be zero, had the peer
-    /// not been offered more before.
+    /// Advertises a window. Returns the window field, and whether it would be zero if less had been
+    /// offered before. `shift` is 0 on SYNs.
     #[inline(always)]
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> (u16, bool) {
         let Space::Payload(space) = &self.space else { return (0, false) };
         if self.refuses {
-            // The edge stays where it was advertised to be: what fits before it is taken when there is memory again.
+            // The edge stays. What fits before it is accepted when there is memory again.
             self.ack_owed = AckOwed::No;
             return (0, false);
         }
@@ -156,7 +158,7 @@ impl Receiver {
         (field as u16, wants_zero && field > 0)
     }
 
-    /// What [`advertise`](Self::advertise) tells.
+    /// Computes the result of [`advertise`](Self::advertise).
     #[inline(always)]
     pub(in crate::tcp) fn field(&self, space: &WindowSpace, mss: u32, shift: u8) -> (u32, bool) {
         let (offered, offer) = (self.wnd(), self.offer(space, mss));
@@ -164,8 +166,10 @@ impl Receiver {
         if offer <= offered {
             let free = self.free();
             wants_zero = free < mss.min(space.full() / 2);
-            // RFC 9293 §3.8.6: "A TCP receiver SHOULD NOT shrink the window, i.e., move the right window edge to the left". Rounding down takes back
-            // less than a unit of the scale (RFC 7323 §2.4). But not all, with nothing to read by which the window would open again.
+            // RFC 9293 §3.8.6: "A TCP receiver SHOULD NOT shrink the window, i.e., move the right
+            // window edge to the left". Rounding down takes back less than a unit of the scale (RFC
+            // 7323 §2.4). It must not close the window if there is nothing to read that would open
+            // it again.
             if offered > free && (offer >> shift > 0 || !self.buffer.is_empty()) {
                 up = 0;
             }
@@ -173,7 +177,7 @@ impl Receiver {
         (((offer + up) >> shift).min(u32::from(u16::MAX)), wants_zero)
     }
 
-    /// A segment that is not taken is answered at once.
+    /// Answers a refused segment at once.
     pub(in crate::tcp) fn answer_nonsense(&mut self) {
         if self.ack_owed == AckOwed::No {
             self.delay.spare_one();
@@ -181,35 +185,38 @@ impl Receiver {
         self.ack_owed = AckOwed::Now;
     }
 
-    /// An acknowledgement leaves.
+    /// Notes that an acknowledgment leaves.
     pub(in crate::tcp) fn acknowledged(&mut self) {
         self.last_ack_sent = self.nxt;
         self.delay.acknowledged(self.ack_owed != AckOwed::No);
         self.ack_owed = AckOwed::No;
     }
 
-    /// Too much is open to the peer for [`window_opened`](Self::window_opened) whatever the MSS.
+    /// Returns whether the window is too large for [`window_opened`](Self::window_opened), whatever
+    /// the MSS.
     pub(crate) fn is_window_ample(&self) -> bool {
         self.wnd() > self.space.full() / 2
     }
 
-    /// Whether the peer needs a window update now that the application has read (RFC 9293 §3.8.6.2.2).
+    /// Returns whether the peer needs a window update after a read (RFC 9293 §3.8.6.2.2).
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
         let Space::Payload(space) = &self.space else { return false };
         space.is_worth_advertising(self.wnd(), self.offer(space, mss), mss)
     }
 
-    /// More than a segment is not acknowledged, and the window is not closing; else the reader will bring it about.
+    /// Returns whether more than a segment is unacknowledged, and the window is not closing. If it
+    /// closes, the reader causes the acknowledgment.
     pub(in crate::tcp) fn has_much_to_acknowledge(&self) -> bool {
         self.nxt.since(self.last_ack_sent) > self.mss() && self.free() >= self.wnd()
     }
 
-    /// Room in the buffer, bytes of payload.
+    /// Returns the room in the buffer in bytes of payload.
     fn free(&self) -> u32 {
         self.space.full().saturating_sub(self.buffer.len() as u32)
     }
 
-    /// Takes a payload that begins at or before `nxt` or inside the window; returns the bytes that became readable.
+    /// Accepts a payload that begins at or before `nxt`, or inside the window. Returns the bytes
+    /// that became readable.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
@@ -244,14 +251,15 @@ impl Receiver {
         self.take_next(payload, whole, spare)
     }
 
-    /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
+    /// Accepts a payload that comes next and lies in the window.
+    #[inline]
     pub(crate) fn accept_next(&mut self, now: Instant, payload: Payload<'_, '_>, spare: &mut Spare) -> u32 {
         self.last_data_at = now;
         let whole = payload.len();
         self.take_next(payload, whole, spare)
     }
 
-    /// The payload comes next, and came in a segment with `whole` bytes of it.
+    /// Accepts the next payload. Its segment had `whole` bytes.
     #[inline(always)]
     fn take_next(&mut self, payload: Payload<'_, '_>, whole: usize, spare: &mut Spare) -> u32 {
         let (packet, place) = payload.parts();
@@ -268,7 +276,8 @@ impl Receiver {
             self.space.measure(whole, pinned(whole, truesize));
         }
         self.space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
-        // RFC 9293 §3.8.6.3: at least every second full-sized segment; small ones wait for company.
+        // RFC 9293 §3.8.6.3: acknowledges at least every second full-sized segment. Small segments
+        // wait.
         if filled || merged || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss)) {
             self.ack_owed = AckOwed::Now;
         }
@@ -288,7 +297,8 @@ impl Receiver {
         self.bytes_received += len as u64;
     }
 
-    /// Moves text that is no longer out of order behind what waits to be read. True: there was some, or a FIN follows.
+    /// Appends text that is no longer out of order. Returns whether there was some, or other text
+    /// is still missing.
     pub(in crate::tcp) fn fill_from_out_of_order(&mut self) -> bool {
         let Some(mut queue) = self.out_of_order.take() else { return false };
         let run = queue.take(self.nxt);
@@ -305,7 +315,7 @@ impl Receiver {
         filled || more
     }
 
-    /// Drops data out of order from this number on: the peer must send it again.
+    /// Drops out-of-order data from this number on. The peer must retransmit it.
     pub(in crate::tcp) fn cut_out_of_order(&mut self, from: SeqNum) {
         if let Some(queue) = &mut self.out_of_order {
             queue.cut(from);
@@ -313,7 +323,7 @@ impl Receiver {
         }
     }
 
-    /// Copies payloads together.
+    /// Copies payloads together to save memory.
     pub(in crate::tcp) fn compact(&mut self) {
         self.buffer.collapse();
         if let Some(queue) = &mut self.out_of_order {
@@ -321,7 +331,7 @@ impl Receiver {
         }
     }
 
-    /// Number behind everything that came out of order.
+    /// Returns the number behind all out-of-order data.
     pub(crate) fn out_of_order_end(&self) -> Option<SeqNum> {
         match self.space.blocks() {
             Some(blocks) => blocks.end(),
@@ -329,7 +339,7 @@ impl Receiver {
         }
     }
 
-    /// A FIN after the byte before `seq`. True when it is now in order.
+    /// Notes a FIN with number `seq`. Returns whether it is in order.
     pub(crate) fn accept_fin(&mut self, seq: SeqNum) -> bool {
         if self.fin_received {
             return false;
@@ -343,13 +353,14 @@ impl Receiver {
         false
     }
 
-    /// Whether a FIN that came out of order now follows the data.
+    /// Returns whether an early FIN is in order now.
     pub(crate) fn fin_in_order(&mut self) -> bool {
         let follows = self.out_of_order.as_ref().is_some_and(|queue| queue.fin == Some(self.nxt));
         follows && self.take_fin()
     }
 
-    /// The FIN is in order. True.
+    /// Accepts a FIN that is in order. Returns true.
+    #[inline]
     pub(in crate::tcp) fn take_fin(&mut self) -> bool {
         self.fin_received = true;
         self.nxt += 1;
@@ -360,49 +371,50 @@ impl Receiver {
         true
     }
 
-    /// A full-sized segment of the peer, bytes.
+    /// Returns the size of a full segment of the peer in bytes.
     pub(in crate::tcp) fn mss(&self) -> u32 {
         self.rcv_mss.into()
     }
 
-    /// Might a segment that begins at `seq` bring what came before? False: certainly not.
+    /// Returns whether a segment that begins at `seq` may contain known data. May return false
+    /// positives, never false negatives.
     #[inline]
     pub(crate) fn may_know(&self, seq: SeqNum) -> bool {
         seq.before(self.nxt) || self.out_of_order.is_some()
     }
 
-    /// A FIN has come, and what is before it has not.
+    /// Returns whether a FIN has come whose preceding data is missing.
     #[inline]
     pub(crate) fn awaits_fin(&self) -> bool {
         self.out_of_order.as_ref().is_some_and(|queue| queue.fin.is_some())
     }
 
-    /// Everything that came was in order, none of it twice, and more may come.
+    /// Returns whether everything came in order and once, and more may come.
     pub(crate) fn in_order(&self) -> bool {
         self.out_of_order.is_none() && !self.fin_received
     }
 
-    /// Is this a full-sized segment of the peer, or several?
+    /// Returns whether `len` bytes are at least a full-sized segment of the peer.
     pub(crate) fn is_full_sized(&self, len: u32) -> bool {
         len >= self.rcv_mss.into()
     }
 
-    /// Whether the window last advertised was zero.
+    /// Returns whether the last advertised window was zero.
     pub(crate) fn advertised_zero(&self) -> bool {
         !self.adv.after(self.last_ack_sent + ((1 << self.wscale) - 1))
     }
 
-    /// Has something come that leaves a gap before it?
+    /// Returns whether data has come that leaves a gap before it.
     pub(crate) fn has_holes(&self) -> bool {
         self.out_of_order.is_some()
     }
 
-    /// Is there anything to report by SACK?
+    /// Returns whether SACK has something to report.
     pub(crate) fn has_blocks(&self) -> bool {
         self.out_of_order.is_some() || self.space.blocks().is_some_and(|blocks| !blocks.is_empty())
     }
 
-    /// SACK blocks to report, most recent first.
+    /// Returns SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
         match self.space.blocks() {
             Some(blocks) => blocks.reported(max),
@@ -412,7 +424,7 @@ impl Receiver {
         }
     }
 
-    /// The first part of `len` bytes from `seq` on that had arrived before, and whether it is in order.
+    /// Returns the first known part of `len` bytes from `seq` on, and whether it is in order.
     pub(crate) fn duplicate(&self, seq: SeqNum, len: u32) -> Option<((SeqNum, SeqNum), bool)> {
         let end = seq + len;
         if seq.before(self.nxt) {
@@ -422,7 +434,7 @@ impl Receiver {
         queue.overlap(seq, end).map(|part| (part, false))
     }
 
-    /// The next acknowledgement reports that this arrived twice (RFC 2883).
+    /// Reports a duplicate part with the next acknowledgment (RFC 2883).
     pub(crate) fn report_duplicate(&mut self, part: (SeqNum, SeqNum)) {
         if let Some(blocks) = self.space.blocks_mut() {
             blocks.duplicate = Some(part);
@@ -431,7 +443,7 @@ impl Receiver {
         self.out_of_order.get_or_insert_default().duplicate = Some(part);
     }
 
-    /// The next acknowledgement does not.
+    /// Cancels the report of a duplicate part.
     pub(crate) fn forget_report(&mut self) {
         if let Some(blocks) = self.space.blocks_mut() {
             blocks.duplicate = None;
@@ -442,7 +454,8 @@ impl Receiver {
         }
     }
 
-    /// An acknowledgement with up to `max` blocks has gone; another is owed if it had no room for all that is new.
+    /// Notes that an acknowledgment with up to `max` blocks was sent. Another is owed if there was
+    /// no room for everything new.
     pub(crate) fn reported(&mut self, max: usize) {
         if let Some(blocks) = self.space.blocks_mut() {
             blocks.duplicate = None;
@@ -457,7 +470,7 @@ impl Receiver {
         }
     }
 
-    /// Everything early is forgotten (the connection is over), except a FIN that nothing else came with.
+    /// Drops all early data when the connection ends, except a FIN that came alone.
     pub(crate) fn drop_out_of_order(&mut self) {
         self.out_of_order.take_if(|queue| !queue.has_no_text());
     }
@@ -468,7 +481,7 @@ impl Receiver {
         self.out_of_order = None;
     }
 
-    /// Drops all data out of order, but for a FIN: the peer must send it again.
+    /// Drops out-of-order data, except a FIN. The peer must retransmit it.
     pub(in crate::tcp) fn forget_out_of_order(&mut self) {
         if let Some(queue) = &mut self.out_of_order {
             queue.drop_text();
@@ -476,7 +489,7 @@ impl Receiver {
         }
     }
 
-    /// Of all the peer sent only its FIN came through: somebody swallowed the data before it.
+    /// Returns whether only the FIN arrived: something on the path swallowed the data before it.
     pub(crate) fn only_fin_came(&self) -> bool {
         self.bytes_received == 0 && self.out_of_order.as_ref().is_some_and(|queue| queue.has_no_text())
     }
@@ -490,8 +503,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// RFC 7323 §2.3: the field is the window shifted right, and its reader shifts it left. Whatever comes and is read, the edge advertised
-        /// that way never retreats, is no farther than the buffer lets it be but for the rounding, and the field fits.
+        /// RFC 7323 §2.3: the field is the window shifted right, and its reader shifts it left. The
+        /// advertised edge never retreats, exceeds the buffer by at most the rounding, and the
+        /// field fits.
         #[test]
         fn the_edge_that_is_told_never_retreats(
             shift in 0u8..=14,

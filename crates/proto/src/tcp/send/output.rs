@@ -36,6 +36,7 @@ impl Connection {
     /// Returns whether [`poll_transmit`](Self::poll_transmit) should be called. May return false
     /// positives, never false negatives: everything that causes a transmission must be checked
     /// here.
+    #[inline]
     pub(crate) fn may_transmit(&self) -> bool {
         if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
             return true;

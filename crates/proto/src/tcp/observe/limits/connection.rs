@@ -37,6 +37,7 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
         let before = core::mem::replace(&mut self.limited_by, by);
         self.busy.switch(before, by, now);
@@ -50,6 +51,7 @@ impl Connection {
         Special::of(&mut self.special, now).clocks.switch(before, now);
     }
 
+    #[inline]
     fn limited_by(&self) -> LimitedBy {
         if self.snd.queue.is_empty() && !self.snd.fin_queued() {
             return LimitedBy::Idle;

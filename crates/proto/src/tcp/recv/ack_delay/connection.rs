@@ -1,37 +1,37 @@
-//! A connection owes an acknowledgement: now, later, or with what it sends.
+//! Acknowledgments that a connection owes: at once, later, or with its next segment.
 
-use super::{Came, NANOS_PER_MS, ONE_WAY_MAX, QUICK_ACKS, TICK};
+use super::{NANOS_PER_MS, ONE_WAY_MAX, QUICK_ACKS, TICK, TextArrival};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
-use crate::{AckHabit, Config};
+use crate::{AckHabit, Config, Instant};
 use core::time::Duration;
 
 impl Connection {
-    /// The delay adapts to when text comes.
-    pub(in crate::tcp) fn measure_delay(&mut self, cx: &Context, came: &Came) {
-        let (segments, gap) = (self.rcv.quick_window() / (2 * self.rcv.mss()), cx.now.since(came.before));
+    /// Adapts the delay to the arrival of text. `before` is when earlier text arrived.
+    pub(in crate::tcp) fn measure_delay(&mut self, cx: &Context, before: Instant) {
+        let (segments, gap) = (self.rcv.quick_window() / (2 * self.rcv.mss()), cx.now.since(before));
         self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
     }
 
-    /// Text that was expected is acknowledged at once or later.
+    /// Decides whether text in order is acknowledged at once or later.
     #[inline(always)]
-    pub(in crate::tcp) fn owe_ack(&mut self, cx: &Context, came: &Came) {
+    pub(in crate::tcp) fn owe_ack(&mut self, cx: &Context, text: &TextArrival) {
         if cx.config.ack_habit == AckHabit::QuickStart {
-            self.measure_delay(cx, came);
+            self.measure_delay(cx, text.before);
         }
         let rcv = &mut self.rcv;
         let quick = match cx.config.ack_habit {
             AckHabit::Merge => {
                 let quick =
-                    rcv.delay.quick > 0 && (came.full_sized || rcv.delay.asked && rcv.delay.pingpong == 0);
+                    rcv.delay.quick > 0 && (text.full_sized || rcv.delay.asked && rcv.delay.pingpong == 0);
                 rcv.delay.quick -= u8::from(quick && rcv.ack_owed != AckOwed::Now);
                 quick
             }
             AckHabit::QuickStart => {
-                match rcv.is_full_sized(came.len) {
-                    true => rcv.delay.pushed = rcv.delay.pushed.max(came.pushed.into()),
+                match rcv.is_full_sized(text.len) {
+                    true => rcv.delay.pushed = rcv.delay.pushed.max(text.pushed.into()),
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
                 }
                 rcv.has_much_to_acknowledge() || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
@@ -46,13 +46,14 @@ impl Connection {
         u32::from(self.rcv.delay.pingpong) >= config.tcp_pingpong_thresh
     }
 
-    /// The exchange goes back and forth from now on: the next segment of ours will carry the acknowledgement.
+    /// Enters pingpong mode: the next segment of ours will carry the acknowledgment.
     pub(in crate::tcp) fn enter_pingpong(&mut self, config: &Config) {
         self.rcv.delay.pingpong = config.tcp_pingpong_thresh.min(u8::MAX.into()) as u8;
     }
 
-    /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth. (What came with a SYN counts for this only
-    /// in the fewest-packets habit: Linux measures from the first segment behind it.)
+    /// Notes that data of ours leaves. Soon after data of the peer, it counts as an answer. (Data
+    /// of a SYN counts only with `AckHabit::Merge`: Linux measures from the first segment behind
+    /// it.)
     #[inline(always)]
     pub(in crate::tcp) fn answered(&mut self, cx: &Context) {
         let rcv = &mut self.rcv;
@@ -64,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// Starts or stops the delayed-ACK timer by what is owed.
+    /// Starts or stops the delayed-ACK timer.
     #[inline(always)]
     pub(crate) fn arm_delayed_ack(&mut self, cx: &Context) {
         match self.rcv.ack_owed {
@@ -89,22 +90,25 @@ impl Connection {
         }
     }
 
-    /// Nanoseconds.
+    /// Returns the delay in nanoseconds.
+    #[inline]
     fn ack_delay(&self, config: &Config) -> u64 {
         let delay = match config.ack_habit {
             AckHabit::Merge => self.rcv.delay.merged(nanos(config.delayed_ack)),
-            // A FIN before any text: the delay has not begun to be measured, and Linux's timer fires at its next tick.
+            // A FIN before any text: no delay has been measured, and Linux's timer fires at its
+            // next tick.
             AckHabit::QuickStart if self.rcv.delay.ato == 0 => nanos(TICK),
             AckHabit::QuickStart => nanos(self.adapted_delay(config)),
         };
         let most = if self.options.is_ordinary() { None } else { self.options.delack_max };
         let delay = most.map_or(delay, |most| delay.min(nanos(most)));
-        // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
+        // The delay stays below the peer's retransmission timeout, which is assumed to be our
+        // minimum (Linux's `tcp_delack_max`).
         let before_rto = self.rtt.min_rto_nanos().saturating_sub(1_000_000);
         delay.min(before_rto)
     }
 
-    /// Linux's `tcp_send_delayed_ack`.
+    /// Returns the delay of Linux's `tcp_send_delayed_ack`.
     fn adapted_delay(&self, config: &Config) -> Duration {
         let least = config.delayed_ack;
         let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
@@ -113,15 +117,15 @@ impl Connection {
         self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
     }
 
-    /// The SYN-ACK brought a FIN: what it is owed waits as long as may be for the close that follows (Linux's
-    /// `tcp_rcv_synsent_state_process`, which finds itself in pingpong mode).
+    /// Waits as long as possible for the close that follows a FIN on the SYN-ACK (Linux's
+    /// `tcp_rcv_synsent_state_process` is in pingpong mode).
     pub(in crate::tcp) fn await_close(&mut self, cx: &Context) {
         if cx.config.ack_habit == AckHabit::QuickStart && self.rcv.ack_owed == AckOwed::Delayed {
             self.timers.set(Timer::DelayedAck, cx.now + cx.config.delayed_ack_max);
         }
     }
 
-    /// The delayed-ACK timer has fired.
+    /// Handles the delayed-ACK timer.
     pub(in crate::tcp) fn delayed_ack_timeout(&mut self, cx: &mut Context) {
         if self.rcv.ack_owed == AckOwed::Delayed {
             if self.rcv.space.takes_compressed(cx.now) {
@@ -136,7 +140,8 @@ impl Connection {
         }
     }
 
-    /// The application has read. Linux acknowledges then what was pushed, or fills more than a segment (`tcp_cleanup_rbuf`). True if so.
+    /// Acknowledges after a read, like Linux's `tcp_cleanup_rbuf`: pushed data, or more than a
+    /// segment. Returns whether it does.
     pub(crate) fn acknowledge_what_was_read(&mut self, config: &Config) -> bool {
         if self.rcv.ack_owed != AckOwed::Delayed || config.ack_habit != AckHabit::QuickStart {
             return false;
@@ -148,7 +153,7 @@ impl Connection {
         now
     }
 
-    /// An acknowledgement that waits goes now that the application has read; `none_left`: everything.
+    /// Returns whether a read makes a waiting acknowledgment due. `none_left`: everything was read.
     pub(in crate::tcp) fn acknowledges_read(&self, config: &Config, none_left: bool) -> bool {
         let pushed = self.rcv.delay.pushed;
         let all_read = none_left && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
@@ -156,7 +161,7 @@ impl Connection {
             && (all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss())
     }
 
-    /// `TCP_QUICKACK` was set: quick ACKs now and for a while, or none until answers stop carrying them.
+    /// Applies `TCP_QUICKACK`: quick ACKs for a while, or none until answers stop carrying them.
     pub(in crate::tcp) fn set_quickack(&mut self, config: &Config, on: bool) {
         self.rcv.delay.asked = on;
         if !on {
@@ -166,7 +171,7 @@ impl Connection {
         if config.ack_habit == AckHabit::Merge {
             self.rcv.delay.quicken(QUICK_ACKS);
         }
-        // Linux does as if the application had read: there is no hurry while something waits to be read.
+        // Linux acts as if the application had read. There is no hurry while data waits to be read.
         let reader_is_behind = config.ack_habit == AckHabit::QuickStart
             && self.rcv.memory() > 0
             && self.rcv.nxt.since(self.rcv.last_ack_sent) <= self.rcv.mss();
@@ -175,8 +180,8 @@ impl Connection {
         }
     }
 
-    /// The ACK that completes our handshake goes at once; or, where quick ACKs were switched off before, with the first data within
-    /// [`delayed_ack_max`](Config::delayed_ack_max), as in Linux.
+    /// Acknowledges the SYN-ACK: at once, or, if quick ACKs were switched off before, with the
+    /// first data within [`delayed_ack_max`](Config::delayed_ack_max), as in Linux.
     pub(in crate::tcp) fn owe_handshake_ack(&mut self, cx: &Context, writer_waits: bool) {
         if self.options.quickack != Some(false) {
             self.rcv.ack_owed = AckOwed::Now;

@@ -4,7 +4,6 @@
 use super::{Growth, Packet, PacketSpace, Seen};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::input::Segment;
-use crate::tcp::recv::ack_delay::Came;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::{AckOwed, Outside};
 use crate::tcp::timers::Timer;
@@ -306,13 +305,7 @@ impl Connection {
         if let Some(packets) = self.rcv.space.packets_mut() {
             packets.rounds.rtt.sample_window(cx.now, rcv_nxt, advertised);
         }
-        let came = Came {
-            before: self.rcv.last_data_at,
-            len: packet.len(),
-            full_sized: false,
-            pushed: segment.has(Flags::PSH),
-        };
-        self.measure_delay(cx, &came);
+        self.measure_delay(cx, self.rcv.last_data_at);
         self.rcv.last_data_at = cx.now;
         self.note_arrival(cx.now);
         let (len, rcv_mss) = (packet.len(), self.rcv.mss());

@@ -1,4 +1,5 @@
-//! Writing a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
+//! Writes a packet: IP and TCP header inline, payload shared, checksum left to the device if it
+//! can.
 
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
@@ -6,15 +7,15 @@ use crate::tcp::rare::urgent;
 use crate::tcp::recv::window_space::SIGNED_MOST;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
-/// A segment that has been decided.
+/// A segment to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct Outgoing {
     pub(super) seq: SeqNum,
     pub(super) flags: Flags,
-    /// Of the payload, which lies in the packet already.
+    /// Length of the payload, which is in the packet already.
     pub(super) payload_len: usize,
     pub(super) ecn: Ecn,
-    /// With [`Flags::URG`].
+    /// Urgent pointer, with [`Flags::URG`].
     pub(super) urgent: u16,
     /// All of it was sent before.
     pub(super) again: bool,
@@ -27,7 +28,7 @@ impl Outgoing {
 }
 
 impl Connection {
-    /// A segment of an open connection, with window, acknowledgement and options as they are now.
+    /// Writes a segment of an open connection, with its present window, acknowledgment and options.
     pub(super) fn build(&mut self, cx: &mut Context, mut out: Outgoing, packet: &mut TxPacket) {
         if self.agreed.ecn.is_accurate() {
             let (flags, ecn) = self.report_marks(out.payload_len == 0 && out.flags == Flags::ACK);
@@ -59,7 +60,7 @@ impl Connection {
         self.finish_with_options(cx, &out, window, packet);
     }
 
-    /// Options that go along with whatever is sent.
+    /// Writes a segment with options.
     #[inline(never)]
     fn finish_with_options(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
         let options = self.options_now(cx);
@@ -68,7 +69,8 @@ impl Connection {
         self.rcv.reported(blocks);
     }
 
-    /// As [`build`](Self::build), of an ordinary segment (see `ordinary`). The timer of what is owed is stopped already.
+    /// Writes an ordinary segment (see `ordinary`), like [`build`](Self::build). The timer of the
+    /// owed acknowledgment is already stopped.
     #[inline(never)]
     pub(super) fn build_ordinary(
         &mut self,
@@ -91,7 +93,7 @@ impl Connection {
         self.count_sent(cx, &out, 0);
     }
 
-    /// The window field; what it says counts as advertised from now on.
+    /// Returns the window field, and counts the window as advertised.
     #[inline(always)]
     fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
         let window = match self.rcv.space.counts_payload() {
@@ -101,26 +103,27 @@ impl Connection {
         if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
     }
 
-    /// For peers that read it so (`tcp_workaround_signed_windows`).
+    /// Limits the window for peers that read it as a signed number
+    /// (`tcp_workaround_signed_windows`).
     #[cold]
     fn signed(&self, window: u16) -> u16 {
         if self.rcv.wscale == 0 { window.min(SIGNED_MOST as u16) } else { window }
     }
 
-    /// The window of a buffer that is counted by payload.
+    /// Advertises the window of a buffer that is counted by payload.
     #[inline(always)]
     fn advertise(&mut self, cx: &mut Context) -> u16 {
         if self.rcv.refuses || self.rcv.wnd() >> self.rcv.wscale == 0 {
             return self.advertise_closed(cx);
         }
-        // The window that was advertised is open, and stays so.
+        // The advertised window is open and stays open.
         let (window, wants_zero) = self.rcv.advertise(self.advmss.into(), self.rcv.wscale);
         debug_assert!(window > 0);
         cx.counters.want_zero_window_adv += u64::from(wants_zero);
         window
     }
 
-    /// The advertised window where it is, was, or may become closed.
+    /// Advertises a window that is, was, or may become closed.
     #[inline(never)]
     fn advertise_closed(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);
@@ -137,13 +140,13 @@ impl Connection {
         window
     }
 
-    /// By value, so that what is to be sent lies in registers for IPv4.
+    /// Writes an IPv6 packet. By value, so that an IPv4 segment can stay in registers.
     #[inline(never)]
     fn write_v6(&self, cx: &Context, out: Outgoing, window: u16, packet: &mut TxPacket) {
         packet.write_v6(&self.plain(cx, &out, window), 0, cx.capabilities.tx_checksum);
     }
 
-    /// The segment without the options that are not timestamps.
+    /// Returns the segment without options other than timestamps.
     pub(super) fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
         PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
@@ -164,7 +167,7 @@ impl Connection {
         self.options.hop_limit.unwrap_or(config.hop_limit())
     }
 
-    /// Header bytes, checksum, and the size the device shall cut to.
+    /// Writes the headers, the checksum, and the size by which the device cuts.
     pub(super) fn finish_packet(
         &mut self,
         cx: &mut Context,
@@ -217,7 +220,7 @@ impl Connection {
     /// Counts a segment that is sent, and the packets into which the device cuts it.
     #[inline(always)]
     fn count_sent(&mut self, cx: &mut Context, out: &Outgoing, gso_size: u16) {
-        // A payload is far below 2³²: the division is of 32 bits.
+        // A payload is far below 2³², so the division is of 32 bits.
         let packets = if gso_size > 0 { (out.payload_len as u32).div_ceil(gso_size.into()) } else { 1 };
         if out.again {
             cx.counters.retrans_segs += u64::from(packets);

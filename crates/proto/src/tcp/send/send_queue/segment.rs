@@ -83,6 +83,7 @@ impl TxSegment {
         }
     }
 
+    #[inline]
     pub(super) fn add_parts_to(&self, slices: &mut Slices) {
         match &self.parts[..] {
             [part] => slices.push(part.clone()),
