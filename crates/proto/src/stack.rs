@@ -489,7 +489,7 @@ impl ConnectionInfo {
             timer: c.running_timer(config),
             total_retrans: c.total_retrans(),
             bytes_acked: c.bytes_acked,
-            bytes_received: c.rcv.bytes_received,
+            bytes_received: c.rcv.bytes_received(),
             tcp_info: TcpInfo::of(c, config),
             opened_at: c.moments.opened_at,
             established_at: c.established_at(),

@@ -27,6 +27,7 @@ mod plain;
 pub(crate) mod rare;
 mod recovery;
 pub(crate) mod recv;
+pub(crate) mod segment;
 pub(crate) mod send;
 pub(crate) mod state;
 pub(crate) mod timers;

@@ -11,7 +11,7 @@
 
 mod segment;
 use alloc::vec::Vec;
-pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, is_old, on_segment};
+pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, is_old, on_segment};
 
 use crate::Instant;
 use crate::keyed_hash::HashKey;

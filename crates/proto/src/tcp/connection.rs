@@ -504,7 +504,7 @@ impl Connection {
 
     /// Returns when the peer last acknowledged something, to the millisecond.
     pub(crate) fn heard_at(&self) -> Option<Instant> {
-        self.moments.heard_at(self.window_use.last_sent_at().max(self.rcv.last_data_at))
+        self.moments.heard_at(self.window_use.last_sent_at().max(self.rcv.last_data_at()))
     }
 
     /// Returns the size of the data in the SYN (passive opens).

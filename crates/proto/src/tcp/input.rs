@@ -18,39 +18,7 @@ mod sequence;
 mod syn_sent;
 mod text;
 
-use crate::tcp::recv::payload::Payload;
-use wire::{Ecn, Flags, SeqNum, TcpHeader};
-
-/// A segment for a connection.
-#[derive(Debug)]
-pub(crate) struct Segment<'p, 'd> {
-    pub(crate) header: TcpHeader,
-    pub(crate) payload: Payload<'p, 'd>,
-    /// ECN field of the IP header.
-    pub(crate) ecn: Ecn,
-    /// DiffServ code point (RFC 2474).
-    pub(crate) dscp: u8,
-}
-
-impl Segment<'_, '_> {
-    pub(crate) fn has(&self, flags: Flags) -> bool {
-        self.header.flags.contains(flags)
-    }
-
-    pub(crate) fn seq(&self) -> SeqNum {
-        self.header.seq
-    }
-
-    /// SEG.LEN: payload, SYN and FIN.
-    pub(crate) fn len(&self) -> u32 {
-        self.payload.len() as u32 + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
-    }
-
-    /// Sequence number after the segment.
-    pub(crate) fn end(&self) -> SeqNum {
-        self.seq() + self.len()
-    }
-}
+pub(crate) use crate::tcp::segment::Segment;
 
 /// Answer to the sender of a segment, in addition to what the connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

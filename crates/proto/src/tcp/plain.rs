@@ -56,7 +56,7 @@ impl Connection {
     fn is_undisturbed(&self) -> bool {
         self.recovery.is_idle()
             && !self.rcv.has_holes()
-            && !self.rcv.refuses
+            && !self.rcv.refuses()
             && self.timeouts == 0
             && self.snd.nxt == self.snd.max
             && !self.snd.probe_due

@@ -1,34 +1,37 @@
-//! The deadlines of a connection: a table, not callbacks. The stack keeps only the earliest in its wheel.
+//! Deadlines of a connection: a table without callbacks. The stack has only the earliest in its
+//! wheel.
 
 use crate::Instant;
 use alloc::boxed::Box;
 
-/// What a deadline is for.
+/// Purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// SYN, SYN-ACK, data or FIN unanswered; or, with nothing in flight and a closed window, the next probe.
+    /// An unanswered SYN, SYN-ACK, data or FIN. With nothing in flight and a closed window: the
+    /// next probe.
     Retransmit = 0,
-    /// An acknowledgement is owed.
+    /// A delayed acknowledgment.
     DelayedAck = 1,
-    /// A SYN-ACK waits for the application's answer.
+    /// The hold of a SYN-ACK that waits for the application's answer.
     SynAckHold = 2,
-    /// While the application holds the connection: keepalive. Once it has let go: its lingering ends here.
+    /// Keepalive, while the application has the connection. Afterwards: the end of its lingering.
     Life = 3,
-    /// The pacer's gate opens.
+    /// The pacer allows the next segment.
     Pace = 4,
 }
 
-/// Kinds of [`Timer`].
+/// Number of [`Timer`]s.
 const COUNT: usize = 5;
-/// Unset.
+/// A deadline that is not set.
 pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// One deadline per [`Timer`]. Takes memory of its own only while two are set, or were since [`release`](Self::release).
+/// One deadline per [`Timer`]. Needs memory of its own only while two are set, or were since
+/// [`release`](Self::release).
 #[derive(Debug, Default)]
 pub(crate) enum Timers {
     #[default]
     Idle,
-    /// Nearly always: what is owed goes with what is sent.
+    /// The common case: no timer, because segments carry the acknowledgments.
     One(Timer, Instant),
     Several(Box<Several>),
 }
@@ -73,7 +76,7 @@ impl Timers {
         }
     }
 
-    /// Stops one and sets another, which may have been set.
+    /// Stops one timer and sets another.
     pub(crate) fn stop_and_set(&mut self, stopped: Timer, timer: Timer, at: Instant) {
         match self {
             Timers::One(set, _) if *set != stopped && *set != timer => self.set_another(timer, at),
@@ -93,7 +96,7 @@ impl Timers {
         self.deadline(timer) != NEVER
     }
 
-    /// When, or the end of time.
+    /// Returns the deadline, or the end of time.
     #[inline]
     pub(crate) fn deadline(&self, timer: Timer) -> Instant {
         match self {
@@ -103,7 +106,7 @@ impl Timers {
         }
     }
 
-    /// The earliest deadline; [`NEVER`] = none is set.
+    /// Returns the earliest deadline, or [`NEVER`].
     #[inline]
     pub(crate) fn next(&self) -> Instant {
         match self {
@@ -113,7 +116,7 @@ impl Timers {
         }
     }
 
-    /// Has it expired? It is stopped if so.
+    /// Returns whether the timer has expired, and stops it if so.
     pub(crate) fn expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.deadline(timer) <= now;
         if expired {
@@ -122,7 +125,7 @@ impl Timers {
         expired
     }
 
-    /// No deadline is set: the memory is given back.
+    /// Returns the memory if no deadline is set.
     pub(crate) fn release(&mut self) {
         debug_assert_eq!(self.next(), NEVER);
         *self = Timers::Idle;

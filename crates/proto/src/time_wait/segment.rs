@@ -1,62 +1,42 @@
-//! What a segment does to a connection in TIME-WAIT, or in FIN-WAIT-2 with nobody to read.
+//! Effects of a segment on a connection in TIME-WAIT, or in FIN-WAIT-2 without a reader.
 //!
-//! RFC 9293 §3.10.7.4 with RFC 5961 (resets and SYNs), RFC 1122 §4.2.2.13 and RFC 6191 (a SYN that opens the next
-//! connection), RFC 1337 (resets ignored by choice) and RFC 7323 §5 (old timestamps).
+//! RFC 9293 §3.10.7.4 with RFC 5961 (resets and SYNs), RFC 1122 §4.2.2.13 and RFC 6191 (a SYN that
+//! opens the next connection), RFC 1337 (ignored resets) and RFC 7323 §5 (old timestamps).
 
 use super::TimeWait;
-use wire::{Flags, SeqNum, Timestamps};
+use crate::tcp::segment::SegmentFields;
+use wire::{Flags, SeqNum};
 
-/// The facts of a segment that matter here.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimeWaitSegment {
-    /// SEG.SEQ.
-    pub(crate) seq: SeqNum,
-    /// SEG.ACK.
-    pub(crate) ack: SeqNum,
-    /// Control bits.
-    pub(crate) flags: Flags,
-    /// Bytes of payload.
-    pub(crate) payload_len: u32,
-    /// The timestamps option.
-    pub(crate) timestamps: Option<Timestamps>,
-}
-
-impl TimeWaitSegment {
-    /// It occupies sequence numbers, other than a SYN's.
-    pub(crate) fn has_text(&self) -> bool {
-        !self.flags.contains(Flags::SYN) && (self.payload_len > 0 || self.flags.contains(Flags::FIN))
-    }
-}
-
-/// What to do about it.
+/// Reaction to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeWaitAction {
-    /// Drop it.
+    /// Drops it.
     Ignore,
-    /// Answer with an ACK, within the limit of such answers.
+    /// Answers with an ACK, within the limit of such answers.
     Ack,
-    /// Start 2 MSL again, and take over TS.Recent; no answer.
+    /// Restarts 2 MSL and updates TS.Recent, without an answer.
     Restart,
-    /// Start 2 MSL again, and answer with an ACK, within the limit of such answers.
+    /// Restarts 2 MSL and answers with an ACK, within the limit of such answers.
     RestartAndAck,
-    /// It is the FIN that FIN-WAIT-2 waited for: TIME-WAIT begins, and answers with an ACK.
+    /// Begins TIME-WAIT and answers with an ACK: it is the FIN that FIN-WAIT-2 waited for.
     FinReceived,
-    /// Forget the connection.
+    /// Forgets the connection.
     Remove,
-    /// Forget the connection, and reset the peer: it sends what nobody will read.
+    /// Forgets the connection and resets the peer, which sends data without a reader.
     Reset,
-    /// Forget the connection and handle the segment as in LISTEN.
+    /// Forgets the connection and handles the segment as in LISTEN.
     AcceptSyn {
-        /// Our ISN must not be before this: beyond all that the old connection can have in the network.
+        /// Smallest ISN of ours, beyond all data of the old connection that may be in the network.
         min_isn: SeqNum,
     },
 }
 
-/// Between the numbers of the old connection and the new: the greatest window without scaling, and some (as Linux).
+/// Distance between the numbers of the old and the new connection: the largest window without
+/// scaling, and a little more (as in Linux).
 pub(crate) const ISN_DISTANCE: u32 = 65_535 + 2;
 
-/// Decides. `rfc1337`: a reset does not end TIME-WAIT.
-pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
+/// Decides about a segment. `rfc1337`: a reset does not end TIME-WAIT.
+pub(crate) fn on_segment(entry: &TimeWait, segment: &SegmentFields, rfc1337: bool) -> TimeWaitAction {
     let flags = segment.flags;
     if entry.fin_awaited {
         return on_segment_in_fin_wait_2(entry, segment);
@@ -68,7 +48,8 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
         return on_syn(entry, segment);
     }
     if !flags.contains(Flags::ACK) {
-        // Nothing like it is acceptable any more: whoever sent it learns where we are (RFC 9293 §3.10.7.4, first).
+        // No such segment is acceptable any more. The answer tells the sender our numbers (RFC 9293
+        // §3.10.7.4, first).
         return TimeWaitAction::Ack;
     }
     let expected = segment.seq == entry.rcv_nxt && !is_old(entry, segment);
@@ -76,16 +57,16 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
     match (empty, expected, flags.contains(Flags::FIN)) {
         // Two ends that answered each other's bare ACKs would never stop.
         (true, true, _) => TimeWaitAction::Restart,
-        // RFC 9293 §3.10.7.4, TIME-WAIT: "The only thing that can arrive in this state is a retransmission of the remote FIN. Acknowledge it, and
-        // restart the 2 MSL timeout."
+        // RFC 9293 §3.10.7.4, TIME-WAIT: "The only thing that can arrive in this state is a
+        // retransmission of the remote FIN. Acknowledge it, and restart the 2 MSL timeout."
         (_, _, true) | (_, true, _) => TimeWaitAction::RestartAndAck,
         (_, false, false) => TimeWaitAction::Ack,
     }
 }
 
-/// RFC 9293 §3.10.7.4 in FIN-WAIT-2 without a reader: text is answered by a reset (RFC 1122 §4.2.2.13), if it is the peer's and not a
-/// guess of its numbers.
-fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
+/// Decides as RFC 9293 §3.10.7.4 in FIN-WAIT-2 without a reader. Text is answered by a reset (RFC
+/// 1122 §4.2.2.13), unless its numbers seem guessed.
+fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &SegmentFields) -> TimeWaitAction {
     let flags = segment.flags;
     if flags.contains(Flags::RST) {
         return on_rst(entry, segment, false);
@@ -109,21 +90,23 @@ fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &TimeWaitSegment) -> Time
     }
 }
 
-/// It acknowledges something that was sent, if long ago: the largest window is as long (RFC 5961 §5.2).
+/// Returns whether the segment acknowledges sent data, at most the largest window old (RFC 5961
+/// §5.2).
 fn is_plausible(entry: &TimeWait, ack: SeqNum) -> bool {
     ack.before_or_eq(entry.snd_nxt) && ack.after(entry.snd_nxt - (1 << 30))
 }
 
-/// Only the exact number counts (RFC 5961 §3.2), and here, where old duplicates are what is waited for, only with a timestamp that is not
-/// old (as Linux's `tcp_timewait_state_process`; RFC 7323 §5.2 speaks of connections that still hold).
-fn on_rst(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
+/// Decides about a reset. Only the exact number counts (RFC 5961 §3.2). Old duplicates are expected
+/// here, so a timestamp must not be old (as in Linux's `tcp_timewait_state_process`; RFC 7323 §5.2
+/// is about live connections).
+fn on_rst(entry: &TimeWait, segment: &SegmentFields, rfc1337: bool) -> TimeWaitAction {
     let believed = segment.seq == entry.rcv_nxt && !is_old(entry, segment);
     if believed && !rfc1337 { TimeWaitAction::Remove } else { TimeWaitAction::Ignore }
 }
 
-/// RFC 6191 §2; what it would drop silently is acknowledged (RFC 5961 §4.2), so that a peer that has forgotten the old
-/// connection resets it and can try again.
-fn on_syn(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
+/// Decides about a SYN (RFC 6191 §2). Acknowledges SYNs that RFC 6191 would drop (RFC 5961 §4.2),
+/// so that a peer without the old connection resets it and can try again.
+fn on_syn(entry: &TimeWait, segment: &SegmentFields) -> TimeWaitAction {
     if segment.flags.contains(Flags::ACK) {
         return TimeWaitAction::Ack;
     }
@@ -141,8 +124,9 @@ fn on_syn(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
     }
 }
 
-/// PAWS (RFC 7323 §5.3). A segment without timestamps is let through, as Linux does.
-pub(crate) fn is_old(entry: &TimeWait, segment: &TimeWaitSegment) -> bool {
+/// Returns whether PAWS refuses the segment (RFC 7323 §5.3). Like Linux, accepts segments without
+/// timestamps.
+pub(crate) fn is_old(entry: &TimeWait, segment: &SegmentFields) -> bool {
     let (Some(last), Some(new)) = (entry.ts_recent, segment.timestamps) else { return false };
     SeqNum(new.tsval).before(SeqNum(last))
 }
@@ -152,6 +136,7 @@ mod tests {
     use super::*;
     use crate::tuple::FourTuple;
     use core::net::Ipv4Addr;
+    use wire::Timestamps;
 
     const NEXT: u32 = 1_000;
     const RECENT: u32 = 50;
@@ -173,7 +158,7 @@ mod tests {
     fn act(seq: u32, flags: Flags, payload_len: u32, tsval: Option<u32>) -> TimeWaitAction {
         let timestamps = tsval.map(|tsval| Timestamps { tsval, tsecr: 0 });
         let segment =
-            TimeWaitSegment { seq: SeqNum(seq), ack: SeqNum(7_000), flags, payload_len, timestamps };
+            SegmentFields { seq: SeqNum(seq), ack: SeqNum(7_000), flags, payload_len, timestamps, window: 0 };
         on_segment(&entry(tsval.map(|_| RECENT)), &segment, false)
     }
 
@@ -200,11 +185,12 @@ mod tests {
         assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT - 1)), TimeWaitAction::Ignore);
         assert_eq!(act(NEXT, Flags::RST.union(Flags::SYN), 0, None), TimeWaitAction::Remove);
         assert_eq!(act(NEXT + 1, Flags::RST, 0, None), TimeWaitAction::Ignore);
-        let segment = TimeWaitSegment {
+        let segment = SegmentFields {
             seq: SeqNum(NEXT),
             ack: SeqNum(0),
             flags: Flags::RST,
             payload_len: 0,
+            window: 0,
             timestamps: None,
         };
         assert_eq!(on_segment(&entry(None), &segment, true), TimeWaitAction::Ignore);
@@ -222,21 +208,22 @@ mod tests {
     fn a_syn_reopens_by_later_number() {
         assert_eq!(act(NEXT, Flags::SYN, 0, None), ACCEPT);
         assert_eq!(act(NEXT - 1, Flags::SYN, 0, None), TimeWaitAction::Ack);
-        let gained = TimeWaitSegment {
+        let gained = SegmentFields {
             seq: SeqNum(0),
             ack: SeqNum(0),
             flags: Flags::SYN,
             payload_len: 0,
+            window: 0,
             timestamps: Some(Timestamps { tsval: 1, tsecr: 0 }),
         };
         assert_eq!(on_segment(&entry(None), &gained, false), ACCEPT);
-        let lost = TimeWaitSegment { timestamps: None, ..gained };
+        let lost = SegmentFields { timestamps: None, ..gained };
         assert_eq!(on_segment(&entry(Some(RECENT)), &lost, false), TimeWaitAction::Ack);
-        let later = TimeWaitSegment { seq: SeqNum(NEXT + 9), ..lost };
+        let later = SegmentFields { seq: SeqNum(NEXT + 9), ..lost };
         assert_eq!(on_segment(&entry(Some(RECENT)), &later, false), ACCEPT);
     }
 
-    /// The SYN of the connection itself, as a copy the network made or an attacker kept.
+    /// A copy of the connection's own SYN, made by the network or kept by an attacker.
     #[test]
     fn a_replayed_syn_opens_nothing() {
         assert_eq!(act(NEXT - 30, Flags::SYN, 7, Some(RECENT - 2)), TimeWaitAction::Ack);
@@ -249,7 +236,11 @@ mod tests {
         let waiting = TimeWait { fin_awaited: true, rcv_wnd: 500, ..entry(Some(RECENT)) };
         let act = |seq: u32, flags: Flags, payload_len: u32, ack: u32| {
             let (seq, ack) = (SeqNum(seq), SeqNum(ack));
-            on_segment(&waiting, &TimeWaitSegment { seq, ack, flags, payload_len, timestamps: None }, true)
+            on_segment(
+                &waiting,
+                &SegmentFields { seq, ack, flags, payload_len, timestamps: None, window: 0 },
+                true,
+            )
         };
         let fin = Flags::FIN.union(Flags::ACK);
         assert_eq!(act(NEXT, fin, 0, 7_000), TimeWaitAction::FinReceived);

@@ -51,7 +51,7 @@ impl Stack {
             return self.free(now, id.index);
         }
         let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans
-            || self.shared.memory.is_exhausted() && connection.holds_much();
+            || self.shared.memory.is_exhausted() && connection.snd.holds_much();
         let unread = !connection.rcv.buffer.is_empty();
         let promised = self.shared.config.deliver_after_early_close && !connection.snd.queue.is_empty();
         let nothing_promised = connection.state == State::SynSent && !promised;

@@ -47,7 +47,7 @@ impl Stack {
             recv_set_aside,
             unacknowledged: c.snd.queue.len(),
             left_behind: c.left_behind() as usize,
-            unsent: c.never_sent(),
+            unsent: c.snd.never_sent(),
             send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),
             writable: c.is_writable(self.config(), self.shared.send_share()),

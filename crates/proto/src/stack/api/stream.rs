@@ -151,7 +151,7 @@ impl Stack {
     /// sent now. (A `flush` of a buffered writer is different.)
     pub fn push(&mut self, now: Instant, id: ConnId) {
         if let Some(connection) = self.owned(id) {
-            connection.push_queued();
+            connection.snd.push_queued();
             connection.release_synack();
             self.settle(now, id.index);
         }
@@ -369,14 +369,14 @@ fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> b
     if let Some(tells) = connection.packets_were_read(shared.context(now)) {
         return tells;
     }
-    if connection.rcv.tuner.is_some() && !shared.memory.is_under_pressure() {
+    if connection.rcv.is_tuned() && !shared.memory.is_under_pressure() {
         connection.rcv.fit_buffer(now, &shared.config);
     }
-    if connection.rcv.refuses && connection.ends_refusal(&shared.config, &shared.memory) {
+    if connection.rcv.refuses() && connection.rcv.ends_refusal(&shared.config, &shared.memory) {
         connection.rcv.ack_owed = AckOwed::Now;
         return true;
     }
-    if connection.acknowledge_what_was_read(&shared.config) {
+    if connection.rcv.acknowledge_what_was_read(&shared.config) {
         return true;
     }
     // While the peer may send more than half of the buffer there is nothing to tell.

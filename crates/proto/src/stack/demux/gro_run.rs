@@ -95,7 +95,7 @@ impl Stack {
             let Some((seq, pushed)) = run.text(data, verify) else { break };
             let place = run.header_len..data.len();
             let len = place.len();
-            if !connection.takes_at_once(seq, len) {
+            if !connection.rcv.takes_at_once(seq, len) {
                 break;
             }
             let Some(left) = room.checked_sub(pinned(len, packet.truesize) as u64) else { break };

@@ -1,7 +1,7 @@
-//! Who has a four-tuple: a connection, or a half-open request. Both are in one table, so that one look tells whom a segment concerns, and
-//! the connection that a request becomes takes over its place.
+//! Owners of four-tuples: connections and half-open requests. Both are in one table, so that one
+//! lookup finds the owner, and the connection that a request becomes takes its place.
 //!
-//! Not here: TIME-WAIT. Its entries may be many more, and would be in the way of those who are looked for.
+//! TIME-WAIT has its own table, because it may have many more entries.
 
 use crate::slab::Slab;
 use crate::stack::Stack;
@@ -10,7 +10,7 @@ use crate::tcp::connection::Connection;
 use crate::tuple::{FourTuple, Name};
 use crate::tuple_table::TupleTable;
 
-/// Who has a tuple; by index.
+/// Owner of a tuple, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stack) enum Holder {
     Connection(u32),
@@ -18,7 +18,7 @@ pub(in crate::stack) enum Holder {
 }
 
 impl Holder {
-    /// As the table keeps it: the index above a bit.
+    /// Returns the code in the table: the index above a bit.
     #[inline]
     fn code(self) -> u32 {
         match self {
@@ -34,7 +34,7 @@ impl Holder {
     }
 }
 
-/// Where the holders are, with their tuples.
+/// The owners with their tuples.
 struct Places<'a> {
     connections: &'a Slab<Connection>,
     requests: &'a Slab<Request>,
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// See the module.
+/// Table of owners; see the module.
 pub(in crate::stack) struct Holders(TupleTable);
 
 impl Holders {
@@ -58,7 +58,7 @@ impl Holders {
         Holders(TupleTable::new())
     }
 
-    /// Nobody has the tuple of this hash any more that `holder` had.
+    /// Removes `holder` from the table. `hash` is that of its tuple.
     pub(in crate::stack) fn remove(&mut self, hash: u64, holder: Holder) {
         self.0.remove(hash, holder.code());
     }
@@ -69,7 +69,7 @@ impl Stack {
         Name { tuple, hash: tuple.hash(&self.hash_key) }
     }
 
-    /// Who has this tuple, whose hash it is.
+    /// Returns the owner of a tuple with this hash.
     #[inline(always)]
     pub(in crate::stack) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         match self.holders.0.proposed(hash).map(Holder::of) {
@@ -78,7 +78,7 @@ impl Stack {
         }
     }
 
-    /// Finds the holder of a tuple that does not lie where its hash proposes.
+    /// Finds the owner of a tuple that is not where its hash proposes.
     #[inline(never)]
     fn holder_elsewhere(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         self.holders.0.find_elsewhere(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)
@@ -90,13 +90,13 @@ impl Stack {
         places.tuple_of(holder) == Some(tuple)
     }
 
-    /// Who has a tuple.
+    /// Returns the owner of a tuple.
     #[inline(never)]
     pub(in crate::stack) fn holder_of(&self, tuple: &FourTuple) -> Option<Holder> {
         self.holder_at(tuple.hash(&self.hash_key), tuple)
     }
 
-    /// The connection that has a tuple.
+    /// Returns the connection with this tuple.
     pub(in crate::stack) fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
         match self.holder_of(tuple)? {
             Holder::Connection(index) => Some(index),
@@ -104,7 +104,8 @@ impl Stack {
         }
     }
 
-    /// `holder` has the tuple of this hash from now on, which nobody had, or `before`.
+    /// Makes `holder` the owner of the tuple with this hash. It replaces `before`, if that is
+    /// present.
     pub(in crate::stack) fn hold(&mut self, hash: u64, holder: Holder, before: Option<Holder>) {
         let key = &self.hash_key;
         if before.is_some_and(|before| self.holders.0.replace(hash, before.code(), holder.code())) {

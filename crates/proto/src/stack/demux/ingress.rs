@@ -10,7 +10,8 @@ use crate::tcp::connection::Connection;
 use crate::tcp::input::{Reply, Segment};
 use crate::tcp::rare::fragments::cut_ident;
 use crate::tcp::recv::payload::Payload;
-use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
+use crate::tcp::segment::SegmentFields;
+use crate::time_wait::{TimeWaitAction, TimeWaitIndex, is_old, on_segment};
 use crate::tuple::FourTuple;
 use crate::tuple::Name;
 use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
@@ -81,7 +82,7 @@ impl Stack {
         let holder = self.holder_at(hash, &tuple);
         if let Some(Holder::Connection(index)) = holder
             && layout.options.is_empty()
-            && self.take_predicted(now, index, plain, layout.text.clone(), packet)
+            && self.take_predicted(now, index, &plain.into(), layout.text.clone(), packet)
         {
             return true;
         }
@@ -97,7 +98,7 @@ impl Stack {
         &mut self,
         now: Instant,
         index: u32,
-        segment: &PlainSegment,
+        segment: &SegmentFields,
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
@@ -285,13 +286,8 @@ impl Stack {
         // RFC 6191 §2: if the old connection used no timestamps, those of a new SYN count only if
         // the new connection would use timestamps.
         let used = entry.ts_recent.is_some() || self.shared.config.timestamps();
-        let facts = TimeWaitSegment {
-            seq: segment.seq(),
-            ack: segment.header.ack,
-            flags: segment.header.flags,
-            payload_len: segment.payload.len() as u32,
-            timestamps: segment.header.options.timestamps.filter(|_| used),
-        };
+        let mut facts = segment.fields();
+        facts.timestamps = facts.timestamps.filter(|_| used);
         self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;
         self.work.deadlines.note_other(now + timeout);
@@ -335,7 +331,7 @@ impl Stack {
     /// Acknowledges a segment in TIME-WAIT. The peer of a segment that occupies sequence numbers
     /// may have missed our last ACK. Others are answered at most as often as
     /// `tcp_invalid_ratelimit` allows.
-    fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &TimeWaitSegment) {
+    fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &SegmentFields) {
         let interval = self.shared.config.invalid_ratelimit();
         let answers = segment.has_text() || self.time_wait.may_answer(index, now, interval);
         let entry = self.time_wait.get(index);

@@ -37,7 +37,7 @@ impl Stack {
         self.transmit_next(now, packet)
     }
 
-    /// The next packet, whether or not its socket wants it to leave later.
+    /// Returns the next packet, even if its socket delays it.
     pub(in crate::stack) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         packet.clear_payload();
         if !self.replies.is_empty() {
@@ -185,7 +185,8 @@ impl Stack {
             if expired.is_empty() {
                 break;
             }
-            // Those of one moment by connection: fast paths set them in another order than the general path does.
+            // Timers of the same time fire in the order of their connections, because fast paths
+            // set them in another order than the general path.
             expired.sort_unstable();
             for (_, index) in expired.drain(..) {
                 if let Some(connection) = self.connections.get_mut(index) {
@@ -210,15 +211,15 @@ impl Stack {
         self.work.deadlines.others = time_wait.min(requests).min(put_off).min(reclaim);
     }
 
-    /// Connections that are gone leave their places in the list: it must not outgrow those that are there.
+    /// Bounds the list of moved deadlines, in which closed connections leave entries.
     pub(in crate::stack) fn bound_moved(&mut self) {
         if self.work.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
             self.arm_moved();
         }
     }
 
-    /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
-    /// its timers moved.
+    /// Updates the wheel with all deadlines that have changed. Each connection is visited once,
+    /// however often its timers moved.
     fn arm_moved(&mut self) {
         while let Some(index) = self.work.deadlines.moved.pop() {
             self.arm(index);
@@ -231,7 +232,7 @@ impl Stack {
     fn arm(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if !core::mem::take(&mut connection.deadline_moved) {
-            // The place was another's, who is gone.
+            // The entry belonged to an earlier connection.
             return;
         }
         let deadline = connection.next_deadline();
@@ -246,7 +247,7 @@ impl Stack {
 
 /// Expired timers that fire in the order of their connections.
 const SORTED_AT_ONCE: usize = 16;
-/// So many places in the list are always tolerated.
+/// Entries of the list that are always tolerated.
 const MOVED_MIN: usize = 1024;
-/// Empty, it keeps memory for no more.
+/// Largest number of entries for which an empty list keeps memory.
 const MOVED_MAX: usize = 8 * MOVED_MIN;

@@ -1,5 +1,5 @@
-//! Pending work: connections that may have something to send, sockets whose events nobody has taken, and deadlines that the timer wheel has
-//! not heard of.
+//! Pending work: connections that may send, sockets with events, and deadlines that the timer wheel
+//! does not know.
 
 use crate::fifo::Fifo;
 use crate::tcp::connection::Connection;
@@ -7,9 +7,9 @@ use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant, SocketId};
 use alloc::vec::Vec;
 
-/// The stack's three lists of pending work.
+/// Lists of pending work.
 pub(in crate::stack) struct PendingWork {
-    /// Connections that may have something to send, round robin.
+    /// Connections that may send, round robin.
     pub(super) ready: Fifo<ConnId>,
     /// Sockets with events.
     pub(in crate::stack) events: Fifo<SocketId>,
@@ -64,14 +64,14 @@ impl PendingWork {
     }
 }
 
-/// Deadlines that the timer wheel does not know yet. Most are set and stopped, or moved, before the first of them comes; so the wheel is
-/// updated only then, or when it is asked for the earliest.
+/// Deadlines that the timer wheel does not know yet. Most are stopped or moved before the first of
+/// them comes. So the wheel is updated only then, or when the earliest is needed.
 pub(in crate::stack) struct Deadlines {
-    /// Connections whose deadline may not be the one the wheel knows.
+    /// Connections whose deadline may differ from the wheel's.
     pub(super) moved: Vec<u32>,
     /// Lower bound of the connections' deadlines.
     pub(super) of_connections: Instant,
-    /// Lower bound of all other deadlines: of TIME-WAIT, of requests, of delayed packets.
+    /// Lower bound of all other deadlines: TIME-WAIT, requests, delayed packets.
     pub(super) others: Instant,
 }
 
@@ -88,7 +88,7 @@ impl Deadlines {
         }
     }
 
-    /// Forgets a connection that is gone, if it is the last in the list, as a short one mostly is.
+    /// Forgets a closed connection, if it is the last in the list, as brief ones mostly are.
     pub(in crate::stack) fn forget(&mut self, index: u32, connection: &Connection) {
         if connection.deadline_moved && self.moved.last() == Some(&index) {
             self.moved.pop();

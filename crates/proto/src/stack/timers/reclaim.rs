@@ -205,7 +205,7 @@ impl Stack {
 
 impl Connection {
     fn held(&self, id: ConnId) -> Held {
-        let read = self.rcv.bytes_received.saturating_sub(self.rcv.buffer.len() as u64);
+        let read = self.rcv.bytes_read();
         Held {
             id,
             bytes: self.charged,

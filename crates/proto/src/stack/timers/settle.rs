@@ -1,5 +1,5 @@
-//! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
-//! events are noted, and it is freed when nobody needs it any more.
+//! The steps after every change of a connection: notifies its listener, updates the owner of its
+//! packets, records deadline and events, and frees it when it is not needed any more.
 
 use super::pending_work::PendingWork;
 use crate::slab::Slab;
@@ -14,7 +14,7 @@ use crate::{CloseReason, Config, ConnId, DropReason, Instant, State};
 use wire::SeqNum;
 
 impl Stack {
-    /// To be called once after every mutation of connection `index`.
+    /// Settles connection `index`. Must be called once after every change.
     pub(in crate::stack) fn settle(&mut self, now: Instant, index: u32) {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
@@ -23,7 +23,7 @@ impl Stack {
         }
     }
 
-    /// As [`settle`](Self::settle), where more than the connection itself may have to learn of the change.
+    /// Settles a change that concerns more than the connection.
     #[inline(never)]
     pub(in crate::stack) fn settle_turn(&mut self, now: Instant, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id.index) else { return };
@@ -40,7 +40,8 @@ impl Stack {
         }
     }
 
-    /// Its packets find their new owner, or none; and if nobody needs it any more, it is gone.
+    /// Ends a connection: passes its packets to the next owner, and frees it if it is not needed
+    /// any more.
     pub(in crate::stack) fn end(&mut self, now: Instant, id: ConnId) {
         if self.trace.is_some() {
             self.trace_changes(now, id.index);
@@ -60,7 +61,8 @@ impl Stack {
         }
     }
 
-    /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
+    /// Retires a connection in CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: sends its last
+    /// packets, then gives up its tuple.
     fn retire(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let cx = self.shared.context(now);
@@ -81,7 +83,7 @@ impl Stack {
             if let Some(hooks) = self.hooks.as_deref_mut()
                 && !connection.options.tx_delay.is_zero()
             {
-                // Nobody will know it by its tuple when it is its turn.
+                // Its tuple will not lead to it when the packet is due.
                 let at = now + connection.options.tx_delay;
                 if hooks.put_off(at, place) {
                     self.work.deadlines.note_other(at);
@@ -102,7 +104,7 @@ impl Stack {
             self.peer_time_wait.note(now, hash);
         }
         if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
-            // As Linux counts what is kept of a connection, FIN-WAIT-2 too, and apart if it is not for long.
+            // Counts as Linux does: FIN-WAIT-2 too, and brief ones separately.
             let counters = &mut cx.counters;
             let ended =
                 if timeout <= BRIEF { &mut counters.time_wait_killed } else { &mut counters.time_wait };
@@ -132,7 +134,7 @@ impl Stack {
         }
     }
 
-    /// Nobody needs a connection any more that is not in the demultiplexer.
+    /// Frees a connection that is not in the demultiplexer.
     #[inline(always)]
     pub(in crate::stack) fn free(&mut self, now: Instant, index: u32) {
         if self.trace.is_some() {
@@ -153,7 +155,7 @@ impl Stack {
     }
 }
 
-/// A Fast Open child's handshake is over, one way or the other.
+/// Tells the listener that the handshake of a Fast Open child is over.
 pub(in crate::stack) fn notify_listener(
     listeners: &mut Slab<Listener>,
     now: Instant,
@@ -171,10 +173,11 @@ pub(in crate::stack) fn notify_listener(
     }
 }
 
-/// Linux's `TCP_TIMEWAIT`s of four seconds or less are its `TWKilled`; nanoseconds.
+/// Nanoseconds. Linux counts TIME-WAIT of at most four seconds as `TWKilled`.
 const BRIEF: u64 = 4_000_000_000;
 
-/// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
+/// Settles a change that concerns only the connection. Returns false if [`Stack::settle_turn`] must
+/// do it.
 #[inline(always)]
 pub(in crate::stack) fn settle_ordinary(
     shared: &mut Shared,
@@ -191,7 +194,8 @@ pub(in crate::stack) fn settle_ordinary(
     true
 }
 
-/// Settles a connection that stays open, has nothing to report to its listener, and is as plain as it was: the end of a fast path.
+/// Settles a connection that stays open, has nothing to report to its listener, and may take fast
+/// paths as before.
 #[inline(always)]
 pub(in crate::stack) fn settle_open(
     shared: &mut Shared,
@@ -205,12 +209,12 @@ pub(in crate::stack) fn settle_open(
     work.note(now, id, connection);
 }
 
-/// Its packets find a new owner, or none.
+/// Returns whether its packets get a new owner, or none.
 pub(in crate::stack) fn is_over(connection: &Connection) -> bool {
     !is_live(connection.state) || only_awaits_fin(connection)
 }
 
-/// Our direction is over and acknowledged, and nobody will read what comes of the other.
+/// Returns whether our direction is closed and acknowledged, and the other has no reader.
 fn only_awaits_fin(connection: &Connection) -> bool {
     connection.orphan && connection.state == State::FinWait2
 }
@@ -225,7 +229,7 @@ fn waits_at_peer(config: &Config, connection: &Connection) -> bool {
         && (config.port_low..=config.port_high).contains(&port)
 }
 
-/// For how many nanoseconds TIME-WAIT needs only its numbers, and so does FIN-WAIT-2 when nobody will read.
+/// Returns for how many nanoseconds TIME-WAIT, or FIN-WAIT-2 without a reader, keeps the numbers.
 fn numbers_are_kept(config: &Config, connection: &Connection) -> Option<u64> {
     match connection.state {
         State::TimeWait => Some(nanos(config.time_wait)),
@@ -234,8 +238,8 @@ fn numbers_are_kept(config: &Config, connection: &Connection) -> Option<u64> {
     }
 }
 
-/// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
-/// before it may still come, and must not open again what is over.
+/// Returns a connection without TIME-WAIT whose listener serves Fast Open. If its SYN was a
+/// fallback, the Fast Open SYN before may still come, and must not open the connection again.
 fn opening_to_remember(
     config: &Config,
     now: Instant,

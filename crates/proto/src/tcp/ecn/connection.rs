@@ -117,7 +117,7 @@ impl Connection {
         self.note_codepoint(segment.ecn);
         if segment.ecn == Ecn::Ce && !self.ecn.marks.contains(Marks::ECHO) {
             self.ecn.marks |= Marks::ECHO;
-            self.rcv.delay.two_at_once();
+            self.rcv.acknowledge_two_at_once();
             self.rcv.ack_owed = AckOwed::Now;
         }
     }
@@ -126,7 +126,7 @@ impl Connection {
     /// it is acknowledged soon (Linux's `tcp_data_ecn_check`).
     pub(in crate::tcp) fn note_codepoint(&mut self, codepoint: Ecn) {
         match codepoint {
-            Ecn::NotEct if self.ecn.ect_seen() => self.rcv.delay.two_at_once(),
+            Ecn::NotEct if self.ecn.ect_seen() => self.rcv.acknowledge_two_at_once(),
             Ecn::NotEct => {}
             _ => self.ecn.note_ect(),
         }

@@ -2,11 +2,13 @@
 
 use super::{Reply, Segment, Stop};
 use crate::tcp::congestion::{Controller, FullPath, RoundTrip};
+use crate::tcp::connection::Sender;
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::open::handshake::{Handshake, PassiveOpen};
 use crate::tcp::recovery::{Arrived, Purpose};
 use crate::tcp::recv::receiver::AckOwed;
+use crate::tcp::recv::receiver::Receiver;
 use crate::tcp::send::nagle::Nagle;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
@@ -62,8 +64,8 @@ impl Connection {
         }
         let prior_una = self.snd.una;
         let (window_updated, window_changed) = self.update_send_window(&cx.config, segment);
-        if window_changed && self.snd.flight_size() == 0 && self.unsent() > 0 {
-            self.window_kept_back();
+        if window_changed && self.snd.flight_size() == 0 && self.snd.unsent() > 0 {
+            self.snd.window_kept_back();
         }
         let predicted = settled && !window_changed && self.is_as_expected(segment);
         count_predicted(cx, predicted, ack.after(prior_una), (segment.payload.len(), segment.len()));
@@ -89,7 +91,7 @@ impl Connection {
         }
         self.segments_delivered(cx);
         if ack.after(prior_una) && self.purpose == Purpose::Timeout {
-            self.arm_probe(cx, self.in_flight(), false);
+            self.arm_probe(cx, self.snd.in_flight(), false);
         }
         if self.snd.nagle.contains(Nagle::MORE)
             && (ack.after(prior_una) || !self.text_goes_the_short_way(cx, segment))
@@ -374,7 +376,7 @@ impl Connection {
             (cumulative, sacked) => cumulative.or(sacked),
         };
         let acked = (data_before - self.snd.queue.len()) as u32;
-        let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
+        let weight = if self.snd.counts_segments() { self.snd.queue.acked_weight() } else { acked };
         // Data that SACK or a duplicate ACK reported was counted then.
         self.advance_una(cx, ack, acked);
         let delivered = match reported {
@@ -466,20 +468,12 @@ impl Connection {
     /// Linux) because it acknowledges more. Returns whether it did, and whether the window changed.
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
         let numbers = (segment.seq(), segment.header.ack);
-        if segment.has(Flags::SYN) || !self.updates_window(config, numbers, self.offered_by(segment)) {
+        if segment.has(Flags::SYN) || !self.snd.updates_window(config, numbers, self.offered_by(segment)) {
             return (false, false);
         }
         let before = self.snd.wnd;
         self.set_send_window(segment);
         (true, before != self.snd.wnd)
-    }
-
-    /// Returns whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or
-    /// (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))" (RFC 9293 §3.10.7.4, fifth).
-    pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
-        let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
-        let counts = || config.peer_window_rules.may_shrink() || offered > self.snd.wnd || offered == 0;
-        self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()
     }
 
     /// Returns the window that a segment offers, in bytes. RFC 7323 §2.2: "The window field in a
@@ -515,7 +509,7 @@ impl Connection {
     /// Updates the persist timer after an acknowledgment.
     pub(super) fn persist_after_ack(&mut self, cx: &Context) {
         self.arm_persist(cx);
-        if self.snd.flight_size() == 0 && self.unsent() > 0 {
+        if self.snd.flight_size() == 0 && self.snd.unsent() > 0 {
             self.put_off_window_probe(cx);
         }
     }
@@ -553,8 +547,8 @@ impl Connection {
     /// or it may be sent at once.
     #[inline]
     fn goes_without_persist_timer(&self) -> bool {
-        let goes = match self.unsent() {
-            0 => !self.snd.fin_queued() || self.snd.fin_sent() || !self.fin_is_kept_back(),
+        let goes = match self.snd.unsent() {
+            0 => !self.snd.fin_queued() || self.snd.fin_sent() || !self.snd.fin_is_kept_back(),
             _ if self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE)) => false,
             unsent => unsent <= self.send_window(),
         };
@@ -590,10 +584,22 @@ impl Connection {
             self.hasten_next_probe(cx.now);
         }
     }
+}
 
+impl Sender {
+    /// Returns whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or
+    /// (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))" (RFC 9293 §3.10.7.4, fifth).
+    pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
+        let repeats = self.wl1 == seq && self.wl2.before_or_eq(ack);
+        let counts = || config.peer_window_rules.may_shrink() || offered > self.wnd || offered == 0;
+        self.wl1.before(seq) || ack.after(self.una) || repeats && counts()
+    }
+}
+
+impl Receiver {
     /// Makes an acknowledgment due at once.
     pub(super) fn ack_now(&mut self) {
-        self.rcv.ack_owed = AckOwed::Now;
+        self.ack_owed = AckOwed::Now;
     }
 }
 

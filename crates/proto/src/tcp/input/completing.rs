@@ -6,13 +6,14 @@
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::{Handshake, PassiveOpen};
 use crate::tcp::recovery::Purpose;
+use crate::tcp::segment::SegmentFields;
 use crate::tcp::timers::Timer;
-use wire::{PlainSegment, SeqNum};
+use wire::SeqNum;
 
 impl Connection {
     /// Returns whether the segment completes the handshake, and is the next one expected.
     #[inline]
-    pub(crate) fn completes(&self, cx: &Context, segment: &PlainSegment) -> bool {
+    pub(crate) fn completes(&self, cx: &Context, segment: &SegmentFields) -> bool {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
         passive.went_as_usual()
             && passive.is_acknowledged_as_a_whole(self.snd.iss, segment.ack)
@@ -28,7 +29,7 @@ impl Connection {
     }
 
     /// Completes the handshake. The caller then handles numbers and text of the segment.
-    pub(crate) fn complete(&mut self, cx: &mut Context, segment: &PlainSegment) {
+    pub(crate) fn complete(&mut self, cx: &mut Context, segment: &SegmentFields) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
         self.timers.stop(Timer::SynAckHold);

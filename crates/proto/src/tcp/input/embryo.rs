@@ -6,6 +6,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::open::handshake::Handshake;
 use crate::tcp::rare::special::Special;
 use crate::tcp::recv::receiver::AckOwed;
+use crate::tcp::recv::receiver::Receiver;
 use wire::Flags;
 
 impl Connection {
@@ -24,7 +25,7 @@ impl Connection {
         if flags == Flags::SYN && segment.seq() == self.rcv.irs && !stale {
             return Err(self.answer_duplicate_syn(cx));
         }
-        if stale || !self.is_in_synack_window(segment) {
+        if stale || !self.rcv.is_in_synack_window(segment) {
             cx.counters.paws_estab_rejected += u64::from(stale);
             if segment.has(Flags::RST) {
                 return Err(Reply::Nothing);
@@ -62,11 +63,13 @@ impl Connection {
             self.ts_recent != 0 && (self.ts_recent.wrapping_sub(timestamps.tsval) as i32) > 0
         })
     }
+}
 
+impl Receiver {
     /// RFC 9293 §3.10.7.4's first check, against the window that the SYN-ACK advertised: nothing has come since that was taken.
     fn is_in_synack_window(&self, segment: &Segment) -> bool {
         let (seq, end) = (segment.seq(), segment.end());
-        let (start, edge) = (self.rcv.nxt, self.rcv.adv);
+        let (start, edge) = (self.nxt, self.adv);
         seq == start || end.after(start) && seq.before(edge) || seq == edge && end == edge
     }
 }

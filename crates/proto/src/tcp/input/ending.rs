@@ -2,19 +2,20 @@
 //! and segments while one direction is closed.
 
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::segment::SegmentFields;
 use crate::tcp::timers::Timer;
 use crate::{Events, State};
-use wire::{Flags, PlainSegment, SeqNum};
+use wire::{Flags, SeqNum};
 
 impl Connection {
     /// Returns whether one direction is closed, or closes with this segment.
-    pub(crate) fn ends_with(&self, segment: &PlainSegment) -> bool {
-        segment.flags.contains(Flags::FIN) || self.state != State::Established
+    pub(crate) fn ends_with(&self, segment: &SegmentFields) -> bool {
+        segment.has(Flags::FIN) || self.state != State::Established
     }
 
     /// Returns whether the segment may be delivered: nothing follows a FIN, and text has a reader.
-    pub(super) fn has_use_for(&self, segment: &PlainSegment) -> bool {
-        let (text, fin) = (segment.payload_len > 0, segment.flags.contains(Flags::FIN));
+    pub(super) fn has_use_for(&self, segment: &SegmentFields) -> bool {
+        let (text, fin) = (segment.payload_len > 0, segment.has(Flags::FIN));
         !(self.rcv.fin_received && (text || fin) || self.orphan && text)
     }
 

@@ -5,6 +5,7 @@
 use crate::State;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recv::payload::Payload;
+use crate::tcp::recv::receiver::Receiver;
 use wire::{Ecn, Flags, SeqNum, TcpHeader};
 
 impl Connection {
@@ -25,19 +26,13 @@ impl Connection {
             && (ecn != Ecn::NotEct || !self.ecn.ect_seen())
             && self.rcv.space.counts_payload()
             && self.rcv.in_order()
-            && !self.rcv.refuses
+            && !self.rcv.refuses()
             && self.recovery.is_idle()
             && header.flags - Flags::PSH == Flags::ACK
             && (header.ack, window) == (self.snd.una, self.snd.wnd)
             && (self.snd.wl2, self.timeouts) == (header.ack, 0)
             && options.sack.is_empty()
             && timely
-    }
-
-    /// Returns whether the text begins at RCV.NXT and fits the receive window.
-    #[inline]
-    pub(crate) fn takes_at_once(&self, seq: SeqNum, len: usize) -> bool {
-        seq == self.rcv.nxt && len <= self.rcv.wnd() as usize
     }
 
     /// Handles one segment of the run. [`continues`](Self::continues) and
@@ -65,5 +60,13 @@ impl Connection {
         self.keep_within_memory(cx);
         self.text_taken(cx, &arrival, len);
         self.arm_delayed_ack(cx);
+    }
+}
+
+impl Receiver {
+    /// Returns whether the text begins at RCV.NXT and fits the receive window.
+    #[inline]
+    pub(crate) fn takes_at_once(&self, seq: SeqNum, len: usize) -> bool {
+        seq == self.nxt && len <= self.wnd() as usize
     }
 }

@@ -3,6 +3,7 @@
 use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
+use crate::tcp::connection::Sender;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{
@@ -36,7 +37,7 @@ impl Connection {
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let smss = u32::from(self.smss());
-        let in_flight = self.in_flight();
+        let in_flight = self.snd.in_flight();
         let span = self.snd.span();
         let board = self.recovery.make_board((span.0, self.agreed.sack), || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival(
@@ -263,14 +264,14 @@ impl Connection {
         {
             board.watch_forward(arrived, una, can_send);
             if board.new_data_first {
-                self.push_queued();
+                self.snd.push_queued();
             }
         }
     }
 
     /// F-RTO's second step (RFC 5682 §2.1): new data goes if the windows let it, be it a small segment (as in Linux's `tcp_xmit_recovery`).
     pub(super) fn new_data_fits(&self) -> bool {
-        let first = self.unsent().min(self.segment_max().into());
+        let first = self.snd.unsent().min(self.segment_max().into());
         first > 0 && first <= self.usable_window()
     }
 
@@ -318,7 +319,7 @@ impl Connection {
     /// Marks what is lost by now if there is reason to `look`, and enters recovery for it. True if there was more.
     fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32, look: bool) -> bool {
         let how = self.reo_window(cx);
-        let in_flight = self.in_flight();
+        let in_flight = self.snd.in_flight();
         let Some(board) = self.recovery.board_mut() else { return false };
         let before = board.pipe(in_flight);
         let span = (self.snd.una, self.snd.nxt);
@@ -428,7 +429,7 @@ impl Connection {
     }
 
     pub(super) fn reduce_window(&mut self, delivered: u32, safe: bool) {
-        let (in_flight, smss) = (self.in_flight(), u32::from(self.smss()));
+        let (in_flight, smss) = (self.snd.in_flight(), u32::from(self.smss()));
         if let Some(board) = self.recovery.board_mut()
             && board.shrinks()
         {
@@ -495,32 +496,12 @@ impl Connection {
 
     /// Bytes thought to be in the network.
     pub(crate) fn pipe(&self) -> u32 {
-        self.recovery.pipe(self.in_flight())
-    }
-
-    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`window_unit`).
-    pub(crate) fn in_flight(&self) -> u32 {
-        let flight_size = self.snd.flight_size();
-        if self.counts_segments() { self.weight_of(flight_size) } else { flight_size }
-    }
-
-    #[cold]
-    fn weight_of(&self, flight_size: u32) -> u32 {
-        match self.snd.queue.sent_weight() {
-            Some(weight) if flight_size > 0 && !self.snd.queue.is_empty() => weight,
-            _ => flight_size,
-        }
+        self.recovery.pipe(self.snd.in_flight())
     }
 
     /// A segment counts in multiples of so many bytes.
     pub(in crate::tcp) fn segment_unit(&self) -> u32 {
-        if self.counts_segments() { self.smss().into() } else { 1 }
-    }
-
-    /// `window_unit`, as it was when the connection began.
-    #[inline]
-    pub(in crate::tcp) fn counts_segments(&self) -> bool {
-        self.snd.rules.contains(SendRules::COUNTS_SEGMENTS)
+        if self.snd.counts_segments() { self.smss().into() } else { 1 }
     }
 
     /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before, but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
@@ -591,5 +572,27 @@ impl Connection {
     pub(crate) fn arm_rto(&mut self, now: Instant) {
         self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now.plus_nanos(self.rtt.rto_nanos()));
+    }
+}
+
+impl Sender {
+    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`window_unit`).
+    pub(crate) fn in_flight(&self) -> u32 {
+        let flight_size = self.flight_size();
+        if self.counts_segments() { self.weight_of(flight_size) } else { flight_size }
+    }
+
+    #[cold]
+    fn weight_of(&self, flight_size: u32) -> u32 {
+        match self.queue.sent_weight() {
+            Some(weight) if flight_size > 0 && !self.queue.is_empty() => weight,
+            _ => flight_size,
+        }
+    }
+
+    /// `window_unit`, as it was when the connection began.
+    #[inline]
+    pub(in crate::tcp) fn counts_segments(&self) -> bool {
+        self.rules.contains(SendRules::COUNTS_SEGMENTS)
     }
 }

@@ -15,14 +15,15 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::Purpose;
 use crate::tcp::recv::payload::Payload;
 use crate::tcp::recv::receiver::Receiver;
+use crate::tcp::segment::SegmentFields;
 use crate::tcp::send::nagle::Nagle;
 use crate::tcp::send::send_queue::Lone;
 use crate::tcp::timers::Timer;
-use wire::{Flags, PlainSegment};
+use wire::Flags;
 
 impl Connection {
     /// Returns whether no check of RFC 9293 §3.10.7.4 would find anything in this segment.
-    pub(crate) fn predicts(&self, cx: &Context, segment: &PlainSegment) -> bool {
+    pub(crate) fn predicts(&self, cx: &Context, segment: &SegmentFields) -> bool {
         self.takes_fast_paths_open(cx)
             && self.is_open()
             && self.has_use_for(segment)
@@ -35,20 +36,20 @@ impl Connection {
     /// Returns whether the segment starts at RCV.NXT, fits the window, acknowledges only what is in
     /// flight, and has no flags but ACK, PSH and FIN.
     #[inline]
-    pub(super) fn is_next(&self, segment: &PlainSegment) -> bool {
+    pub(super) fn is_next(&self, segment: &SegmentFields) -> bool {
         segment.seq == self.rcv.nxt
             && segment.flags - Flags::PSH - Flags::FIN == Flags::ACK
             && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
-            && segment.payload_len <= self.rcv.wnd() as usize
+            && segment.payload_len <= self.rcv.wnd()
     }
 
     /// Returns whether the offered window is open, and no smaller than before.
-    fn offers_enough(&self, segment: &PlainSegment) -> bool {
+    fn offers_enough(&self, segment: &SegmentFields) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
     /// Returns whether the segment passes PAWS (RFC 7323 §5.3).
-    pub(super) fn is_timely(&self, segment: &PlainSegment) -> bool {
+    pub(super) fn is_timely(&self, segment: &SegmentFields) -> bool {
         segment.timestamps.is_none_or(|timestamps| {
             !self.agreed.timestamps || timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
         })
@@ -60,27 +61,27 @@ impl Connection {
     pub(crate) fn take_predicted(
         &mut self,
         cx: &mut Context,
-        segment: &PlainSegment,
+        segment: &SegmentFields,
         text: Option<Payload<'_, '_>>,
         completes: bool,
     ) {
         let (len, ack, ends) = (segment.payload_len, segment.ack, self.ends_with(segment));
-        let fin = segment.flags.contains(Flags::FIN);
+        let fin = segment.has(Flags::FIN);
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued() && !self.rcv.fin_received);
-        self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size()));
+        self.tally.came(len as usize, text.as_ref().map_or(0, |text| text.gso_size()));
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
         let numbers = (segment.seq, ack);
         let mut same_window = true;
-        if self.updates_window(&cx.config, numbers, offered) {
+        if self.snd.updates_window(&cx.config, numbers, offered) {
             same_window = offered == self.snd.wnd;
-            if !same_window && self.snd.flight_size() == 0 && self.unsent() > 0 {
-                self.window_kept_back();
+            if !same_window && self.snd.flight_size() == 0 && self.snd.unsent() > 0 {
+                self.snd.window_kept_back();
             }
             self.take_window(numbers, offered);
         }
         let counts = same_window && !ends && !completes;
-        count_predicted(cx, counts, progress, (len, len as u32 + u32::from(fin)));
+        count_predicted(cx, counts, progress, (len as usize, len + u32::from(fin)));
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);
@@ -107,7 +108,7 @@ impl Connection {
 
     /// Handles an acknowledgment of new data. Returns true if nothing in flight is left that needs
     /// a timer.
-    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &PlainSegment) -> bool {
+    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &SegmentFields) -> bool {
         let ack = segment.ack;
         if self.snd.queue.is_vacant() {
             self.only_fin_is_acknowledged(cx, ack);
@@ -129,14 +130,14 @@ impl Connection {
         self.acknowledge_in_order(cx, ack, segment.timestamps);
         self.segments_delivered(cx);
         if self.purpose == Purpose::Timeout {
-            self.arm_probe(cx, self.in_flight(), false);
+            self.arm_probe(cx, self.snd.in_flight(), false);
         }
         false
     }
 
     /// Handles the ACK of the only segment ever written to the queue. Nothing is in flight
     /// afterwards.
-    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &PlainSegment, lone: &Lone) {
+    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &SegmentFields, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
         self.advance_una(cx, segment.ack, sent.len);
         let rtt = cx.now.nanos_since(sent.sent_at);
@@ -172,10 +173,10 @@ impl Connection {
     pub(super) fn take_predicted_text(
         &mut self,
         cx: &mut Context,
-        segment: &PlainSegment,
+        segment: &SegmentFields,
         text: Payload<'_, '_>,
     ) {
-        let (len, fin) = (segment.payload_len as u32, segment.flags.contains(Flags::FIN));
+        let (len, fin) = (segment.payload_len, segment.has(Flags::FIN));
         let arrival = self.text_arrival(segment.flags, len, fin.then(|| self.rcv.nxt + len));
         take_out(&mut self.rcv, cx, text);
         self.text_accepted(cx, len, len, segment.timestamps);

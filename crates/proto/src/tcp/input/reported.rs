@@ -3,27 +3,18 @@
 
 use super::Segment;
 use crate::tcp::congestion::Controller;
+use crate::tcp::connection::Sender;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::special::Counts;
 use crate::tcp::recovery::{Arrived, Phase, Timeout};
 use wire::Flags;
 
 impl Connection {
-    /// RFC 5681 §2's five conditions.
-    fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
-        self.snd.flight_size() > 0
-            && segment.payload.is_empty()
-            && !segment.has(Flags::SYN)
-            && !segment.has(Flags::FIN)
-            && segment.header.ack == self.snd.una
-            && !window_changed
-    }
-
     /// Any ACK of such a peer. `window_updated`: it is new enough to set the window.
     pub(super) fn read_reporting_ack(&mut self, cx: &mut Context, segment: &Segment, window_updated: bool) {
         let prior_una = self.snd.una;
         let progress = segment.header.ack.after(prior_una);
-        let duplicate = !progress && self.is_duplicate_ack(segment, window_updated);
+        let duplicate = !progress && self.snd.is_duplicate_ack(segment, window_updated);
         if !progress {
             // What answers a probe with text that was in flight looks like a duplicate.
             self.probes_answered(&cx.config);
@@ -39,7 +30,7 @@ impl Connection {
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
-        let (in_flight, span, smss) = (self.in_flight(), self.snd.span(), u32::from(self.smss()));
+        let (in_flight, span, smss) = (self.snd.in_flight(), self.snd.span(), u32::from(self.smss()));
         let board = self.recovery.make_board((prior_una, false), || cx.first_reordering(&self.tuple));
         (board.new_data_first, board.refused) = (false, false);
         if progress {
@@ -66,7 +57,7 @@ impl Connection {
     }
 
     fn let_head_go(&mut self) {
-        let (in_flight, smss) = (self.in_flight(), u32::from(self.smss()));
+        let (in_flight, smss) = (self.snd.in_flight(), u32::from(self.smss()));
         if let Some(board) = self.recovery.board_mut().filter(|board| board.shrinks()) {
             board.let_head_go(in_flight, smss);
         }
@@ -74,7 +65,8 @@ impl Connection {
 
     /// Of `acked` bytes, what duplicates had not reported before.
     pub(super) fn reported_is_acknowledged(&mut self, cx: &mut Context, acked: u32) -> u32 {
-        let (in_flight, measure) = (self.in_flight(), (u32::from(self.smss()), cx.config.tcp_max_reordering));
+        let (in_flight, measure) =
+            (self.snd.in_flight(), (u32::from(self.smss()), cx.config.tcp_max_reordering));
         let Some(board) = self.recovery.board_mut() else { return acked };
         if acked == 0 {
             return 0;
@@ -93,7 +85,7 @@ impl Connection {
     }
 
     fn hear_duplicate(&mut self, cx: &mut Context, arrived: &mut Arrived) {
-        let (in_flight, measure) = (self.in_flight(), (arrived.smss, cx.config.tcp_max_reordering));
+        let (in_flight, measure) = (self.snd.in_flight(), (arrived.smss, cx.config.tcp_max_reordering));
         let Some(board) = self.recovery.board_mut() else { return };
         let (delivered, reordered) = board.hear_duplicate(in_flight, measure);
         arrived.delivered += delivered;
@@ -197,7 +189,7 @@ impl Connection {
             }
             Timeout::TryNew => {
                 board.new_data_first = true;
-                return self.push_queued();
+                return self.snd.push_queued();
             }
             Timeout::Ends => {
                 if delayed {
@@ -274,5 +266,17 @@ impl Connection {
             self.snd.unsend_fin();
         }
         more
+    }
+}
+
+impl Sender {
+    /// RFC 5681 §2's five conditions.
+    fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
+        self.flight_size() > 0
+            && segment.payload.is_empty()
+            && !segment.has(Flags::SYN)
+            && !segment.has(Flags::FIN)
+            && segment.header.ack == self.una
+            && !window_changed
     }
 }

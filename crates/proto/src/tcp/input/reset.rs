@@ -55,7 +55,7 @@ impl Connection {
             self.hear_again(segment, false);
             cx.counters.delayed_ack_lost += 1;
             self.note_repeated_syn(cx);
-            self.ack_now();
+            self.rcv.ack_now();
             return Ok(());
         }
         self.hear_again(segment, true);

@@ -150,7 +150,7 @@ impl Connection {
         if segment.len() > 0 && segment.seq().before(self.rcv.nxt) {
             cx.counters.delayed_ack_lost += 1;
             if !self.packet_repeated(cx, segment) {
-                self.rcv.delay.alarm();
+                self.rcv.acknowledge_quickly();
                 self.note_duplicate(cx, segment);
             }
         }

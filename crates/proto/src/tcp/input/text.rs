@@ -37,7 +37,7 @@ impl Connection {
                 if segment.seq().before(self.rcv.nxt) {
                     cx.counters.delayed_ack_lost += u64::from(!segment.end().after(self.rcv.nxt));
                     self.note_duplicate(cx, segment);
-                    self.ack_now();
+                    self.rcv.ack_now();
                 }
                 return Ok(());
             }
@@ -49,7 +49,7 @@ impl Connection {
             if self.take_packet(cx, segment) {
                 return Ok(());
             }
-            if !self.has_memory_for_text(cx) {
+            if !self.rcv.has_memory_for_text(cx) {
                 return Ok(());
             }
             let text = self.text_arrival(segment.header.flags, segment.payload.len() as u32, fin);
@@ -66,7 +66,7 @@ impl Connection {
             // sequence space."
             self.count_stray_fin(cx, segment);
             self.note_duplicate(cx, segment);
-            self.ack_now();
+            self.rcv.ack_now();
         }
         self.follow_with_fin(fin, &cx.config);
         self.arm_delayed_ack(cx);
@@ -132,7 +132,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn text_arrival(&self, flags: Flags, len: u32, fin: Option<SeqNum>) -> TextArrival {
         TextArrival {
-            before: self.rcv.last_data_at,
+            before: self.rcv.last_data_at(),
             owed: self.rcv.ack_owed,
             len,
             full_sized: len + 40 >= u32::from(self.advmss),
@@ -171,7 +171,7 @@ impl Connection {
             self.rcv.forget_report();
         }
         if accepted > 0 && text.fin.is_some() && estimates_delay {
-            self.measure_delay(cx, text.before);
+            self.rcv.measure_delay(cx, text.before, &self.rtt);
         }
         if self.follow_with_fin(text.fin, &cx.config) {
             // The text may have filled the gap before an early FIN. RFC 5681 §4.2: "the receiver
@@ -179,14 +179,14 @@ impl Connection {
             // part of a gap in the sequence space."
             let fills_gap = text.fin.is_none() || self.rcv.has_much_to_acknowledge();
             if estimates_delay && !text.syn && fills_gap {
-                self.ack_now();
+                self.rcv.ack_now();
             }
             return true;
         }
         if accepted > 0 {
-            self.owe_ack(cx, text);
+            self.rcv.owe_ack(cx, text, &self.rtt);
             if self.route_metrics().is_some_and(|route| route.quickack) {
-                self.ack_now();
+                self.rcv.ack_now();
             }
         }
         false
@@ -253,14 +253,14 @@ impl Connection {
     #[inline(never)]
     pub(in crate::tcp) fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;
-        self.enter_pingpong(config);
-        self.rcv.tuner = None;
+        self.rcv.enter_pingpong(config);
+        self.rcv.stop_tuning();
         if self.rcv.ack_owed != AckOwed::Now || config.ack_habit == AckHabit::Merge {
             self.rcv.ack_owed = AckOwed::Delayed;
         }
         self.transition(Transition::FinReceived);
         if matches!(self.state, State::TimeWait | State::Closing) {
-            self.ack_now();
+            self.rcv.ack_now();
         }
         if self.state == State::TimeWait {
             self.timers.stop(Timer::Life);

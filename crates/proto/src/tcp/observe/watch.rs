@@ -46,7 +46,7 @@ impl Connection {
             return Some(("what is in flight has a deadline", self.seen_of_sender()));
         }
         let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
-        let waits = self.unsent() > 0 || fin_waits || self.snd.probe_due;
+        let waits = self.snd.unsent() > 0 || fin_waits || self.snd.probe_due;
         waits.then(|| ("what waits has a deadline", self.seen_of_sender()))
     }
 
@@ -55,7 +55,7 @@ impl Connection {
             "{:?}, in flight {}, unsent {}, SND.WND {}, cwnd {}, MSS {}",
             self.state,
             self.snd.max.since(self.snd.una),
-            self.unsent(),
+            self.snd.unsent(),
             self.snd.wnd,
             self.congestion_window(),
             self.segment_max()

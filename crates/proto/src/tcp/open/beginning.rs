@@ -1,4 +1,4 @@
-//! How a connection begins: what it has in place before anything is agreed, and what follows from the two SYNs.
+//! Start of a connection: its state before anything is agreed, and the effects of the two SYNs.
 
 use super::negotiation::{Negotiated, TIMESTAMPS_LEN};
 use crate::tcp::connection::{Connection, Context};
@@ -7,12 +7,12 @@ use crate::{ReceiveAccounting, State};
 use wire::SeqNum;
 
 impl Connection {
-    /// Neither the application nor the route asks for anything that ordinary connections do not have.
+    /// Returns whether neither the application nor the route has special wishes.
     pub(in crate::tcp) fn asks_for_nothing(&self) -> bool {
         self.options.is_ordinary() && self.route.is_none()
     }
 
-    /// What a new connection has in place, before anything is agreed.
+    /// Sets up a new connection, before anything is agreed.
     pub(crate) fn begin(&mut self, cx: &Context) {
         self.smss = self.smss_now();
         self.begin_congestion(cx);
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Begins to receive: the peer's SYN has come.
+    /// Begins to receive, with the peer's SYN.
     #[inline(always)]
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         match cx.fresh.payload_space() {
@@ -72,18 +72,19 @@ impl Connection {
             space.begin_slowly(first);
         }
         let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
-        // Linux: `tcp_init_transfer` comes after `advmss` loses the time stamps, but for a Fast Open child.
+        // In Linux, `tcp_init_transfer` runs after `advmss` was reduced by the timestamps, except
+        // for a Fast Open child.
         let embryo = self.fast_opened && self.state == State::SynReceived;
         let stamps = if self.agreed.timestamps && !embryo { TIMESTAMPS_LEN } else { 0 };
         let advmss = self.advmss.saturating_sub(stamps);
         let predicts = self.state != State::SynSent || shift.is_none();
         space.begin(cx.now, (first, shift), (advmss.into(), config.tcp_app_win, irs + 1), predicts);
         self.rcv.begin(irs, space, shift.unwrap_or(0));
-        // Our SYN advertised this window, or our SYN-ACK will: data may come right behind the peer's SYN.
+        // Our SYN or SYN-ACK advertises this window. Data may follow the peer's SYN directly.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
         self.begin_packets(first);
         if let Some(on) = self.options.quickack {
-            self.set_quickack(config, on);
+            self.rcv.set_quickack(config, on);
         }
     }
 

@@ -13,7 +13,7 @@ impl Connection {
             SocketOption::NoDelay(on) => {
                 self.snd.nagle.set(Nagle::OFF, on);
                 if on {
-                    self.push_queued();
+                    self.snd.push_queued();
                 }
                 return Ok(());
             }
@@ -22,7 +22,7 @@ impl Connection {
                 // An earlier MSG_MORE holds back what that write brought; now everything is looked at anew.
                 self.snd.nagle.remove(Nagle::MORE);
                 if !on && self.snd.nagle.contains(Nagle::OFF) {
-                    self.push_queued();
+                    self.snd.push_queued();
                 }
                 return Ok(());
             }
@@ -39,7 +39,7 @@ impl Connection {
         match option {
             SocketOption::Congestion(_) => self.change_congestion(cx),
             SocketOption::MaxSegment(_) => self.clamp_mss(cx),
-            SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
+            SocketOption::QuickAck(on) => self.rcv.set_quickack(&cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
             SocketOption::SendBuffer(_) => self.snd.queue.limit = send_limit(&cx.config, &self.options),
             SocketOption::RecvBuffer(_) => self.rcv.space.choose_buffer(&cx.config, &self.options),

@@ -75,7 +75,7 @@ impl Connection {
         let goal = self.size_goal(&cx.capabilities);
         self.snd.queue.write(data, goal, &mut cx.blocks);
         self.snd.queue.mark_push();
-        let (seq, len) = (self.snd.nxt, self.unsent());
+        let (seq, len) = (self.snd.nxt, self.snd.unsent());
         let mut unused = Slices::new();
         let unit = self.segment_unit();
         for again in [false, true] {
@@ -89,7 +89,7 @@ impl Connection {
             unused.clear();
         }
         self.snd.advance_nxt(seq + len);
-        let in_flight = self.in_flight();
+        let in_flight = self.snd.in_flight();
         self.data_left(cx, len, in_flight, false);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);

@@ -1,7 +1,7 @@
 //! Delay of acknowledgments (RFC 9293 §3.8.6.3).
 //!
 //! > "an ACK SHOULD be generated for at least every second full-sized segment, and MUST be
-//! generated within 500 ms of the arrival of the first unacknowledged packet." (RFC 5681 §4.2)
+//! > generated within 500 ms of the arrival of the first unacknowledged packet." (RFC 5681 §4.2)
 //!
 //! [`AckHabit::Merge`] waits for the answer, unless the segment is full-sized and the connection
 //! young. It waits the whole delay in a stream, and where answers have followed and the delay has
@@ -13,8 +13,8 @@
 //! requests (`pingpong`).
 
 mod connection;
+mod receiver;
 
-use super::receiver::AckOwed;
 use crate::time::nanos;
 use crate::{AckHabit, Config, Instant};
 use core::time::Duration;
@@ -49,6 +49,17 @@ pub(crate) struct AckDelay {
     asked: bool,
     /// The delay has expired once: no segment carried the acknowledgment.
     in_vain: bool,
+}
+
+/// Urgency of an owed acknowledgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckOwed {
+    /// No acknowledgment is owed.
+    No,
+    /// It goes with the next segment, or at the delayed-ACK deadline.
+    Delayed,
+    /// It goes now.
+    Now,
 }
 
 /// Arrival of text. Decides when the text is acknowledged.

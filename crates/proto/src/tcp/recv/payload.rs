@@ -1,10 +1,10 @@
-//! The payload of a segment, where it lies in its packet until somebody keeps it.
+//! The payload of a segment, within its packet.
 
 use bytes::Bytes;
 use core::ops::{Deref, Range};
 use wire::Arrival;
 
-/// A payload that has not been taken out of its packet; once it has been, it is empty.
+/// A payload within its packet. It is empty once it was taken.
 #[derive(Debug)]
 pub(crate) struct Payload<'p, 'd> {
     packet: &'p mut Arrival<'d>,
@@ -12,12 +12,12 @@ pub(crate) struct Payload<'p, 'd> {
 }
 
 impl<'p, 'd> Payload<'p, 'd> {
-    /// The bytes at `place` in the packet; one that is not there is empty.
+    /// Returns the bytes at `place` in the packet. A place outside of it is empty.
     pub(crate) fn new(packet: &'p mut Arrival<'d>, place: Range<usize>) -> Payload<'p, 'd> {
         Payload { packet, place }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.place.len()
     }
@@ -26,54 +26,55 @@ impl<'p, 'd> Payload<'p, 'd> {
         self.place.is_empty()
     }
 
-    /// Bytes of the packet before it: the IP header and TCP's.
+    /// Returns the length of the IP and TCP headers before it.
     pub(crate) fn headers(&self) -> u16 {
         self.place.start as u16
     }
 
-    /// Other bytes of its packet; those that are not there are none.
+    /// Returns other bytes of its packet. A place outside of it is empty.
     pub(crate) fn beside(&self, place: Range<usize>) -> &[u8] {
         self.packet.data.get(place).unwrap_or_default()
     }
 
-    /// Memory it pins when it is kept.
+    /// Returns the memory that it pins if it is kept.
     pub(crate) fn truesize(&self) -> usize {
         self.packet.truesize
     }
 
-    /// Payload bytes per original segment when merged, else 0.
+    /// Returns the payload size of the original packets if it was merged, else 0.
     pub(crate) fn gso_size(&self) -> u16 {
         self.packet.gso_size
     }
 
-    /// Packets of which its was merged, where it has `len` bytes before any is taken (Linux's `gso_segs`).
+    /// Returns how many packets were merged into it; `len` is its length before any byte is taken
+    /// (Linux's `gso_segs`).
     pub(crate) fn packets(&self, len: u32) -> u32 {
         if self.gso_size() == 0 { 1 } else { len.div_ceil(self.gso_size().into()).max(1) }
     }
 
-    /// The packet, and the place in it.
+    /// Splits it into the packet and the place in it.
     pub(crate) fn parts(self) -> (&'p mut Arrival<'d>, Range<usize>) {
         (self.packet, self.place)
     }
 
-    /// The payload by itself, which leaves an empty one here.
+    /// Takes the payload, and leaves an empty one.
     pub(crate) fn take(&mut self) -> Payload<'_, 'd> {
         let place = self.place.clone();
         self.place.end = self.place.start;
         Payload { packet: self.packet, place }
     }
 
-    /// The bytes, to be kept: copied, unless the packet's memory may be shared.
+    /// Returns the bytes, to be kept. Copies them unless the packet's memory may be shared.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.packet.data.take(self.place)
     }
 
-    /// Leaves out the first `count` bytes.
+    /// Drops the first `count` bytes.
     pub(crate) fn advance(&mut self, count: usize) {
         self.place.start += count.min(self.len());
     }
 
-    /// Leaves out all but the first `count` bytes.
+    /// Keeps only the first `count` bytes.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.place.end = self.place.start + count.min(self.len());
     }

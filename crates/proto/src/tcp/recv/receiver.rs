@@ -1,6 +1,7 @@
 //! The receiver: received data, the advertised window, and owed acknowledgments.
 
 use super::ack_delay::AckDelay;
+pub(crate) use super::ack_delay::AckOwed;
 use super::autotune::Tuner;
 use super::payload::Payload;
 use super::reassembly::Reassembly;
@@ -9,17 +10,6 @@ use super::window_space::{Space, WindowSpace};
 use crate::Instant;
 use alloc::boxed::Box;
 use wire::{Arrival, SackBlocks, SeqNum};
-
-/// Urgency of an owed acknowledgment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckOwed {
-    /// No acknowledgment is owed.
-    No,
-    /// It goes with the next segment, or at the delayed-ACK deadline.
-    Delayed,
-    /// It goes now.
-    Now,
-}
 
 /// Reasons why a segment is not acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,16 +36,16 @@ pub(crate) struct Receiver {
     pub(crate) last_ack_sent: SeqNum,
     /// Largest payload of a segment so far: the size of a full segment.
     pub(super) rcv_mss: u16,
-    pub(in crate::tcp) delay: AckDelay,
+    pub(super) delay: AckDelay,
     /// Time of the last arrival of data.
-    pub(in crate::tcp) last_data_at: Instant,
+    pub(super) last_data_at: Instant,
     /// There was no memory for a segment, so a closed window is advertised.
-    pub(crate) refuses: bool,
+    pub(super) refuses: bool,
     pub(crate) space: Space,
-    pub(crate) tuner: Option<Box<Tuner>>,
+    pub(super) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
     pub(super) out_of_order: Option<Box<Reassembly>>,
-    pub(crate) bytes_received: u64,
+    pub(super) bytes_received: u64,
 }
 
 impl Receiver {
@@ -86,6 +76,36 @@ impl Receiver {
         (self.irs, self.nxt, self.adv, self.last_ack_sent) = (irs, irs + 1, irs + 1, irs);
         (self.space, self.wscale) = (space, wscale);
         (self.ack_owed, self.delay, self.tuner) = (AckOwed::No, AckDelay::new(), None);
+    }
+
+    /// Returns when data last arrived.
+    pub(crate) fn last_data_at(&self) -> Instant {
+        self.last_data_at
+    }
+
+    /// Returns the bytes received in order.
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.bytes_received
+    }
+
+    /// Returns the bytes that the application has read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_received.saturating_sub(self.buffer.len() as u64)
+    }
+
+    /// Returns whether a closed window is advertised because there was no memory.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    /// Returns whether the size of the buffer is being tuned.
+    pub(crate) fn is_tuned(&self) -> bool {
+        self.tuner.is_some()
+    }
+
+    /// Stops tuning the size of the buffer.
+    pub(crate) fn stop_tuning(&mut self) {
+        self.tuner = None;
     }
 
     /// Returns the last advertised window, counted from `nxt`.

@@ -43,7 +43,7 @@ impl Connection {
         } else {
             config.tcp_pacing_ca_ratio
         };
-        let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent);
+        let window = u64::from(cwnd.max(self.snd.in_flight())) * u64::from(percent);
         let micros = (srtt.as_micros() as u64).max(1);
         Some(window * (1_000_000 / 100) / micros)
     }
@@ -98,7 +98,7 @@ impl Connection {
     fn joined(&self, most: u32, segment: u32) -> u32 {
         let written = self.snd.queue.left_of_segment(self.snd.nxt);
         let room = self.snd.wnd.saturating_sub(self.snd.flight_size());
-        if written >= most || written >= self.unsent() {
+        if written >= most || written >= self.snd.unsent() {
             return most;
         }
         let needed = written.min(room);
@@ -136,7 +136,7 @@ impl Connection {
         let room = self.usable_window();
         let recent = self.window_use.idle(cx.now) <= SOON && !self.snd.nagle.contains(Nagle::AT_ONCE);
         // Nothing in the middle of the queue grows any more.
-        let last = queued == self.unsent();
+        let last = queued == self.snd.unsent();
         if room >= most || !recent || (!last && room >= queued) || self.recovery.is_recovering() {
             return false;
         }

@@ -43,7 +43,7 @@ impl Connection {
         let intvl = self.options.keepalive_intvl.unwrap_or(cx.config.tcp_keepalive_intvl);
         let probes = self.options.keepalive_probes.map_or(cx.config.tcp_keepalive_probes, u32::from);
         // While data is outstanding, retransmissions tell.
-        let busy = self.handshake.is_some() || self.snd.flight_size() > 0 || self.unsent() > 0;
+        let busy = self.handshake.is_some() || self.snd.flight_size() > 0 || self.snd.unsent() > 0;
         let Some(special) = &mut self.special else { return };
         let silence = cx.now.since(special.heard_at);
         if busy {

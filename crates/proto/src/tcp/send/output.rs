@@ -21,6 +21,7 @@ use super::send_queue::Sending;
 use super::write::SENDING_NANOS;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::connection::Sender;
 use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::observe::tcp_info::{self, CaState};
@@ -46,7 +47,7 @@ impl Connection {
             Some(Handshake::Passive(passive)) if passive.due => return true,
             _ => {}
         }
-        let all_sent = if self.snd.fin_queued() { self.snd.fin_sent() } else { self.unsent() == 0 };
+        let all_sent = if self.snd.fin_queued() { self.snd.fin_sent() } else { self.snd.unsent() == 0 };
         !all_sent || self.snd.probe_due || !self.recovery.is_idle()
     }
 
@@ -74,7 +75,7 @@ impl Connection {
                 if !passive.fast_open {
                     return self.fin_of_crossed(cx, packet) || self.owed_ack(cx, packet);
                 }
-                if passive.limited && self.unsent() < self.segment_max().into() {
+                if passive.limited && self.snd.unsent() < self.segment_max().into() {
                     return self.owed_ack(cx, packet);
                 }
             }
@@ -96,7 +97,7 @@ impl Connection {
             if core::mem::take(&mut self.snd.probe_due) {
                 let nothing_in_flight = self.snd.flight_size() == 0;
                 let most = self.send_window().min(self.segment_max().into());
-                let fits = if nothing_in_flight { self.unsent().min(most) } else { 0 };
+                let fits = if nothing_in_flight { self.snd.unsent().min(most) } else { 0 };
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: after the override timeout, even a window smaller than a
                     // segment is used.
@@ -111,7 +112,7 @@ impl Connection {
                 }
                 return self.send_window_probe(cx, packet);
             }
-            if self.unsent() > 0 {
+            if self.snd.unsent() > 0 {
                 self.time_what_waits(cx);
             }
         }
@@ -151,7 +152,7 @@ impl Connection {
     fn note_window_filled_amid(&mut self, cx: &Context) {
         let Some(board) = self.recovery.board_mut() else { return };
         let timed_out = core::mem::take(&mut board.timed_out);
-        if !timed_out && self.unsent() > 0 && self.pipe() >= self.congestion_window() {
+        if !timed_out && self.snd.unsent() > 0 && self.pipe() >= self.congestion_window() {
             self.rest_of_window_waits(cx);
         }
     }
@@ -159,10 +160,10 @@ impl Connection {
     /// Sends the FIN of a simultaneous open after the application has closed. RFC 9293 §3.10.4
     /// allows it at once if no data precedes it.
     fn fin_of_crossed(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let due = self.snd.fin_queued() && !self.snd.fin_sent() && self.unsent() == 0;
+        let due = self.snd.fin_queued() && !self.snd.fin_sent() && self.snd.unsent() == 0;
         // After a timeout the SYN fills the congestion window.
         due && self.timeouts == 0
-            && !self.fin_is_kept_back()
+            && !self.snd.fin_is_kept_back()
             && self.send_range(cx, self.snd.nxt, 0, true, packet)
     }
 
@@ -192,10 +193,10 @@ impl Connection {
 
     /// Sends new data, as far as the windows, the device and Nagle allow.
     fn send_new(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let unsent = self.unsent();
+        let unsent = self.snd.unsent();
         let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
         if unsent == 0 {
-            let may_go = fin_waits && !self.fin_is_kept_back() && !self.fin_exceeds_cwnd(cx);
+            let may_go = fin_waits && !self.snd.fin_is_kept_back() && !self.fin_exceeds_cwnd(cx);
             return may_go && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
@@ -228,14 +229,8 @@ impl Connection {
         // A retransmission is a segment of its own.
         let again = self.snd.max.earliest(self.snd.queue.end());
         let burst = if self.snd.nxt.before(again) { burst.min(again.since(self.snd.nxt)) } else { burst };
-        let fin = fin_waits && burst == unsent && !self.fin_is_kept_back();
+        let fin = fin_waits && burst == unsent && !self.snd.fin_is_kept_back();
         self.send_range(cx, self.snd.nxt, burst, fin, packet)
-    }
-
-    /// Returns whether the peer's window has no room for the number of the FIN (RFC 9293 §3.8.6).
-    pub(in crate::tcp) fn fin_is_kept_back(&self) -> bool {
-        let fin = self.snd.queue.end();
-        !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
     }
 
     /// Returns whether cwnd has no room for the FIN, if it counts segments (`window_unit`). Counts
@@ -253,21 +248,10 @@ impl Connection {
         (sent.count() + retransmitted) as u32 >= most
     }
 
-    /// Returns the bytes that wait: never sent, or to be retransmitted.
-    pub(crate) fn unsent(&self) -> u32 {
-        if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
-    }
-
-    /// Returns the bytes that were written and never sent.
-    pub(crate) fn never_sent(&self) -> u32 {
-        let end = self.snd.queue.end();
-        if end.after(self.snd.max) { end.since(self.snd.max) } else { 0 }
-    }
-
     /// Returns whether the peer's window keeps something back.
     pub(crate) fn is_window_limited(&self) -> bool {
-        let unsent = self.unsent();
-        let fin_waits = || self.snd.fin_queued() && !self.snd.fin_sent() && self.fin_is_kept_back();
+        let unsent = self.snd.unsent();
+        let fin_waits = || self.snd.fin_queued() && !self.snd.fin_sent() && self.snd.fin_is_kept_back();
         if unsent > 0 { self.allowed_now(unsent).is_none() } else { fin_waits() }
     }
 
@@ -360,7 +344,7 @@ impl Connection {
                 board.goes_after_fin(self.window_use.last_sent_at());
             }
         }
-        let in_flight = self.in_flight();
+        let in_flight = self.snd.in_flight();
         self.data_left(cx, taken, in_flight, again);
         if self.handshake.is_none() {
             match again {
@@ -369,7 +353,7 @@ impl Connection {
             }
         }
         if taken > 0 {
-            self.answered(cx);
+            self.rcv.answered(cx);
         }
         let mut flags = Flags::ACK | ecn_flags;
         let pushed_fin = taken == 0 && self.special.is_some() && self.is_probing_for_room(cx.now);
@@ -498,7 +482,7 @@ impl Connection {
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let rate = self.window_rate(&cx.config);
         // Data that duplicate ACKs reported as received is no longer in flight.
-        let in_flight = self.in_flight().saturating_sub(self.recovery.reported());
+        let in_flight = self.snd.in_flight().saturating_sub(self.recovery.reported());
         let in_flight = self.reduction_base(cx, in_flight);
         let again = cx.config.reduction_rules.start_at_cwnd() && self.is_reduced_already();
         if cx.config.reduction_rules.start_at_cwnd() && self.recovery.shrinking_window().is_some() && !again {
@@ -618,6 +602,25 @@ impl Connection {
     /// Returns the earliest deadline, or [`NEVER`](crate::tcp::timers::NEVER).
     pub(crate) fn next_deadline(&self) -> Instant {
         self.timers.next()
+    }
+}
+
+impl Sender {
+    /// Returns whether the peer's window has no room for the number of the FIN (RFC 9293 §3.8.6).
+    pub(in crate::tcp) fn fin_is_kept_back(&self) -> bool {
+        let fin = self.queue.end();
+        !fin.before(self.una + self.wnd) && !fin.before(self.max)
+    }
+
+    /// Returns the bytes that wait: never sent, or to be retransmitted.
+    pub(crate) fn unsent(&self) -> u32 {
+        if self.fin_sent() { 0 } else { self.queue.end().since(self.nxt) }
+    }
+
+    /// Returns the bytes that were written and never sent.
+    pub(crate) fn never_sent(&self) -> u32 {
+        let end = self.queue.end();
+        if end.after(self.max) { end.since(self.max) } else { 0 }
     }
 }
 

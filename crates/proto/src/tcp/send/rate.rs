@@ -2,6 +2,7 @@
 
 use super::window_use::{Round, Sent};
 use crate::tcp::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
+use crate::tcp::connection::Sender;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::EcnMode;
 use crate::tcp::rare::special::Special;
@@ -125,16 +126,6 @@ impl Connection {
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
 
-    /// The peer's window has changed while nothing is in flight: what it had kept back follows silence as if it were written now (as in
-    /// Linux's `tcp_ack_update_window`).
-    #[cold]
-    pub(in crate::tcp) fn window_kept_back(&mut self) {
-        let nxt = self.snd.nxt;
-        if let Some(round) = self.snd.queue.round_mut() {
-            *round = Round::at(nxt);
-        }
-    }
-
     /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as
     /// in Linux).
     pub(in crate::tcp) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
@@ -176,7 +167,7 @@ impl Connection {
     /// `tcp_tso_should_defer`), and may grow. Otherwise it never would where a segment always waits.
     #[cold]
     pub(in crate::tcp) fn rest_of_window_waits(&mut self, cx: &Context) {
-        let outstanding = self.in_flight();
+        let outstanding = self.snd.in_flight();
         if let Some(round) = self.snd.queue.round_mut() {
             *round = Round::full(outstanding, self.snd.nxt);
             self.window_use.restart(cx.now);
@@ -187,7 +178,7 @@ impl Connection {
     /// `write_rules` only writes do so.
     #[inline]
     fn check_app_limited_after_ack(&mut self, cx: &Context, in_flight: u32) {
-        if !cx.config.write_rules.tell_app_limited() && self.unsent() == 0 {
+        if !cx.config.write_rules.tell_app_limited() && self.snd.unsent() == 0 {
             self.check_app_limited(in_flight, self.smss().into());
         }
     }
@@ -360,6 +351,18 @@ impl Connection {
         if delay {
             counters.hystart_delay_detect += 1;
             counters.hystart_delay_cwnd += segments;
+        }
+    }
+}
+
+impl Sender {
+    /// The peer's window has changed while nothing is in flight: what it had kept back follows silence as if it were written now (as in
+    /// Linux's `tcp_ack_update_window`).
+    #[cold]
+    pub(in crate::tcp) fn window_kept_back(&mut self) {
+        let nxt = self.nxt;
+        if let Some(round) = self.queue.round_mut() {
+            *round = Round::at(nxt);
         }
     }
 }

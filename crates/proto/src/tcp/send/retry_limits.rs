@@ -133,7 +133,7 @@ impl Connection {
     fn is_one_orphan_too_many(&mut self, cx: &mut Context) -> bool {
         let penalty = u32::from(self.rtt.is_exhausted()) + u32::from(self.soft_error.is_some());
         let too_many = cx.orphans.saturating_mul(1 << penalty) > cx.config.tcp_max_orphans
-            || cx.memory.is_exhausted() && self.holds_much();
+            || cx.memory.is_exhausted() && self.snd.holds_much();
         if too_many {
             cx.counters.abort_on_memory += 1;
             self.abort(&mut cx.counters);

@@ -19,14 +19,14 @@ impl Connection {
         let limit = self.send_limit(share);
         let lowat = self.notsent_lowat(config);
         if config.write_rules.are_by_segment() {
-            let free = self.send_buffer_used(config) < u64::from(limit) && self.never_sent() < lowat;
+            let free = self.send_buffer_used(config) < u64::from(limit) && self.snd.never_sent() < lowat;
             let begun = self.snd.queue.room_in_last(goal);
             return if begun == 0 && free { goal as usize } else { begun as usize };
         }
         let room = (limit as usize).saturating_sub(self.snd.queue.len());
         match lowat {
             u32::MAX => room,
-            most => room.min(most.saturating_sub(self.never_sent()) as usize),
+            most => room.min(most.saturating_sub(self.snd.never_sent()) as usize),
         }
     }
 
@@ -54,7 +54,7 @@ impl Connection {
     /// `sk_stream_is_writeable`). `share` is that of [`send_room`](Self::send_room).
     pub(crate) fn is_writable(&self, config: &Config, share: Option<u32>) -> bool {
         self.send_buffer_used(config) * 3 <= u64::from(self.send_limit(share)) * 2
-            && u64::from(self.never_sent()) * 2 < u64::from(self.notsent_lowat(config))
+            && u64::from(self.snd.never_sent()) * 2 < u64::from(self.notsent_lowat(config))
     }
 
     /// Wakes a writer that found no room, if there is enough now.
@@ -127,10 +127,10 @@ impl Connection {
 
     /// Begins a write. Its segments grow to `goal`.
     pub(crate) fn before_write(&mut self, config: &Config, goal: u32) {
-        if config.write_rules.tell_app_limited() && self.unsent() < u32::from(self.smss()) {
+        if config.write_rules.tell_app_limited() && self.snd.unsent() < u32::from(self.smss()) {
             self.check_app_limited(self.pipe(), 1);
         }
-        if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
+        if self.snd.nagle.contains(Nagle::PUSH) && self.snd.unsent() == 0 {
             // The pushed data has left.
             self.snd.nagle.remove(Nagle::PUSH);
         }
@@ -172,7 +172,7 @@ impl Connection {
             self.snd.queue.mark_push();
             return Meanwhile::All;
         }
-        let alone = self.snd.queue.left_of_segment(self.snd.nxt) == self.unsent();
+        let alone = self.snd.queue.left_of_segment(self.snd.nxt) == self.snd.unsent();
         if alone { Meanwhile::Burst } else { Meanwhile::Nothing }
     }
 }

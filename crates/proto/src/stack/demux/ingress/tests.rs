@@ -112,8 +112,9 @@ impl Conversation {
             && layout.options.is_empty()
             && let Some(connection) = end.connections.get(self.ids[to].index)
         {
-            let expected = connection.predicts(&end.shared, &plain);
-            self.predicted[usize::from(connection.ends_with(&plain))] += usize::from(expected);
+            let segment = (&plain).into();
+            let expected = connection.predicts(&end.shared, &segment);
+            self.predicted[usize::from(connection.ends_with(&segment))] += usize::from(expected);
         }
         end.handle_packet(now, packet);
     }

@@ -56,7 +56,7 @@ impl Connection {
         if self.snd.queue.is_empty() && !self.snd.fin_queued() {
             return LimitedBy::Idle;
         }
-        let unsent = self.unsent();
+        let unsent = self.snd.unsent();
         if unsent == 0 && self.snd.flight_size() == 0 {
             return LimitedBy::Idle;
         }

@@ -33,17 +33,17 @@ impl TcpInfo {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
             },
-            ato: c.rcv.delay.expected(config),
+            ato: c.rcv.expected_ack_delay(config),
             rcv_mss: c.rcv.rcv_mss(),
-            pingpong: c.in_pingpong(config),
+            pingpong: c.rcv.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
-            unacked: if ended { 0 } else { c.in_flight() + fin.out },
+            unacked: if ended { 0 } else { c.snd.in_flight() + fin.out },
             sacked: sacked + fin.sacked,
             lost: lost + fin.lost,
             retrans: retrans + fin.again,
             last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
-            last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
+            last_data_recv: Some(c.rcv.last_data_at()).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
             rcv_ssthresh: c.rcv.space.ssthresh(),
             rcv_wnd: c.rcv.advertised(),
@@ -94,7 +94,7 @@ struct LoneFin {
 fn lone_fin(c: &Connection, config: &Config) -> LoneFin {
     let end = c.snd.queue.end();
     let out = c.snd.fin_queued() && c.snd.max.after(end) && !c.snd.una.after(end);
-    if !(out && c.counts_segments() && c.snd.fin_alone()) {
+    if !(out && c.snd.counts_segments() && c.snd.fin_alone()) {
         return LoneFin::default();
     }
     let segment = u32::from(c.smss());

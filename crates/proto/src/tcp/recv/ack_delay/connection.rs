@@ -1,70 +1,13 @@
-//! Acknowledgments that a connection owes: at once, later, or with its next segment.
+//! Timer of delayed acknowledgments.
 
-use super::{NANOS_PER_MS, ONE_WAY_MAX, QUICK_ACKS, TICK, TextArrival};
+use super::TICK;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recv::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
-use crate::{AckHabit, Config, Instant};
-use core::time::Duration;
+use crate::{AckHabit, Config};
 
 impl Connection {
-    /// Adapts the delay to the arrival of text. `before` is when earlier text arrived.
-    pub(in crate::tcp) fn measure_delay(&mut self, cx: &Context, before: Instant) {
-        let (segments, gap) = (self.rcv.quick_window() / (2 * self.rcv.mss()), cx.now.since(before));
-        self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
-    }
-
-    /// Decides whether text in order is acknowledged at once or later.
-    #[inline(always)]
-    pub(in crate::tcp) fn owe_ack(&mut self, cx: &Context, text: &TextArrival) {
-        if cx.config.ack_habit == AckHabit::QuickStart {
-            self.measure_delay(cx, text.before);
-        }
-        let rcv = &mut self.rcv;
-        let quick = match cx.config.ack_habit {
-            AckHabit::Merge => {
-                let quick =
-                    rcv.delay.quick > 0 && (text.full_sized || rcv.delay.asked && rcv.delay.pingpong == 0);
-                rcv.delay.quick -= u8::from(quick && rcv.ack_owed != AckOwed::Now);
-                quick
-            }
-            AckHabit::QuickStart => {
-                match rcv.is_full_sized(text.len) {
-                    true => rcv.delay.pushed = rcv.delay.pushed.max(text.pushed.into()),
-                    false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
-                }
-                rcv.has_much_to_acknowledge() || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
-            }
-        };
-        if self.rcv.ack_owed != AckOwed::Now {
-            self.rcv.ack_owed = if quick { AckOwed::Now } else { AckOwed::Delayed };
-        }
-    }
-
-    pub(in crate::tcp) fn in_pingpong(&self, config: &Config) -> bool {
-        u32::from(self.rcv.delay.pingpong) >= config.tcp_pingpong_thresh
-    }
-
-    /// Enters pingpong mode: the next segment of ours will carry the acknowledgment.
-    pub(in crate::tcp) fn enter_pingpong(&mut self, config: &Config) {
-        self.rcv.delay.pingpong = config.tcp_pingpong_thresh.min(u8::MAX.into()) as u8;
-    }
-
-    /// Notes that data of ours leaves. Soon after data of the peer, it counts as an answer. (Data
-    /// of a SYN counts only with `AckHabit::Merge`: Linux measures from the first segment behind
-    /// it.)
-    #[inline(always)]
-    pub(in crate::tcp) fn answered(&mut self, cx: &Context) {
-        let rcv = &mut self.rcv;
-        let measured = rcv.delay.ato > 0 || cx.config.ack_habit == AckHabit::Merge;
-        if rcv.bytes_received > 0 && measured {
-            let gap = cx.now.nanos_since(rcv.last_data_at);
-            let soon = gap < u64::from(rcv.delay.ato) * NANOS_PER_MS || gap < nanos(cx.config.delayed_ack);
-            rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(soon.into());
-        }
-    }
-
     /// Starts or stops the delayed-ACK timer.
     #[inline(always)]
     pub(crate) fn arm_delayed_ack(&mut self, cx: &Context) {
@@ -98,7 +41,7 @@ impl Connection {
             // A FIN before any text: no delay has been measured, and Linux's timer fires at its
             // next tick.
             AckHabit::QuickStart if self.rcv.delay.ato == 0 => nanos(TICK),
-            AckHabit::QuickStart => nanos(self.adapted_delay(config)),
+            AckHabit::QuickStart => nanos(self.rcv.adapted_delay(config, self.rtt.srtt())),
         };
         let most = if self.options.is_ordinary() { None } else { self.options.delack_max };
         let delay = most.map_or(delay, |most| delay.min(nanos(most)));
@@ -106,15 +49,6 @@ impl Connection {
         // minimum (Linux's `tcp_delack_max`).
         let before_rto = self.rtt.min_rto_nanos().saturating_sub(1_000_000);
         delay.min(before_rto)
-    }
-
-    /// Returns the delay of Linux's `tcp_send_delayed_ack`.
-    fn adapted_delay(&self, config: &Config) -> Duration {
-        let least = config.delayed_ack;
-        let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
-        let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
-        let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
-        self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
     }
 
     /// Waits as long as possible for the close that follows a FIN on the SYN-ACK (Linux's
@@ -137,46 +71,6 @@ impl Connection {
             cx.counters.delayed_acks += 1;
             self.rcv.ack_owed = AckOwed::Now;
             self.rcv.forget_rounds();
-        }
-    }
-
-    /// Acknowledges after a read, like Linux's `tcp_cleanup_rbuf`: pushed data, or more than a
-    /// segment. Returns whether it does.
-    pub(crate) fn acknowledge_what_was_read(&mut self, config: &Config) -> bool {
-        if self.rcv.ack_owed != AckOwed::Delayed || config.ack_habit != AckHabit::QuickStart {
-            return false;
-        }
-        let now = self.acknowledges_read(config, self.rcv.memory() == 0);
-        if now {
-            self.rcv.ack_owed = AckOwed::Now;
-        }
-        now
-    }
-
-    /// Returns whether a read makes a waiting acknowledgment due. `none_left`: everything was read.
-    pub(in crate::tcp) fn acknowledges_read(&self, config: &Config, none_left: bool) -> bool {
-        let pushed = self.rcv.delay.pushed;
-        let all_read = none_left && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
-        self.rcv.ack_owed != AckOwed::No
-            && (all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss())
-    }
-
-    /// Applies `TCP_QUICKACK`: quick ACKs for a while, or none until answers stop carrying them.
-    pub(in crate::tcp) fn set_quickack(&mut self, config: &Config, on: bool) {
-        self.rcv.delay.asked = on;
-        if !on {
-            return self.enter_pingpong(config);
-        }
-        self.rcv.delay.pingpong = 0;
-        if config.ack_habit == AckHabit::Merge {
-            self.rcv.delay.quicken(QUICK_ACKS);
-        }
-        // Linux acts as if the application had read. There is no hurry while data waits to be read.
-        let reader_is_behind = config.ack_habit == AckHabit::QuickStart
-            && self.rcv.memory() > 0
-            && self.rcv.nxt.since(self.rcv.last_ack_sent) <= self.rcv.mss();
-        if self.rcv.ack_owed == AckOwed::Delayed && !reader_is_behind {
-            self.rcv.ack_owed = AckOwed::Now;
         }
     }
 

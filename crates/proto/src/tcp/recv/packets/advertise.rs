@@ -112,7 +112,8 @@ impl Connection {
         let Some(packets) = self.rcv.space.packets_mut() else { return false };
         packets.read_up_to(copied, &growth);
         let (none_left, clamp) = (packets.allocated() == 0, packets.clamp());
-        let tells = self.acknowledges_read(&cx.config, none_left) || self.advertises_room(&cx.config, clamp);
+        let tells =
+            self.rcv.acknowledges_read(&cx.config, none_left) || self.advertises_room(&cx.config, clamp);
         if tells {
             self.rcv.ack_owed = AckOwed::Now;
         }

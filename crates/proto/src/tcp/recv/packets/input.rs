@@ -5,7 +5,7 @@ use super::{Growth, Packet, PacketSpace, Seen};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::input::Segment;
 use crate::tcp::recv::payload::Payload;
-use crate::tcp::recv::receiver::{AckOwed, Outside};
+use crate::tcp::recv::receiver::{AckOwed, Outside, Receiver};
 use crate::tcp::timers::Timer;
 use crate::{Config, Events, State};
 use alloc::vec::Vec;
@@ -136,31 +136,25 @@ impl Connection {
                 return self.queue_next(cx, segment, seq);
             }
             cx.counters.zero_window_drop += 1;
-            return self.out_of_place();
+            return self.rcv.out_of_place();
         }
         if !end.after(rcv_nxt) {
             cx.counters.delayed_ack_lost += 1;
             self.came_twice(cx, (seq, end), false);
-            return self.out_of_place();
+            return self.rcv.out_of_place();
         }
         if !seq.before(rcv_nxt + open) {
-            return self.out_of_place();
+            return self.rcv.out_of_place();
         }
         if seq.before(rcv_nxt) {
             self.came_twice(cx, (seq, rcv_nxt), false);
             if open == 0 {
                 cx.counters.zero_window_drop += 1;
-                return self.out_of_place();
+                return self.rcv.out_of_place();
             }
             return self.queue_next(cx, segment, seq);
         }
         self.queue_out_of_order(cx, segment, seq);
-    }
-
-    /// A segment that was not expected is acknowledged at once, and so are the next.
-    fn out_of_place(&mut self) {
-        self.rcv.enter_quick();
-        self.owe_some_ack();
     }
 
     /// One that was not taken begins before RCV.NXT (`tcp_send_dupack`). False: the buffer is not counted by packets.
@@ -171,12 +165,6 @@ impl Connection {
             self.came_twice(cx, (segment.seq(), segment.end().earliest(self.rcv.nxt)), false);
         }
         counts_packets
-    }
-
-    fn owe_some_ack(&mut self) {
-        if self.rcv.ack_owed == AckOwed::No {
-            self.rcv.ack_owed = AckOwed::Delayed;
-        }
     }
 
     /// RFC 2883. `goes_on`: it joins what this segment has reported already.
@@ -299,13 +287,13 @@ impl Connection {
 
     /// Text in order (`tcp_event_data_recv`).
     fn text_came(&mut self, cx: &mut Context, segment: &Segment, packet: &Packet) {
-        self.owe_some_ack();
+        self.rcv.owe_some_ack();
         self.measure_packet(segment, packet, cx);
         let (rcv_nxt, advertised) = (self.rcv.nxt, self.rcv.advertised());
         if let Some(packets) = self.rcv.space.packets_mut() {
             packets.rounds.rtt.sample_window(cx.now, rcv_nxt, advertised);
         }
-        self.measure_delay(cx, self.rcv.last_data_at);
+        self.rcv.measure_delay(cx, self.rcv.last_data_at, &self.rtt);
         self.rcv.last_data_at = cx.now;
         self.note_arrival(cx.now);
         let (len, rcv_mss) = (packet.len(), self.rcv.mss());
@@ -383,7 +371,7 @@ impl Connection {
             return;
         }
         self.measure_packet(segment, &packet, cx);
-        self.owe_some_ack();
+        self.rcv.owe_some_ack();
         self.counts(cx.now).rcv_ooopack += segment.payload.packets(packet.len());
         cx.counters.ofo_queue += 1;
         let (sack, held) = (self.agreed.sack, !self.unaccepted && !self.orphan);
@@ -425,7 +413,7 @@ impl Connection {
             let lowat = self.options.recv_lowat.unwrap_or(1);
             // This first: where little is free it ends quick acknowledgements.
             let many = self.rcv.has_many_packets(&cx.config, lowat);
-            if many || routes || self.rcv.delay.is_quick() && !self.in_pingpong(&cx.config) {
+            if many || routes || self.rcv.delay.is_quick() && !self.rcv.in_pingpong(&cx.config) {
                 self.rcv.ack_owed = AckOwed::Now;
             } else if self.rcv.space.packets().is_some_and(|packets| packets.has_holes()) {
                 return self.compress_ack(cx);
@@ -458,6 +446,20 @@ impl Connection {
             if !self.timers.is_set(Timer::DelayedAck) || at < self.timers.deadline(Timer::DelayedAck) {
                 self.timers.set(Timer::DelayedAck, at);
             }
+        }
+    }
+}
+
+impl Receiver {
+    /// A segment that was not expected is acknowledged at once, and so are the next.
+    fn out_of_place(&mut self) {
+        self.enter_quick();
+        self.owe_some_ack();
+    }
+
+    fn owe_some_ack(&mut self) {
+        if self.ack_owed == AckOwed::No {
+            self.ack_owed = AckOwed::Delayed;
         }
     }
 }

@@ -1,11 +1,13 @@
-//! A connection asks whether its small segment may go.
+//! Nagle's test for a connection's small segment.
 
 use super::Nagle;
 use crate::tcp::connection::Connection;
+use crate::tcp::connection::Sender;
 
 impl Connection {
-    /// `small`: bytes of the last, incomplete segment. It waits only while an earlier small segment is unacknowledged, as with
-    /// Linux's `tcp_nagle_test`: full ones in flight do not hold it back.
+    /// Returns whether the last, incomplete segment of `small` bytes may be sent. It waits only
+    /// while an earlier small segment is unacknowledged, as in Linux's `tcp_nagle_test`: full
+    /// segments in flight do not delay it.
     pub(in crate::tcp) fn small_may_go(&self, small: u32) -> bool {
         let nagle = self.snd.nagle;
         small == 0
@@ -14,18 +16,21 @@ impl Connection {
             || self.urgent_end().is_some()
             || self.snd.nxt.before(self.snd.max)
             || (!nagle.intersects(Nagle::CORK.union(Nagle::MORE))
-                && (nagle.contains(Nagle::OFF) || !self.small_in_flight()))
+                && (nagle.contains(Nagle::OFF) || !self.snd.small_in_flight()))
     }
+}
 
-    /// Linux's `tcp_minshall_check`: what lies outside of the flight is of two gigabytes ago.
+impl Sender {
+    /// Returns whether a small segment is in flight (Linux's `tcp_minshall_check`). Numbers outside
+    /// of the flight are two gigabytes old.
     fn small_in_flight(&self) -> bool {
-        self.snd.small_end.after(self.snd.una) && self.snd.small_end.before_or_eq(self.snd.nxt)
+        self.small_end.after(self.una) && self.small_end.before_or_eq(self.nxt)
     }
 
-    /// What is queued leaves as soon as the windows let it.
+    /// Sends queued data as soon as the windows allow.
     pub(crate) fn push_queued(&mut self) {
         if self.unsent() > 0 {
-            self.snd.nagle.insert(Nagle::PUSH);
+            self.nagle.insert(Nagle::PUSH);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Connection {
         if !core::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
             return false;
         }
-        let (unsent, room) = (self.unsent(), self.snd.wnd.saturating_sub(self.snd.flight_size()));
+        let (unsent, room) = (self.snd.unsent(), self.snd.wnd.saturating_sub(self.snd.flight_size()));
         let first = unsent.min(u32::from(self.segment_max()));
         let fits = first > 0 && first <= room;
         if fits {
@@ -126,7 +126,7 @@ impl Connection {
         let segment = u32::from(self.segment_max());
         self.join_next(cx);
         let most = self.lost_burst(cx, segment).min(self.share_of_window(cx, segment));
-        most.min(self.snd.queue.left_of_segment(self.snd.nxt)).min(self.unsent())
+        most.min(self.snd.queue.left_of_segment(self.snd.nxt)).min(self.snd.unsent())
     }
 
     /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.

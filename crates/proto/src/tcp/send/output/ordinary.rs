@@ -49,7 +49,7 @@ impl Connection {
             self.snd.small_end = nxt;
         }
         self.put_in_flight(cx, nxt, (in_flight, cwnd), rto);
-        self.answered(cx);
+        self.rcv.answered(cx);
         let mut flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         if fin {
             self.snd.fin.remove(Fin::ALONE);

@@ -104,7 +104,7 @@ impl Connection {
     /// nothing was taken back whose timer would give the rest another.
     pub(crate) fn time_what_lost_its_turn(&mut self, now: Instant) {
         let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
-        let waits = self.unsent() > 0 || self.snd.flight_size() > 0 || fin_waits;
+        let waits = self.snd.unsent() > 0 || self.snd.flight_size() > 0 || fin_waits;
         let timed = self.timers.is_set(Timer::Retransmit) || self.timers.is_set(Timer::Pace);
         if waits && !timed && self.handshake.is_none() && self.is_open() {
             self.arm_rto(now);
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     fn probe_refused(&mut self, now: Instant) {
-        if self.unsent() > 0 && self.timers.is_set(Timer::Retransmit) {
+        if self.snd.unsent() > 0 && self.timers.is_set(Timer::Retransmit) {
             self.rtt.take_back_timeout();
             self.timers.set(Timer::Retransmit, now + AGAIN);
             return self.hasten_probe(now);
@@ -183,7 +183,7 @@ impl Connection {
         let now = cx.now;
         let sent_at = self.snd.queue.newest_sent_at(self.snd.nxt).unwrap_or(now);
         self.timers.stop(Timer::Retransmit);
-        let in_flight = self.in_flight();
+        let in_flight = self.snd.in_flight();
         if !self.arm_probe(cx.context(sent_at.max(self.snd.queue.delivered_at(now))), in_flight, true) {
             self.arm_rto(cx.now);
         }
@@ -257,7 +257,7 @@ impl Connection {
             return;
         }
         let window = self.reported_cwnd();
-        let in_flight = self.reduction_base(cx, self.in_flight());
+        let in_flight = self.reduction_base(cx, self.snd.in_flight());
         let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0, again: false };
         self.congestion.on_signal(&lost, Signal::Mark);
         self.ecn.on_reduction(self.snd.max);
@@ -327,7 +327,7 @@ impl Connection {
             return false;
         }
         let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
-        let unsent = self.unsent();
+        let unsent = self.snd.unsent();
         let len = unsent.min(self.segment_max().into()).min(self.snd.wnd);
         if self.snd.flight_size() > 0 || len == 0 && !fin_waits {
             return false;

@@ -4,6 +4,7 @@
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::rare::urgent;
+use crate::tcp::recv::receiver::Receiver;
 use crate::tcp::recv::window_space::SIGNED_MOST;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
@@ -100,20 +101,13 @@ impl Connection {
             true => self.advertise(cx),
             false => self.rcv.advertise_window(cx),
         };
-        if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
-    }
-
-    /// Limits the window for peers that read it as a signed number
-    /// (`tcp_workaround_signed_windows`).
-    #[cold]
-    fn signed(&self, window: u16) -> u16 {
-        if self.rcv.wscale == 0 { window.min(SIGNED_MOST as u16) } else { window }
+        if cx.config.tcp_workaround_signed_windows { self.rcv.signed(window) } else { window }
     }
 
     /// Advertises the window of a buffer that is counted by payload.
     #[inline(always)]
     fn advertise(&mut self, cx: &mut Context) -> u16 {
-        if self.rcv.refuses || self.rcv.wnd() >> self.rcv.wscale == 0 {
+        if self.rcv.refuses() || self.rcv.wnd() >> self.rcv.wscale == 0 {
             return self.advertise_closed(cx);
         }
         // The advertised window is open and stays open.
@@ -127,8 +121,8 @@ impl Connection {
     #[inline(never)]
     fn advertise_closed(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);
-        if self.rcv.refuses {
-            self.ends_refusal(&cx.config, &cx.memory);
+        if self.rcv.refuses() {
+            self.rcv.ends_refusal(&cx.config, &cx.memory);
         }
         let was_closed = self.rcv.advertised_zero();
         let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
@@ -233,5 +227,14 @@ impl Connection {
             cx.counters.orig_data_sent += if is_data { u64::from(packets) } else { 0 };
         }
         self.tally.went(out.payload_len, packets);
+    }
+}
+
+impl Receiver {
+    /// Limits the window for peers that read it as a signed number
+    /// (`tcp_workaround_signed_windows`).
+    #[cold]
+    fn signed(&self, window: u16) -> u16 {
+        if self.wscale == 0 { window.min(SIGNED_MOST as u16) } else { window }
     }
 }
