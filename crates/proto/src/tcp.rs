@@ -3,6 +3,7 @@
 //! | folder | subject |
 //! |---|---|
 //! | `connection`, `state`, `timers`, `plain` | the parts joined, states, wake-ups, eligibility for fast paths |
+//! | `segment` | a received segment |
 //! | `open` | `handshake`, `negotiation`, initial values (`fresh`, `beginning`), outcome of Fast Open (`fast_open_client`) |
 //! | `input` | an arriving segment: the checks in the order of RFC 9293 §3.10.7 |
 //! | `recv` | `receiver` over `receive_buffer` and `reassembly`; the window (`window_space`, `packets`), `autotune`, `receiver_rtt`, `ack_delay`, `prune` |

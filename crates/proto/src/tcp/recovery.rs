@@ -59,7 +59,8 @@ impl Recovery {
     /// The scoreboard, made now if there was none. `sack`: the peer has it.
     pub(crate) fn make_board(
         &mut self,
-        (snd_una, sack): (SeqNum, bool),
+        snd_una: SeqNum,
+        sack: bool,
         reordering: impl FnOnce() -> u32,
     ) -> &mut Scoreboard {
         self.board.get_or_insert_with(|| Box::new(Scoreboard::new(reordering(), snd_una, sack)))

@@ -31,7 +31,7 @@ pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 pub(crate) enum Timers {
     #[default]
     Idle,
-    /// The common case: no timer, because segments carry the acknowledgments.
+    /// The common case: one timer, because segments carry the acknowledgments.
     One(Timer, Instant),
     Several(Box<Several>),
 }

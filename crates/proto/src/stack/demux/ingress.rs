@@ -87,7 +87,7 @@ impl Stack {
             return true;
         }
         let mut segment = segment_of(plain, layout, packet);
-        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
+        self.dispatch_to(now, holder, tuple, hash, &mut segment);
         true
     }
 
@@ -198,14 +198,15 @@ impl Stack {
     pub(in crate::stack) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
-        self.dispatch_to(now, holder, (tuple, hash), segment);
+        self.dispatch_to(now, holder, tuple, hash, segment);
     }
 
     fn dispatch_to(
         &mut self,
         now: Instant,
         holder: Option<Holder>,
-        (tuple, hash): (FourTuple, u64),
+        tuple: FourTuple,
+        hash: u64,
         segment: &mut Segment,
     ) {
         if (segment.header.options.md5 || self.hooks.is_some())

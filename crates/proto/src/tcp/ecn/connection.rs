@@ -167,7 +167,7 @@ impl Connection {
         self.ecn.on_reduction(self.snd.max);
         if cx.config.reduction_rules.ecn_by_prr() && !self.congestion.shapes_recovery() {
             let delivered = self.snd.queue.delivery.delivered().wrapping_sub(before.delivered);
-            self.begin_reduction(cx, in_flight, (delivered, self.snd.una.after(before.snd_una)));
+            self.begin_reduction(cx, in_flight, delivered, self.snd.una.after(before.snd_una));
         }
     }
 

@@ -68,7 +68,7 @@ impl Connection {
             self.snd.window_kept_back();
         }
         let predicted = settled && !window_changed && self.is_as_expected(segment);
-        count_predicted(cx, predicted, ack.after(prior_una), (segment.payload.len(), segment.len()));
+        count_predicted(cx, predicted, ack.after(prior_una), segment.payload.len(), segment.len());
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);
@@ -166,7 +166,7 @@ impl Connection {
         ack: SeqNum,
         timestamps: Option<Timestamps>,
     ) {
-        let acked = self.acknowledge(cx, (ack, timestamps), None);
+        let acked = self.acknowledge(cx, ack, timestamps, None);
         self.grow(cx, acked);
     }
 
@@ -236,7 +236,7 @@ impl Connection {
         self.recall_path(cx);
         self.establish(cx.now, self.snd.iss + 1, 0);
         self.early_confirmed = true;
-        self.take_window((seq, ack), offered);
+        self.take_window(seq, ack, offered);
         self.transition(Transition::SynAcked);
         self.parent_event = self.parent.map(|_| ParentEvent::Established);
         self.events |= Events::CONNECTED | Events::WRITABLE;
@@ -340,7 +340,7 @@ impl Connection {
         segment: &Segment,
         arrived: Option<&mut Arrived>,
     ) -> Newly {
-        self.acknowledge(cx, (segment.header.ack, segment.header.options.timestamps), arrived)
+        self.acknowledge(cx, segment.header.ack, segment.header.options.timestamps, arrived)
     }
 
     /// Removes acknowledged data from the queue, and does everything that follows. `arrived` is
@@ -348,7 +348,8 @@ impl Connection {
     fn acknowledge(
         &mut self,
         cx: &mut Context,
-        (ack, timestamps): (SeqNum, Option<Timestamps>),
+        ack: SeqNum,
+        timestamps: Option<Timestamps>,
         mut arrived: Option<&mut Arrived>,
     ) -> Newly {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
@@ -357,7 +358,7 @@ impl Connection {
         let smss = u32::from(self.smss());
         let mut board = self.recovery.board_mut();
         let mut rest = None;
-        let sent_at = self.snd.queue.acknowledge((data_ack, smss), &mut cx.blocks, |segment| {
+        let sent_at = self.snd.queue.acknowledge(data_ack, smss, &mut cx.blocks, |segment| {
             if segment.begun {
                 rest = Some(segment.seq).filter(|_| segment.transmissions == 1 && !segment.sacked);
             }
@@ -467,8 +468,8 @@ impl Connection {
     /// Updates SND.WND from a segment that is newer than the last update: by its numbers, or (as in
     /// Linux) because it acknowledges more. Returns whether it did, and whether the window changed.
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
-        let numbers = (segment.seq(), segment.header.ack);
-        if segment.has(Flags::SYN) || !self.snd.updates_window(config, numbers, self.offered_by(segment)) {
+        let (seq, ack, offered) = (segment.seq(), segment.header.ack, self.offered_by(segment));
+        if segment.has(Flags::SYN) || !self.snd.updates_window(config, seq, ack, offered) {
             return (false, false);
         }
         let before = self.snd.wnd;
@@ -489,11 +490,11 @@ impl Connection {
     }
 
     pub(super) fn set_send_window(&mut self, segment: &Segment) {
-        self.take_window((segment.seq(), segment.header.ack), self.offered_by(segment));
+        self.take_window(segment.seq(), segment.header.ack, self.offered_by(segment));
     }
 
     /// Sets the send window from a segment with these numbers.
-    pub(super) fn take_window(&mut self, (seq, ack): (SeqNum, SeqNum), offered: u32) {
+    pub(super) fn take_window(&mut self, seq: SeqNum, ack: SeqNum, offered: u32) {
         self.snd.wnd = offered;
         if offered > self.snd.wnd_max {
             self.snd.wnd_max = offered;
@@ -589,7 +590,7 @@ impl Connection {
 impl Sender {
     /// Returns whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or
     /// (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))" (RFC 9293 §3.10.7.4, fifth).
-    pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
+    pub(super) fn updates_window(&self, config: &Config, seq: SeqNum, ack: SeqNum, offered: u32) -> bool {
         let repeats = self.wl1 == seq && self.wl2.before_or_eq(ack);
         let counts = || config.peer_window_rules.may_shrink() || offered > self.wnd || offered == 0;
         self.wl1.before(seq) || ack.after(self.una) || repeats && counts()
@@ -605,7 +606,7 @@ impl Receiver {
 
 /// Counts a segment. `text` is its payload length, `len` includes SYN and FIN. `progress`: it
 /// acknowledges something.
-pub(super) fn count_predicted(cx: &mut Context, predicted: bool, progress: bool, (text, len): (usize, u32)) {
+pub(super) fn count_predicted(cx: &mut Context, predicted: bool, progress: bool, text: usize, len: u32) {
     cx.counters.hp_hits += u64::from(predicted && text > 0);
     cx.counters.hp_acks += u64::from(predicted && progress);
     cx.counters.pure_acks += u64::from(!(predicted && progress) && len == 0);

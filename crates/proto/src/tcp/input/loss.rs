@@ -1,4 +1,5 @@
-//! What an ACK tells a sender whose peer has SACK: which segments are there, which are lost, and when recovery begins and ends.
+//! Acknowledgments of a peer with SACK: which segments have arrived, which are lost, when recovery
+//! begins and ends.
 
 use super::Segment;
 use crate::Instant;
@@ -15,14 +16,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use wire::SeqNum;
 
-/// `tcp_early_retrans`: probes are sent from this value on.
+/// Value of `tcp_early_retrans` from which loss probes are sent.
 const TLP: u32 = 3;
 
-/// Least time in which a peer may show that it still holds what it had reported.
+/// Least time in which a peer may show that it still holds reported data.
 const RENEGING_WAIT_MIN: Duration = Duration::from_millis(10);
 
 impl Connection {
-    /// Reads the blocks of an ACK. `None` while everything is in order: then there is nothing to keep.
+    /// Reads the SACK blocks of an ACK. Returns `None` while everything is in order.
     pub(super) fn read_sack(
         &mut self,
         cx: &mut Context,
@@ -39,7 +40,7 @@ impl Connection {
         let smss = u32::from(self.smss());
         let in_flight = self.snd.in_flight();
         let span = self.snd.span();
-        let board = self.recovery.make_board((span.0, self.agreed.sack), || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(span.0, self.agreed.sack, || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival(
             (cx.now, echo, min_rtt),
             (span.0, span.1, in_flight),
@@ -58,7 +59,7 @@ impl Connection {
             let counts = Counts::of(&mut self.special, cx.now);
             let fits = fits(part);
             counts.dsack_dups += if fits { segments } else { 0 };
-            // More than was ever retransmitted arrived twice: that was the network's doing.
+            // More data arrived twice than was retransmitted: the network duplicated it.
             let ours = fits && counts.dsack_dups <= counts.total_retrans;
             *match ours {
                 true => &mut cx.counters.dsack_recv_segs,
@@ -73,7 +74,7 @@ impl Connection {
             if let Some(seq) = self.snd.queue.repeated_in_vain(part).filter(|_| known) {
                 arrived.came_late(seq, false);
             }
-            // Of what is still known, what went only once arrived twice by the network's doing.
+            // Data that is known to be sent once and arrived twice was duplicated by the network.
             arrived.duplicate_bytes = match () {
                 () if !part.1.after(span.0) => part.1.since(part.0),
                 () if known => self.snd.queue.repeated_within(part),
@@ -89,7 +90,7 @@ impl Connection {
         arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_updated;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
-        // What begins with the first missing byte makes no sense of the FIN either.
+        // A block that begins with the first missing byte says nothing about the FIN either.
         let has_fin = |block: &(SeqNum, SeqNum)| block.1 == self.snd.max && block.0.after(span.0);
         if self.snd.fin_sent() && blocks_of_missing.iter().any(has_fin) {
             self.fin_is_reported(&arrived);
@@ -97,7 +98,7 @@ impl Connection {
         Some(arrived)
     }
 
-    /// The peer holds the FIN, which lies behind something missing.
+    /// Notes that the peer holds the FIN, behind missing data.
     #[cold]
     fn fin_is_reported(&mut self, arrived: &Arrived) {
         let Some(board) = self.recovery.board_mut() else { return };
@@ -107,7 +108,8 @@ impl Connection {
         }
     }
 
-    /// An ACK that others have overtaken: its numbers are known, but what it reports may be news (RFC 2883 §4, and as Linux).
+    /// Reads an ACK that later ones have overtaken. Its blocks may still be new (RFC 2883 §4, and
+    /// as in Linux).
     pub(super) fn read_old_ack(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.header.options.sack.is_empty() {
             return;
@@ -117,7 +119,8 @@ impl Connection {
         }
     }
 
-    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
+    /// Acts on an acknowledgment: whether a recovery is over, more is lost, and how much may be
+    /// sent.
     pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
@@ -136,7 +139,7 @@ impl Connection {
         }
         (board.new_data_first, board.refused) = (false, false);
         if progress && cx.config.loss_rules.undo_needs_quiet() && self.was_late(cx, arrived) {
-            // It is not undone yet, but nothing more is held to be lost or is retransmitted.
+            // The recovery is not undone yet, but nothing is marked lost or retransmitted any more.
             self.reduce_window(arrived.delivered, true);
             return self.recovery.forget();
         }
@@ -153,8 +156,9 @@ impl Connection {
             self.note_min_rtt(cx, cx.now.nanos_since(last), |_| false);
             self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
             if self.snd.queue.oldest_sent_at().is_some_and(|head| head > sent_at) {
-                // The time-out of the first segment counts anew, but not by what was sent after its retransmission: else it would be put off for
-                // as long as there is something to be reported (Linux's `tcp_clean_rtx_queue`).
+                // Restarts the timer of the first segment, but not by data sent after its
+                // retransmission. Otherwise reports could postpone it indefinitely (Linux's
+                // `tcp_clean_rtx_queue`).
                 self.resume_rto(cx.now);
             }
         }
@@ -164,15 +168,16 @@ impl Connection {
         let more_lost = self.find_losses(cx, arrived.prior_pipe, look);
         let nothing_sent = arrived.snd_una == self.snd.max;
         if !(arrived.overtaken && repairs || nothing_sent) {
-            // Amid a recovery an old ACK leaves the window as it is, so that what it reports makes room (as Linux); and so does one that
-            // finds nothing to acknowledge.
+            // In a recovery an old ACK leaves the window unchanged, so that its report makes room
+            // (as in Linux). So does an ACK without progress.
             self.reduce_window(arrived.delivered, progress && !more_lost);
         }
         self.recovery.forget();
     }
 
-    /// A packet from `rest` on is acknowledged whose beginning had been before: it lies behind what was acknowledged by then, and so is
-    /// taken for one that came late (`loss_rules`, Linux's `tcp_clean_rtx_queue`).
+    /// Notes the acknowledgment of the rest of a packet from `rest` on, whose beginning was
+    /// acknowledged before. It counts as late, because it lies behind data acknowledged by then
+    /// (`loss_rules`, Linux's `tcp_clean_rtx_queue`).
     #[cold]
     pub(super) fn rest_arrived(&mut self, cx: &mut Context, rest: SeqNum, arrived: Option<&mut Arrived>) {
         if !cx.config.loss_rules.partial_ack_reorders() || !self.agreed.sack {
@@ -180,17 +185,17 @@ impl Connection {
         }
         let Some(arrived) = arrived else {
             self.recovery
-                .make_board((rest, self.agreed.sack), || cx.first_reordering(&self.tuple))
+                .make_board(rest, self.agreed.sack, || cx.first_reordering(&self.tuple))
                 .saw_reordering();
-            // The fast path of the expected segment brings an acknowledgement here, too.
+            // The fast path also acknowledges here.
             self.leave_fast_paths();
             return self.count_reordering(cx);
         };
         arrived.came_late(rest, true);
     }
 
-    /// A partial acknowledgement amid fast recovery comes of a segment that was late, so that the path reorders. True if something that went
-    /// again is still on its way (Linux's `tcp_try_undo_partial`).
+    /// Handles a partial acknowledgment in fast recovery by a late segment: the path reorders.
+    /// Returns true if a retransmission is still on its way (Linux's `tcp_try_undo_partial`).
     fn was_late(&mut self, cx: &mut Context, arrived: &Arrived) -> bool {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return false };
@@ -214,22 +219,24 @@ impl Connection {
         Counts::of(&mut self.special, cx.now).reord_seen += 1;
     }
 
-    /// The peer acknowledged up to something that it had reported to hold, but not that: perhaps it has let go of it, which it may
-    /// (RFC 2018 §8). More ACKs may be on their way; if not, the timer comes soon, and what was reported is forgotten (as Linux).
+    /// Handles an ACK up to data that the peer had reported, but without it. The peer may have
+    /// dropped that data (RFC 2018 §8). If no more ACKs come, the timer fires soon, and the report
+    /// is forgotten (as in Linux).
     fn suspect_reneging(&mut self, now: Instant) {
         let wait = (self.rtt.srtt().unwrap_or_default() / 2).max(RENEGING_WAIT_MIN);
         self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now + wait);
     }
 
-    /// A recovery was spurious: what it did to the windows is taken back (RFC 4015 §3).
+    /// Undoes the reduction of a spurious recovery (RFC 4015 §3).
     fn undo(&mut self, cx: &mut Context, why: Spurious) {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return };
         let Some(undo) = board.undo else { return };
         let full = board.ends_by(una);
         if board.phase == Phase::Loss {
-            // What was spurious counts for none, though nothing be acknowledged (Linux's `tcp_try_undo_loss`).
+            // A spurious recovery does not count, even if nothing is acknowledged (Linux's
+            // `tcp_try_undo_loss`).
             self.timeouts = 0;
         }
         *match (board.phase, why) {
@@ -248,7 +255,8 @@ impl Connection {
         }
         board.reopen(&mut self.snd.queue, una);
         if self.snd.nxt == self.snd.queue.end() {
-            // A FIN that was held to be lost with the rest is none either. It may be all that is in flight.
+            // A FIN that was marked lost with the rest is not lost either. It may be all that is in
+            // flight.
             self.snd.skip_to_max();
             if self.snd.flight_size() > 0 && !self.timers.is_set(Timer::Retransmit) {
                 self.arm_rto(cx.now);
@@ -269,13 +277,15 @@ impl Connection {
         }
     }
 
-    /// F-RTO's second step (RFC 5682 §2.1): new data goes if the windows let it, be it a small segment (as in Linux's `tcp_xmit_recovery`).
+    /// Sends new data in the second step of F-RTO (RFC 5682 §2.1), even a small segment (as in
+    /// Linux's `tcp_xmit_recovery`).
     pub(super) fn new_data_fits(&self) -> bool {
         let first = self.snd.unsent().min(self.segment_max().into());
         first > 0 && first <= self.usable_window()
     }
 
-    /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
+    /// Handles the answer to a loss probe. If the probe repaired a loss, the congestion window is
+    /// reduced (RFC 8985 §7.4).
     fn judge_probe(&mut self, cx: &mut Context, arrived: &Arrived, progress: bool) {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return };
@@ -293,13 +303,13 @@ impl Connection {
         }
     }
 
-    /// A segment that might only have been reordered did not come in time.
+    /// Marks a segment lost that was possibly reordered and did not come in time.
     pub(crate) fn reordering_timeout(&mut self, cx: &mut Context) {
         let pipe = self.pipe();
         let repairs = self.recovery.board().is_some_and(|board| board.repairs());
         self.purpose = Purpose::Reordering;
         self.find_losses(cx, pipe, true);
-        // What was delivered in order to find that is worth a segment (as in Linux).
+        // The data delivered since then allows one segment (as in Linux).
         let delivered = if repairs { 0 } else { self.smss().into() };
         self.reduce_window(delivered, false);
         if !self.timers.is_set(Timer::Retransmit) {
@@ -316,7 +326,8 @@ impl Connection {
         }
     }
 
-    /// Marks what is lost by now if there is reason to `look`, and enters recovery for it. True if there was more.
+    /// Marks lost data if there is reason to `look`, and enters recovery for it. Returns whether
+    /// there was more.
     fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32, look: bool) -> bool {
         let how = self.reo_window(cx);
         let in_flight = self.snd.in_flight();
@@ -329,7 +340,8 @@ impl Connection {
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
         let has_fin = board.has_fin();
-        // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
+        // Data that was first sent in a recovery that is over, and is lost, is another loss (RFC
+        // 5681 §4.3).
         let goes_on = board.repairs()
             && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.loss_rules.lost_again_recovers());
         if (more || board.any_lost()) && !goes_on {
@@ -340,7 +352,7 @@ impl Connection {
         }
         self.segments_lost(lost);
         if more && self.snd.fin_sent() && !has_fin && self.snd.queue.ends_lost() {
-            // It was in the segment that is lost.
+            // The FIN was in the lost segment.
             self.snd.unsend_fin();
         }
         let wait = if look { wait.max(self.find_fin_lost(cx, &how)) } else { wait };
@@ -350,7 +362,8 @@ impl Connection {
         more
     }
 
-    /// Marks a FIN that was sent alone if it is lost: only retransmissions follow it. Returns how long to wait if it may yet be reported.
+    /// Marks a FIN lost that was sent alone and is followed only by retransmissions. Otherwise
+    /// returns how long to wait for its report.
     fn find_fin_lost(&mut self, cx: &mut Context, how: &ReoWindow) -> Option<Duration> {
         let span = (self.snd.una, self.snd.nxt);
         let is_lone = self.snd.fin_in_flight() && self.snd.fin_alone();
@@ -368,17 +381,19 @@ impl Connection {
         None
     }
 
-    /// RFC 6675 §5, step 4: "Invoke fast retransmit and enter loss recovery". The window shrinks by proportional rate reduction (RFC 6937).
+    /// Begins fast recovery. RFC 6675 §5, step 4: "Invoke fast retransmit and enter loss recovery".
+    /// The window shrinks by proportional rate reduction (RFC 6937).
     pub(super) fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
         let smss = u32::from(self.smss());
-        // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
+        // A batch takes segments out of flight before any can follow. So the present flight is not
+        // the one that filled the window.
         let was_full = self.snd.queue.round().was_full();
         let window = self.congestion.cwnd().min(self.cwnd_clamp());
         let in_flight = if was_full { window.max(in_flight) } else { in_flight };
         let in_flight = self.reduction_base(cx, in_flight);
         let undo = match self.is_congestion_echoed() {
             true => Undo::of_congestion(self.snd.una),
-            false => Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una),
+            false => Undo::new(self.congestion.cwnd(), self.congestion.ssthresh(), self.snd.una),
         };
         let reducing = self.recovery.is_reducing();
         if reducing {
@@ -400,26 +415,30 @@ impl Connection {
         }
     }
 
-    /// What a reduction starts from (`reduction_rules`), where `in_flight` is in the network.
+    /// Returns the flight from which a reduction starts (`reduction_rules`). `in_flight` is in the
+    /// network.
     pub(in crate::tcp) fn reduction_base(&self, cx: &Context, in_flight: u32) -> u32 {
         if cx.config.reduction_rules.start_at_cwnd() { self.reported_cwnd() } else { in_flight }
     }
 
-    /// Congestion was echoed by an ACK that reported `delivered` bytes, and perhaps made progress: the window shrinks from now on.
+    /// Begins a reduction because an ACK echoed congestion. It reported `delivered` bytes.
+    /// `progress`: it acknowledged something.
     pub(in crate::tcp) fn begin_reduction(
         &mut self,
         cx: &Context,
         in_flight: u32,
-        (delivered, progress): (u32, bool),
+        delivered: u32,
+        progress: bool,
     ) {
         let board =
-            self.recovery.make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
+            self.recovery.make_board(self.snd.una, self.agreed.sack, || cx.first_reordering(&self.tuple));
         board.begin_reduction(self.snd.nxt, in_flight, self.congestion.cwnd());
         self.reduce_window(delivered, progress);
     }
 
-    /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3). Where a reduction is a phase of its
-    /// own that does not arise in one; a lost probe is none (as in Linux).
+    /// Reduces the window, unless it was already reduced for the data in flight (RFC 3168 §6.1.2,
+    /// RFC 5681 §4.3). If a reduction is a phase of its own, it cannot begin in another. A lost
+    /// probe does not begin a phase (as in Linux).
     pub(super) fn recovery_begins(&mut self, cx: &Context, lost: &Lost) {
         self.congestion.on_recovery();
         if cx.config.reduction_rules.ecn_by_prr() || !self.ecn.is_reduced_for(self.snd.una, self.snd.max) {
@@ -437,7 +456,8 @@ impl Connection {
         }
     }
 
-    /// That timer goes on when the first segment is retransmitted (as in Linux's `tcp_xmit_retransmit_queue`).
+    /// The timer continues when the first segment is retransmitted (as in Linux's
+    /// `tcp_xmit_retransmit_queue`).
     pub(in crate::tcp) fn waits_for_reordered(&self) -> bool {
         self.purpose == Purpose::Reordering && self.timers.is_set(Timer::Retransmit)
     }
@@ -447,12 +467,13 @@ impl Connection {
         self.purpose = Purpose::Reordering;
     }
 
-    /// The path takes smaller packets than the `packet` bytes of text that went at most: what is larger now is lost, and is retransmitted.
+    /// Marks segments lost that are larger than the path allows now. `packet` was the largest
+    /// payload before.
     pub(crate) fn lose_too_long(&mut self, cx: &mut Context, packet: u16) {
-        // With blocks to report, as was sent with them.
+        // The limit leaves room for SACK blocks, as it did when the segments were sent.
         let (in_flight, most) = ((self.snd.una, self.snd.nxt), u32::from(self.segment_max()));
         let (una, sack) = (in_flight.0, self.agreed.sack);
-        let board = self.recovery.make_board((una, sack), || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(una, sack, || cx.first_reordering(&self.tuple));
         board.lose_longer(&mut self.snd.queue, in_flight, (packet.into(), most));
         if self.snd.queue.ends_lost() {
             self.snd.unsend_fin();
@@ -463,13 +484,13 @@ impl Connection {
         self.segments_lost(lost);
     }
 
-    /// Whatever is in flight is held to be lost, and is retransmitted.
+    /// Marks everything in flight lost. It is retransmitted.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
         let lost = self.mark_lost(cx, None);
         self.segments_lost(lost);
     }
 
-    /// The retransmission timer fired, and losses are marked: what is lost by that.
+    /// Marks the data lost by a retransmission timeout.
     pub(crate) fn mark_timed_out(&mut self, cx: &mut Context) -> Vec<LostTransmission> {
         let how = self.agreed.sack.then(|| self.reo_window(cx));
         let (least, smss) = (cx.config.tcp_reordering, u32::from(self.smss()));
@@ -481,12 +502,12 @@ impl Connection {
 
     fn mark_lost(&mut self, cx: &mut Context, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
         let (span, smss) = ((self.snd.una, self.snd.nxt), u32::from(self.smss()));
-        let board = self.recovery.make_board((span.0, self.agreed.sack), || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(span.0, self.agreed.sack, || cx.first_reordering(&self.tuple));
         if board.on_timeout(&mut self.snd.queue, span, spare.map(|how| (cx.now, how))) {
             cx.counters.sack_reneging += 1;
         }
         if !self.snd.queue.ends_in_flight() {
-            // It was sent with what is lost, or no later than what has arrived.
+            // It was sent with the lost data, or not later than data that has arrived.
             self.snd.unsend_fin();
             board.ends_before_fin(self.snd.queue.end());
         }
@@ -494,17 +515,18 @@ impl Connection {
         board.take_lost()
     }
 
-    /// Bytes thought to be in the network.
+    /// Returns the estimated bytes in the network.
     pub(crate) fn pipe(&self) -> u32 {
         self.recovery.pipe(self.snd.in_flight())
     }
 
-    /// A segment counts in multiples of so many bytes.
+    /// Returns the weight of `len` bytes: a multiple of the unit of segments.
     pub(in crate::tcp) fn segment_unit(&self) -> u32 {
         if self.snd.counts_segments() { self.smss().into() } else { 1 }
     }
 
-    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before, but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
+    /// Arms the loss probe, if allowed (RFC 8985 §7.2). Returns false if not. New data may postpone
+    /// it, but not past the RTO of the oldest segment.
     pub(crate) fn arm_probe(&mut self, cx: &Context, in_flight: u32, new_data: bool) -> bool {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
@@ -514,7 +536,7 @@ impl Connection {
         {
             return false;
         }
-        // A FIN that went alone is a segment of its own.
+        // A FIN without text is a segment.
         let lone_fin = self.snd.fin_sent() && self.snd.fin_alone() && in_flight > 1;
         let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let rto = self.rtt.rto_nanos();
@@ -534,8 +556,9 @@ impl Connection {
         true
     }
 
-    /// New data has been sent with nothing in flight, and nothing is wrong: as [`arm_probe`](Self::arm_probe), or else
-    /// [`arm_rto`](Self::arm_rto). `rto`: nanoseconds. With its FIN it is no more than a segment if `lone`. What is owed went along.
+    /// Arms the timer of new data that is sent alone, without losses: the loss probe, or
+    /// [`arm_rto`](Self::arm_rto). `rto` is in nanoseconds. `lone`: data and FIN are one segment.
+    /// The segment carries the owed acknowledgment.
     #[inline(always)]
     pub(in crate::tcp) fn arm_for_lone(&mut self, cx: &Context, rto: u64, lone: bool) {
         let probes = self.agreed.sack && cx.config.tcp_early_retrans >= TLP && self.timeouts == 0;
@@ -544,20 +567,20 @@ impl Connection {
         self.timers.stop_and_set(Timer::DelayedAck, Timer::Retransmit, cx.now.plus_nanos(wait));
     }
 
-    /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
+    /// Sends the loss probe now, because nothing was heard of the last segments. The timeout counts
+    /// from it.
     pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context) {
         if self.recovery.sends_probe() {
-            let board = self
-                .recovery
-                .make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
+            let board =
+                self.recovery.make_board(self.snd.una, self.agreed.sack, || cx.first_reordering(&self.tuple));
             board.probe_due = true;
         }
         self.purpose = Purpose::Probe;
         self.resume_rto(cx.now);
     }
 
-    /// Arms the RTO. Where the timer was a loss probe's or a reordering timer, the RTO counts from the last transmission of the first
-    /// segment, as if there had been none (Linux's `tcp_rearm_rto`).
+    /// Arms the RTO. After a loss probe or a reordering timer it counts from the last transmission
+    /// of the first segment (Linux's `tcp_rearm_rto`).
     pub(crate) fn resume_rto(&mut self, now: Instant) {
         let instead = self.purpose != Purpose::Timeout;
         self.arm_rto(now);
@@ -567,8 +590,8 @@ impl Connection {
         }
     }
 
-    /// Starts the retransmission timer anew. RFC 6298 §5.3: "When an ACK is received that acknowledges new data, restart the retransmission
-    /// timer so that it will expire after RTO seconds".
+    /// Restarts the retransmission timer. RFC 6298 §5.3: "When an ACK is received that acknowledges
+    /// new data, restart the retransmission timer so that it will expire after RTO seconds".
     pub(crate) fn arm_rto(&mut self, now: Instant) {
         self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now.plus_nanos(self.rtt.rto_nanos()));
@@ -576,7 +599,8 @@ impl Connection {
 }
 
 impl Sender {
-    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`window_unit`).
+    /// Returns FlightSize in the unit of the congestion window: bytes, or those of whole segments
+    /// (`window_unit`).
     pub(crate) fn in_flight(&self) -> u32 {
         let flight_size = self.flight_size();
         if self.counts_segments() { self.weight_of(flight_size) } else { flight_size }
@@ -590,7 +614,8 @@ impl Sender {
         }
     }
 
-    /// `window_unit`, as it was when the connection began.
+    /// Returns whether the congestion window counts segments (`window_unit`), by the setting when
+    /// the connection began.
     #[inline]
     pub(in crate::tcp) fn counts_segments(&self) -> bool {
         self.rules.contains(SendRules::COUNTS_SEGMENTS)

@@ -71,17 +71,16 @@ impl Connection {
         self.tally.came(len as usize, text.as_ref().map_or(0, |text| text.gso_size()));
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
-        let numbers = (segment.seq, ack);
         let mut same_window = true;
-        if self.snd.updates_window(&cx.config, numbers, offered) {
+        if self.snd.updates_window(&cx.config, segment.seq, ack, offered) {
             same_window = offered == self.snd.wnd;
             if !same_window && self.snd.flight_size() == 0 && self.snd.unsent() > 0 {
                 self.snd.window_kept_back();
             }
-            self.take_window(numbers, offered);
+            self.take_window(segment.seq, ack, offered);
         }
         let counts = same_window && !ends && !completes;
-        count_predicted(cx, counts, progress, (len as usize, len + u32::from(fin)));
+        count_predicted(cx, counts, progress, len as usize, len + u32::from(fin));
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);

@@ -31,7 +31,7 @@ impl Connection {
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let (in_flight, span, smss) = (self.snd.in_flight(), self.snd.span(), u32::from(self.smss()));
-        let board = self.recovery.make_board((prior_una, false), || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(prior_una, false, || cx.first_reordering(&self.tuple));
         (board.new_data_first, board.refused) = (false, false);
         if progress {
             board.count_partial(segment.header.ack);

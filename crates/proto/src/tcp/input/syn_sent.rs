@@ -46,7 +46,7 @@ impl Connection {
         }
         let Some(handshake) = self.handshake.take() else { return Reply::Nothing };
         let Handshake::Active(active) = &*handshake else { return Reply::Nothing };
-        let advertised = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
+        let (window, wscale) = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
         self.note_syn(cx, segment, &active.plan);
         if acked {
             let reply = self.syn_ack_arrived(cx, segment, active);
@@ -55,7 +55,7 @@ impl Connection {
         }
         self.agreed.ecn = ecn::crossed(&cx.config, active.transmissions > 1, segment);
         self.marks_agreed_by_syn(cx, 0);
-        self.simultaneous_open(cx, active, advertised);
+        self.simultaneous_open(cx, active, window, wscale);
         Reply::Nothing
     }
 
@@ -161,7 +161,7 @@ impl Connection {
             self.report_acknowledged(cx, ack);
         }
         let data_ack = ack.earliest(self.snd.queue.end());
-        self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
+        self.snd.queue.acknowledge(data_ack, self.smss().into(), &mut cx.blocks, |_| ());
         let delivered = cx.counters.delivered;
         self.segments_delivered(cx);
         // The SYN's data counts as one segment, whatever the peer's MSS, once all of it is
@@ -279,7 +279,7 @@ impl Connection {
     /// Handles a SYN that crossed ours: both ends are in SYN-RECEIVED, and only the SYN is
     /// acknowledged (RFC 7413 §4.2.2). The SYN-ACK repeats the window of the SYN (RFC 9293 §3.8.6:
     /// windows do not shrink). The timer of our SYN continues (RFC 6298 §5.1).
-    fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
+    fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, window: u16, wscale: u8) {
         self.rcv.adv = self.rcv.nxt + u32::from(window);
         if cx.config.crossed_syns.scales() && cx.config.tcp_window_scaling {
             self.rcv.wscale = wscale;

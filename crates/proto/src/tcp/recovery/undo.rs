@@ -31,13 +31,19 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    pub(crate) fn new(windows: (u32, u32), snd_una: SeqNum) -> Undo {
-        Undo { windows: Some(windows), from: snd_una, until: None, first_resent: None, unreported: 0 }
+    pub(crate) fn new(cwnd: u32, ssthresh: u32, snd_una: SeqNum) -> Undo {
+        Undo {
+            windows: Some((cwnd, ssthresh)),
+            from: snd_una,
+            until: None,
+            first_resent: None,
+            unreported: 0,
+        }
     }
 
     /// What can be undone of a window reduction for an echo of congestion: not the window.
     pub(crate) fn of_congestion(snd_una: SeqNum) -> Undo {
-        Undo { windows: None, ..Undo::new((0, 0), snd_una) }
+        Undo { windows: None, ..Undo::new(0, 0, snd_una) }
     }
 
     /// What was retransmitted before, since `first`, and is still on its way: `bytes` of it.
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_recovery_is_spurious_when_every_retransmission_was() {
-        let mut undo = Undo::new((10, 20), SeqNum(100));
+        let mut undo = Undo::new(10, 20, SeqNum(100));
         assert!(!undo.reported((SeqNum(100), SeqNum(200)), 100), "nothing was sent again");
         undo.on_resent(Instant::from_nanos(7_000_000), 100);
         undo.on_resent(Instant::from_nanos(9_000_000), 100);

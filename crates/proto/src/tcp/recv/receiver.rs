@@ -360,6 +360,7 @@ impl Receiver {
     }
 
     /// Notes a FIN with number `seq`. Returns whether it is in order.
+    #[inline]
     pub(crate) fn accept_fin(&mut self, seq: SeqNum) -> bool {
         if self.fin_received {
             return false;

@@ -1,4 +1,4 @@
-//! What congestion control hears of a connection: data sent, data acknowledged, silence.
+//! Reports to congestion control: data sent, data acknowledged, silence.
 
 use super::window_use::{Round, Sent};
 use crate::tcp::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Connection {
-    /// Congestion control begins, of a connection with segments of this size. Where all begin alike no other algorithm is asked for, which
-    /// saves 3 % of the instructions of an exchange with Fast Open.
+    /// Begins congestion control with the present segment size. If all connections begin alike, no
+    /// other algorithm is considered, which saves 3 % of the instructions of an exchange with Fast
+    /// Open.
     #[inline(always)]
     pub(in crate::tcp) fn begin_congestion(&mut self, cx: &Context) {
         if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_fast_paths() {
@@ -25,13 +26,13 @@ impl Connection {
         }
     }
 
-    /// A controller that has not heard of anything yet.
+    /// Returns a controller without history.
     #[inline(never)]
     pub(in crate::tcp) fn new_congestion(&self, cx: &Context) -> Congestion {
         self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
-    /// Another algorithm takes over with the window there is (`tcp_reinit_congestion_control`).
+    /// Changes the algorithm and keeps the window (`tcp_reinit_congestion_control`).
     pub(in crate::tcp) fn change_congestion(&mut self, cx: &Context) {
         let next = self.congestion_with(cx, self.congestion.cwnd(), self.congestion.ssthresh());
         if next.algorithm() != self.congestion.algorithm() {
@@ -75,9 +76,11 @@ impl Connection {
         )
     }
 
-    /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
+    /// Returns the initial window in bytes: RFC 6928's ten segments, or `initcwnd` of route or
+    /// stack.
     pub(in crate::tcp) fn initial_window(&self, config: &Config) -> u32 {
-        // A window that is small at first makes segments small, but as many of them may go later.
+        // A small window at first makes segments small, but the same number of larger ones may
+        // follow.
         let smss = if config.window_unit.is_segments() { self.whole_segment() } else { self.smss() };
         let smss = u32::from(smss);
         let of_route = self.route_metrics().and_then(|route| route.initcwnd);
@@ -88,7 +91,8 @@ impl Connection {
         if self.route.is_some() { bytes.min(self.cwnd_clamp()) } else { bytes }
     }
 
-    /// `lost` SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.
+    /// Notes that `lost` SYNs or SYN-ACKs in a row were lost: the path may not carry an initial
+    /// window at once.
     pub(crate) fn syns_were_lost(&mut self, cx: &Context, lost: u8) {
         let enough = cx.config.syn_losses_initcwnd;
         if enough > 0 && u32::from(lost) >= enough {
@@ -96,15 +100,16 @@ impl Connection {
         }
     }
 
-    /// For as long as the SYN is not answered: then the window begins anew.
+    /// Begins the window again while the SYN is unanswered.
     pub(in crate::tcp) fn syn_is_lost(&mut self, cx: &Context) {
         let in_flight = self.reduction_base(cx, self.snd.flight_size());
         let smss = u32::from(self.smss());
         self.congestion.on_loss(&Lost { in_flight, smss, timeout: true, left: 0, again: false });
     }
 
-    /// Data is about to be sent. What a time-out sends again does not follow silence, nor does what was written while data was in flight:
-    /// it was the network that was silent then (as in Linux, whose `tcp_slow_start_after_idle_check` looks when something is queued).
+    /// Notes that data is about to be sent. Retransmissions after a timeout do not follow silence,
+    /// nor does data that was written with data in flight: the network was silent then (as in
+    /// Linux, whose `tcp_slow_start_after_idle_check` looks when data is queued).
     pub(in crate::tcp) fn new_data_leaves(&mut self, cx: &Context) {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
@@ -126,8 +131,8 @@ impl Connection {
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
 
-    /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as
-    /// in Linux).
+    /// Notes that `bytes` of data, or a FIN, were sent, with `flight_size` in flight. `again`:
+    /// retransmissions do not show how the window is used (as in Linux).
     pub(in crate::tcp) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
         self.pace(cx, bytes);
         let in_flight = self.recovery.pipe(flight_size);
@@ -143,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// What was sent does not fill the window: if that has been so for long, the window decays.
+    /// Notes that the window is not filled. If it was not for long, it decays.
     pub(in crate::tcp) fn window_is_left_unused(&mut self, cx: &Context) {
         if self.window_use.may_be_unused(cx.now, &self.rtt) {
             self.decay_unused(cx);
@@ -163,8 +168,9 @@ impl Connection {
         }
     }
 
-    /// What is left of the window is no burst, and waits to become one: the window is as good as full (`is_cwnd_limited` of Linux's
-    /// `tcp_tso_should_defer`), and may grow. Otherwise it never would where a segment always waits.
+    /// Notes that the rest of the window is too small for a burst. The window counts as full
+    /// (`is_cwnd_limited` in Linux's `tcp_tso_should_defer`) and may grow. Otherwise it never would
+    /// if a segment always waits.
     #[cold]
     pub(in crate::tcp) fn rest_of_window_waits(&mut self, cx: &Context) {
         let outstanding = self.snd.in_flight();
@@ -183,8 +189,8 @@ impl Connection {
         }
     }
 
-    /// Nothing waits to be sent: marks the connection app-limited if the congestion window has `room`, so that rates measured from now on
-    /// are known to be the application's.
+    /// Marks the connection app-limited, if nothing waits to be sent and the congestion window has
+    /// `room`. Rates measured from now on are the application's.
     #[inline]
     pub(in crate::tcp) fn check_app_limited(&mut self, in_flight: u32, room: u32) {
         if self.recovery.resending_waits() {
@@ -195,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement has been worked through, with what it says of losses.
+    /// Reports the data that an acknowledgment delivered, after its losses are known.
     #[inline(always)]
     pub(in crate::tcp) fn segments_delivered(&mut self, cx: &mut Context) {
         if self.snd.queue.has_news() {
@@ -237,7 +243,7 @@ impl Connection {
     pub(in crate::tcp) fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
         let now = cx.now;
         let smss = u32::from(self.smss());
-        // Divisions are dear, and a segment or less is what requests and answers are.
+        // Divisions are slow, and requests and answers are at most a segment.
         let full = if rate.newly_acked <= smss { 1 } else { rate.newly_acked.div_ceil(smss) };
         let segments = u64::from(full.max(rate.runs.into()));
         cx.counters.delivered += segments;
@@ -248,7 +254,7 @@ impl Connection {
         }
     }
 
-    /// A round trip was measured, in nanoseconds. One that may have a wait in it does not follow a least one.
+    /// Notes a round trip in nanoseconds as a minimum, unless the peer may have delayed it.
     pub(in crate::tcp) fn note_min_rtt(
         &mut self,
         cx: &Context,
@@ -266,8 +272,8 @@ impl Connection {
         self.rtt.grow_old(choices, (cx.now, rtt), cx.fresh.min_rtt_age);
     }
 
-    /// The acknowledgement of a lone small segment, and of nothing before it since that was sent: the peer may have waited for more (Linux's
-    /// `FLAG_ACK_MAYBE_DELAYED`).
+    /// Returns whether the acknowledgment of a single small segment may have been delayed: nothing
+    /// sent before was acknowledged with it (Linux's `FLAG_ACK_MAYBE_DELAYED`).
     #[cold]
     pub(in crate::tcp) fn may_be_delayed(&self, acked: u32) -> bool {
         acked < self.smss().into()
@@ -276,7 +282,7 @@ impl Connection {
             && self.snd.queue.news_is_lone()
     }
 
-    /// Transmissions were found to be lost.
+    /// Reports lost transmissions.
     pub(in crate::tcp) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
         for (range, snapshot) in lost {
             let segment = self.snd.queue.on_lost(range, &snapshot);
@@ -284,7 +290,8 @@ impl Connection {
         }
     }
 
-    /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave, nanoseconds.
+    /// Lets the window grow for `bytes` that were acknowledged without losses. `rtt` is their
+    /// sample in nanoseconds.
     #[inline]
     pub(in crate::tcp) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<u64>) {
         if self.ecn.is_echoed() && self.echo_forbids_growth(cx) {
@@ -339,7 +346,7 @@ impl Connection {
         }
     }
 
-    /// Slow start ends, and no loss was the reason.
+    /// Ends slow start for another reason than a loss.
     #[cold]
     pub(in crate::tcp) fn path_is_full(&self, cx: &mut Context, FullPath { train, delay }: FullPath) {
         let segments = u64::from(self.congestion.cwnd() / u32::from(self.smss()));
@@ -356,8 +363,8 @@ impl Connection {
 }
 
 impl Sender {
-    /// The peer's window has changed while nothing is in flight: what it had kept back follows silence as if it were written now (as in
-    /// Linux's `tcp_ack_update_window`).
+    /// Notes that the peer's window has changed while nothing is in flight. Data that waited for it
+    /// follows silence as if it were written now (as in Linux's `tcp_ack_update_window`).
     #[cold]
     pub(in crate::tcp) fn window_kept_back(&mut self) {
         let nxt = self.nxt;

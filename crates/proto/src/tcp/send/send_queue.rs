@@ -562,7 +562,7 @@ impl SendQueue {
             } else if held.segments.is_last(place) {
                 held.freeze_tail();
             }
-            let weight = weight((taken, len), unit, packet);
+            let weight = weight(taken, len, unit, packet);
             // A SYN has no packet size: its data is one packet.
             let follows = taken > 0 && (packet == 1 || !taken.is_multiple_of(packet));
             if again {
@@ -598,7 +598,8 @@ impl SendQueue {
     /// byte were sent, if each of these segments was sent once.
     pub(crate) fn acknowledge(
         &mut self,
-        (una, smss): (SeqNum, u32),
+        una: SeqNum,
+        smss: u32,
         blocks: &mut SendBlocks,
         mut gone: impl FnMut(&TxSegment),
     ) -> Option<(Instant, Instant)> {

@@ -53,7 +53,8 @@ impl Connection {
     pub(in crate::tcp) fn let_be_cut(
         &mut self,
         ip: &mut IpHeader,
-        (flags, len): (Flags, usize),
+        flags: Flags,
+        len: usize,
         segments: usize,
     ) {
         let special = self.special.as_deref_mut();

@@ -67,18 +67,18 @@ fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
         let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 1 };
         board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), at(ms), &how);
         if board.phase == Phase::Open {
-            board.begin_recovery(SeqNum(500), 500, 500, Undo::new((9, 9), SeqNum(0)));
+            board.begin_recovery(SeqNum(500), 500, 500, Undo::new(9, 9, SeqNum(0)));
         }
         queue.sent(at(ms), SeqNum(seq), 100);
         board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
     }
     let mut ack = arrived(&board, 0, 1000, 110);
-    queue.acknowledge((SeqNum(500), MSS), &mut SendBlocks::new(0), |segment| {
+    queue.acknowledge(SeqNum(500), MSS, &mut SendBlocks::new(0), |segment| {
         board.acknowledged(segment, &mut ack)
     });
     board.on_progress(SeqNum(500), SeqNum(1000));
     assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
-    board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
+    board.begin_recovery(SeqNum(1000), 500, 500, Undo::new(7, 7, SeqNum(500)));
     let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
     assert_eq!(board.spurious(&ack, SeqNum(600)), None);
     let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
@@ -93,7 +93,7 @@ fn time_tells_losses_behind_a_retransmission() {
     let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
     queue.sent(at(50), SeqNum(0), 100);
     let mut ack = arrived(&board, 0, 400, 100);
-    queue.acknowledge((SeqNum(100), MSS), &mut SendBlocks::new(0), |segment| {
+    queue.acknowledge(SeqNum(100), MSS, &mut SendBlocks::new(0), |segment| {
         board.acknowledged(segment, &mut ack)
     });
     let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: 100, flags: RACK };
@@ -111,7 +111,7 @@ fn every_segment_is_delivered_once() {
         assert_eq!(queue.delivery.delivered(), delivered);
     }
     for (una, delivered) in [(400, 600), (1000, 1000)] {
-        queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| {
+        queue.acknowledge(SeqNum(una), MSS, &mut SendBlocks::new(0), |segment| {
             board.acknowledged(segment, &mut ack)
         });
         assert_eq!(queue.delivery.delivered(), delivered);
@@ -190,7 +190,7 @@ proptest! {
             match step {
                 0 if at < 400 => {
                     una = (una + at).min(nxt);
-                    queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
+                    queue.acknowledge(SeqNum(una), MSS, &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
                     board.on_progress(SeqNum(una), SeqNum(nxt));
                 }
                 1 | 2 => {

@@ -135,7 +135,8 @@ impl Scoreboard {
         };
         if begins || self.undo.is_none() {
             let echoed = was == Phase::Reducing;
-            let mut undo = if echoed { Undo::of_congestion(snd_una) } else { Undo::new(before, snd_una) };
+            let mut undo =
+                if echoed { Undo::of_congestion(snd_una) } else { Undo::new(before.0, before.1, snd_una) };
             if was == Phase::Loss {
                 // What was retransmitted before may still be on its way.
                 undo.inherit(self.resent_since, 0);

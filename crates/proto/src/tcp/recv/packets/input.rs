@@ -1,5 +1,5 @@
-//! Seventh and eighth check where the receive buffer is counted by packets (Linux's `tcp_data_queue`): what is taken, what is refused for
-//! want of a window or of memory, and when either is acknowledged.
+//! Seventh and eighth check with a receive buffer that is counted by packets (Linux's
+//! `tcp_data_queue`): accepted and refused segments, and their acknowledgments.
 
 use super::{Growth, Packet, PacketSpace, Seen};
 use crate::tcp::connection::{Connection, Context};
@@ -11,11 +11,12 @@ use crate::{Config, Events, State};
 use alloc::vec::Vec;
 use wire::{Flags, SeqNum};
 
-/// Repeated acknowledgements that go at once before they are compressed (Linux's `TCP_FASTRETRANS_THRESH`).
+/// Duplicate acknowledgments that are sent at once before they are compressed (Linux's
+/// `TCP_FASTRETRANS_THRESH`).
 const REPEATED_AT_ONCE: u8 = 3;
 
 impl PacketSpace {
-    /// See [`Receiver::outside`]: of a segment that begins and ends here, where the window ends at `limit`.
+    /// Implements [`Receiver::outside`] for a window that ends at `limit`.
     pub(in crate::tcp) fn outside(
         &self,
         (seq, end): (SeqNum, SeqNum),
@@ -28,13 +29,13 @@ impl PacketSpace {
         if !end.after(limit) || !(end - u32::from(fin)).after(limit) {
             return None;
         }
-        // What goes beyond the window is taken whole where nothing waits to be read.
+        // If nothing waits to be read, data beyond the window is accepted as a whole.
         (seq.after(limit) || !self.nothing_waits()).then_some(Outside::Beyond)
     }
 }
 
 impl Connection {
-    /// A segment is about to be looked at: may it be predicted?
+    /// Predicts a segment before it is examined.
     pub(in crate::tcp) fn predict_packet(&mut self, cx: &Context, segment: &Segment) {
         if self.rcv.space.packets().is_some() {
             self.predict(cx, segment);
@@ -58,8 +59,8 @@ impl Connection {
         }
     }
 
-    /// Text that is predicted, and has room, is taken without a look at what waits to be sent (Linux's `tcp_rcv_established`), as long as it
-    /// acknowledges nothing new.
+    /// Returns whether predicted text with room in the buffer is accepted without a check of unsent
+    /// data (Linux's `tcp_rcv_established`). It must acknowledge nothing new.
     #[cold]
     pub(in crate::tcp) fn text_goes_the_short_way(&self, cx: &Context, segment: &Segment) -> bool {
         let packet = Connection::packet_of(cx, segment, segment.seq());
@@ -68,12 +69,13 @@ impl Connection {
         short && !segment.payload.is_empty()
     }
 
-    /// Bytes of a TCP header without anything rare.
+    /// Length of a TCP header without rare options.
     fn plain_header(&self) -> u32 {
         if self.agreed.timestamps { 32 } else { 20 }
     }
 
-    /// The peer's window has changed, or text has been queued: the fast path may be open again (`tcp_fast_path_check`).
+    /// Recomputes prediction after a change of the peer's window or new text
+    /// (`tcp_fast_path_check`).
     fn may_predict(&mut self) {
         let (advertised, urgent) = (self.rcv.advertised(), self.urgent_mark().is_some());
         if let Some(packets) = self.rcv.space.packets_mut() {
@@ -82,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// The acknowledgement of a segment has been taken, before which the peer had offered `offered` bytes.
+    /// Notes the acknowledgment of a segment. The peer had offered `offered` bytes before.
     pub(in crate::tcp) fn acknowledged_packets(&mut self, cx: &Context, segment: &Segment, offered: u32) {
         if self.rcv.space.packets().is_some() {
             self.note_acknowledged(cx, segment, offered);
@@ -99,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// An echo of ours has come back: a sample of the round trip as the receiver sees it.
+    /// Takes a sample of the receiver's round trip from an echo of ours.
     fn sample_packet(&mut self, cx: &Context, segment: &Segment) {
         let Some(echo) = self.echo_age(cx, segment.header.options.timestamps) else { return };
         let (full, rcv_nxt) = (self.rcv.is_full_sized(segment.len()), self.rcv.nxt);
@@ -109,7 +111,8 @@ impl Connection {
         }
     }
 
-    /// Takes the text and FIN of a segment, or neither if it has none, and notes what is owed. False: the buffer is not counted by packets.
+    /// Takes text and FIN of a segment, if any, and notes the owed acknowledgment. Returns false if
+    /// the buffer is not counted by packets.
     pub(in crate::tcp) fn take_packet(&mut self, cx: &mut Context, segment: &mut Segment) -> bool {
         let counts_packets = self.rcv.space.packets().is_some();
         if counts_packets {
@@ -121,14 +124,14 @@ impl Connection {
         counts_packets
     }
 
-    /// Text or FIN, or both.
+    /// Takes text or FIN, or both.
     fn queue_packet(&mut self, cx: &mut Context, segment: &mut Segment) {
         let (rcv_nxt, open) = (self.rcv.nxt, self.rcv.wnd());
         let fin = segment.has(Flags::FIN);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let end = segment.end();
         if let Some(packets) = self.rcv.space.packets_mut().filter(|packets| !packets.predicted) {
-            // What takes the fast path leaves it to be reported.
+            // A predicted segment leaves the duplicate to be reported.
             packets.sacks.duplicate = None;
         }
         if seq == rcv_nxt {
@@ -157,7 +160,8 @@ impl Connection {
         self.queue_out_of_order(cx, segment, seq);
     }
 
-    /// One that was not taken begins before RCV.NXT (`tcp_send_dupack`). False: the buffer is not counted by packets.
+    /// Handles a refused segment that begins before RCV.NXT (`tcp_send_dupack`). Returns false if
+    /// the buffer is not counted by packets.
     pub(in crate::tcp) fn packet_repeated(&mut self, cx: &mut Context, segment: &Segment) -> bool {
         let counts_packets = self.rcv.space.packets().is_some();
         if counts_packets {
@@ -167,7 +171,8 @@ impl Connection {
         counts_packets
     }
 
-    /// RFC 2883. `goes_on`: it joins what this segment has reported already.
+    /// Reports a duplicate (RFC 2883). `goes_on`: it extends what this segment has reported
+    /// already.
     fn came_twice(&mut self, cx: &mut Context, part: (SeqNum, SeqNum), goes_on: bool) {
         if !self.agreed.sack || !cx.config.tcp_dsack {
             return;
@@ -183,16 +188,16 @@ impl Connection {
         }
     }
 
-    /// What a segment takes.
+    /// Returns the packet of a segment.
     fn packet_of(cx: &Context, segment: &Segment, seq: SeqNum) -> Packet {
         let fin = segment.has(Flags::FIN);
         let len = u32::from(segment.payload.headers()) + segment.payload.len() as u32;
         let packet = Packet::arriving(seq, segment.end(), fin, len, cx.counters.in_segs as u32);
-        // What comes with a SYN is shared with the request that it makes.
+        // Text that comes with a SYN shares memory with the request.
         if segment.has(Flags::SYN) { packet.without_room() } else { packet }
     }
 
-    /// Makes room for `packet`; false: there is none.
+    /// Makes room for `packet`. Returns false if there is none.
     fn schedule_packet(&mut self, cx: &mut Context, packet: &Packet) -> bool {
         let sizes = self.sizes(&cx.config);
         let (rcv_nxt, pressed) = (self.rcv.nxt, cx.memory.is_under_pressure());

@@ -198,7 +198,7 @@ impl Connection {
 
     fn lose_probe(&mut self, cx: &Context, probe: Probe) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.make_board((una, self.agreed.sack), || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(una, self.agreed.sack, || cx.first_reordering(&self.tuple));
         board.lose_range(&mut self.snd.queue, (probe.from, probe.end), nxt);
         let lost = board.take_lost();
         self.segments_lost(lost);

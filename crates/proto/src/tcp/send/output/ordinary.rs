@@ -48,7 +48,7 @@ impl Connection {
         if len < smss {
             self.snd.small_end = nxt;
         }
-        self.put_in_flight(cx, nxt, (in_flight, cwnd), rto);
+        self.put_in_flight(cx, nxt, in_flight, cwnd, rto);
         self.rcv.answered(cx);
         let mut flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         if fin {
@@ -74,7 +74,7 @@ impl Connection {
             return false;
         }
         self.snd.fin.insert(Fin::ALONE);
-        self.put_in_flight(cx, seq + 1, (in_flight, cwnd), self.rtt.rto_nanos());
+        self.put_in_flight(cx, seq + 1, in_flight, cwnd, self.rtt.rto_nanos());
         cx.took(FastPath::FinSent);
         self.build_ordinary(cx, seq, 0, Flags::ACK | Flags::FIN, packet);
         true
@@ -82,7 +82,7 @@ impl Connection {
 
     /// Marks everything up to `nxt` as in flight. The segment carries the owed acknowledgment.
     #[inline(always)]
-    fn put_in_flight(&mut self, cx: &Context, nxt: SeqNum, (in_flight, cwnd): (u32, u32), rto: u64) {
+    fn put_in_flight(&mut self, cx: &Context, nxt: SeqNum, in_flight: u32, cwnd: u32, rto: u64) {
         let (smss, una, alone) = (u32::from(self.smss()), self.snd.una, self.snd.una == self.snd.nxt);
         (self.snd.nxt, self.snd.max) = (nxt, nxt);
         if !cx.config.write_rules.tell_app_limited() && in_flight.saturating_add(smss) <= cwnd {

@@ -263,9 +263,8 @@ impl Connection {
         self.ecn.on_reduction(self.snd.max);
         if in_phases {
             let ssthresh = self.congestion.cwnd();
-            let board = self
-                .recovery
-                .make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
+            let board =
+                self.recovery.make_board(self.snd.una, self.agreed.sack, || cx.first_reordering(&self.tuple));
             board.begin_reduction_between(self.snd.nxt, window, ssthresh);
         }
     }

@@ -196,7 +196,7 @@ impl Connection {
         self.count_sent(cx, out, gso_size);
         if self.fragments() {
             let segments = if gso_size > 0 { out.payload_len.div_ceil(gso_size.into()) } else { 1 };
-            self.let_be_cut(&mut ip, (out.flags, header.emit_len() + out.payload_len), segments);
+            self.let_be_cut(&mut ip, out.flags, header.emit_len() + out.payload_len, segments);
         }
         packet.write_tcp(&ip, &header, gso_size, partial);
     }

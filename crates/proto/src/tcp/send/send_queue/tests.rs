@@ -40,16 +40,16 @@ fn acknowledgements_cut_segments_and_respect_karn() {
     let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
     queue.write_bytes(Bytes::from_static(b"abcdef"), 3, &mut none());
     queue.sent(T, SeqNum(u32::MAX - 1), 6);
-    assert_eq!(queue.acknowledge((SeqNum(0), 1000), &mut none(), |_| ()), Some((T, T)));
+    assert_eq!(queue.acknowledge(SeqNum(0), 1000, &mut none(), |_| ()), Some((T, T)));
     assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
     queue.sent(Instant::from_nanos(9), SeqNum(0), 1);
     assert_eq!(
-        queue.acknowledge((SeqNum(2), 1000), &mut none(), |_| ()),
+        queue.acknowledge(SeqNum(2), 1000, &mut none(), |_| ()),
         None,
         "a retransmitted byte gives no sample"
     );
     assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
-    assert_eq!(queue.acknowledge((SeqNum(4), 1000), &mut none(), |_| ()), Some((T, T)));
+    assert_eq!(queue.acknowledge(SeqNum(4), 1000, &mut none(), |_| ()), Some((T, T)));
     assert!(queue.is_empty());
 }
 

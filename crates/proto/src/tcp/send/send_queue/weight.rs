@@ -106,7 +106,7 @@ pub(super) fn whole(len: u32, unit: u32) -> u32 {
 }
 
 /// What `len` bytes weigh that follow `before` others in one transmission, of which a packet takes `packet`.
-pub(super) fn weight((before, len): (u32, u32), unit: u32, packet: u32) -> u32 {
+pub(super) fn weight(before: u32, len: u32, unit: u32, packet: u32) -> u32 {
     match unit {
         1 => len,
         _ => ((before + len).div_ceil(packet) - before.div_ceil(packet)) * unit,
