@@ -87,7 +87,6 @@ impl Stack {
 
     /// Chooses a tuple towards this peer: a free one (true), or one that a TIME-WAIT can give up.
     /// Free tuples in TIME-WAIT at the peer are chosen last.
-    #[inline(always)]
     pub(in crate::stack) fn choose_port(
         &mut self,
         now: Instant,

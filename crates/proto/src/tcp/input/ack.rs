@@ -231,7 +231,7 @@ impl Connection {
 
     /// Opens a connection whose peer has acknowledged our SYN-ACK, with a segment that offers a
     /// window.
-    #[inline]
+    #[inline(always)]
     pub(super) fn open_passively(&mut self, cx: &mut Context, seq: SeqNum, ack: SeqNum, offered: u32) {
         self.recall_path(cx);
         self.establish(cx.now, self.snd.iss + 1, 0);

@@ -1,34 +1,36 @@
-//! How fast the path delivers: a sample per acknowledgement (draft-ietf-ccwg-bbr §4.1, as Linux's `tcp_rate`).
+//! Delivery rate: a sample per acknowledgment (draft-ietf-ccwg-bbr §4.1, as in Linux's `tcp_rate`).
 //!
-//! Every segment remembers how much was delivered, and when, at the time it was sent. Its acknowledgement then tells how much was
-//! delivered while it was on its way; the longer of the time it took to send that and the time it took to acknowledge it is the
-//! divisor, so that neither a burst nor compressed acknowledgements feign a rate. Samples taken while the application had nothing
-//! to send are marked: they are lower bounds.
+//! A segment records how much was delivered when it was sent, and when. Its acknowledgment tells
+//! how much was delivered since. The divisor is the longer of the times that sending and
+//! acknowledging took, so that neither bursts nor compressed acknowledgments feign a rate. Samples
+//! taken while the application had nothing to send are marked: they are lower bounds.
 //!
-//! A sample also says what was in flight and lost when the segment left: from it follows how much of a flight the path drops.
+//! A sample also has the data in flight and lost when the segment left. Loss rates are computed
+//! from these.
 
 use crate::Instant;
 use core::time::Duration;
 use wire::SeqNum;
 
-/// What a segment remembers. Moments are microseconds modulo 2³².
+/// State at the transmission of a segment. Times are microseconds modulo 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     /// Bytes delivered before it was sent, modulo 2³².
     delivered: u32,
-    /// When the last of them was.
+    /// Time of the last delivery.
     delivered_at: u32,
-    /// When the first segment of the flight it belongs to was sent.
+    /// Time when the first segment of its flight was sent.
     first_sent_at: u32,
-    /// Bytes held to be lost before it was sent, modulo 2³².
+    /// Bytes marked lost before it was sent, modulo 2³².
     lost: u32,
-    /// Bytes that were in flight with it, and [`APP_LIMITED`].
+    /// Bytes in flight including it, and [`APP_LIMITED`].
     tx_in_flight: u32,
 }
 
 const _: () = assert!(size_of::<Snapshot>() <= 20);
 
-/// The application may have limited the rate. (No flight has so many bytes, nor lasts so many microseconds.)
+/// The application may have limited the rate. (No flight has this many bytes or lasts this many
+/// microseconds.)
 const APP_LIMITED: u32 = 1 << 31;
 
 impl Snapshot {
@@ -41,49 +43,50 @@ impl Snapshot {
     }
 }
 
-/// A rate that was measured.
+/// A measured rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// Bytes.
     delivered: u32,
-    /// Microseconds they took; not zero.
+    /// Duration in microseconds; not zero.
     micros: u32,
     /// The application, not the path, may have limited it.
     pub(crate) app_limited: bool,
 }
 
 impl Rate {
-    /// Bytes per second.
+    /// Returns bytes per second.
     pub(crate) fn per_second(&self) -> u64 {
         u64::from(self.delivered) * 1_000_000 / u64::from(self.micros.max(1))
     }
 
-    /// No slower than the other, found without a division.
+    /// Returns whether it is at least as high as another rate, without a division.
     fn is_at_least(&self, other: &Rate) -> bool {
         u64::from(self.delivered) * u64::from(other.micros)
             >= u64::from(other.delivered) * u64::from(self.micros)
     }
 }
 
-/// What an acknowledgement tells, by the segment sent last among those it acknowledges (the draft's RS). All quantities are bytes.
+/// Result of an acknowledgment, by the segment sent last among those it acknowledges (RS of the
+/// draft). All quantities are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateSample {
-    /// Acknowledged by it, cumulatively or not.
+    /// Bytes acknowledged, cumulatively or not.
     pub(in crate::tcp) newly_acked: u32,
-    /// In so many pieces, each sent as one.
+    /// Number of pieces, each sent as one.
     pub(in crate::tcp) runs: u8,
-    /// Delivered in all, modulo 2³²: now, and when the segment was sent.
+    /// Bytes delivered in all, modulo 2³²: now, and when the segment was sent.
     pub(in crate::tcp) total: u32,
     pub(in crate::tcp) prior_delivered: u32,
-    /// Microseconds the difference took; 0 where that is not known.
+    /// Duration of the difference in microseconds; 0 if unknown.
     pub(in crate::tcp) micros: u32,
     /// The application, not the path, may have limited it.
     pub(in crate::tcp) app_limited: bool,
-    /// In flight with the segment when it was sent.
+    /// Bytes in flight when the segment was sent, including it.
     pub(in crate::tcp) tx_in_flight: u32,
-    /// Found to be lost since then.
+    /// Bytes marked lost since then.
     pub(in crate::tcp) lost: u32,
-    /// From its transmission to now, if it was sent once.
+    /// Time since its transmission, if it was sent once.
     pub(in crate::tcp) rtt: Option<Duration>,
 }
 
@@ -98,13 +101,13 @@ impl RateSample {
     }
 }
 
-/// A segment that has just been found to be lost, and what had been lost by then.
+/// A segment that was just marked lost, and the data lost by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostSegment {
     pub(in crate::tcp) seq: SeqNum,
     /// Bytes.
     pub(in crate::tcp) len: u32,
-    /// Bytes in flight with it when it was sent, and lost since then, itself included.
+    /// Bytes in flight when it was sent, and lost since then, both including it.
     pub(in crate::tcp) tx_in_flight: u32,
     pub(in crate::tcp) lost: u32,
     pub(in crate::tcp) app_limited: bool,
@@ -112,40 +115,42 @@ pub(crate) struct LostSegment {
     pub(in crate::tcp) total: u32,
 }
 
-/// The connection's side of it that outlives a [`Flight`].
+/// The part of the estimator that outlives a [`Flight`].
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     /// Bytes acknowledged, modulo 2³².
     delivered: u32,
-    /// The last sample that is reported: an app-limited one only if it is higher than the last that is not. Bytes, and microseconds (0:
-    /// none) with [`APP_LIMITED`].
+    /// Last reported sample. An app-limited one is reported only if it is higher than the last
+    /// other one. Bytes, and microseconds (0: none) with [`APP_LIMITED`].
     best: (u32, u32),
 }
 
 const _: () = assert!(size_of::<Delivery>() <= 12);
 
-/// The side of what is queued: with nothing to send or to be acknowledged there is none. Moments are microseconds modulo 2³², as in a
-/// [`Snapshot`].
+/// The part of the estimator that exists while data is queued. Times are microseconds modulo 2³²,
+/// as in a [`Snapshot`].
 #[derive(Debug)]
 pub(in crate::tcp) struct Flight {
-    /// Bytes held to be lost, modulo 2³².
+    /// Bytes marked lost, modulo 2³².
     lost: u32,
     delivered_at: u32,
     first_sent_at: u32,
-    /// While `app_limited`: the value of [`Delivery::delivered`] from which on no packet was sent app-limited (C.app_limited of the
-    /// rate-sample draft).
+    /// While `app_limited`: the value of [`Delivery::delivered`] from which on no packet was sent
+    /// app-limited (C.app_limited of the rate-sample draft).
     app_limited_until: u32,
-    /// Bytes newly acknowledged; of them the segment sent last: when, and its snapshot.
+    /// Bytes newly acknowledged, and of the segment sent last among them: its time and its
+    /// snapshot.
     news: u32,
     newest_sent_at: u32,
     newest: Snapshot,
     newest_once: bool,
-    /// Runs of bytes that `news` is made of; 255: or more.
+    /// Number of runs in `news`; 255: at least so many.
     runs: u8,
     app_limited: bool,
 }
 
-/// The segment by which a sample is taken: that sent last, in microseconds modulo 2³², and what was held to be lost by now.
+/// The segment of a sample: its transmission in microseconds modulo 2³², and the bytes marked lost
+/// by now.
 struct Newest {
     sent_at: u32,
     once: bool,
@@ -154,7 +159,7 @@ struct Newest {
 }
 
 impl Flight {
-    /// Of a connection that has delivered nothing.
+    /// The snapshot of a connection that has delivered nothing.
     pub(in crate::tcp) const FIRST: Flight = Flight {
         lost: 0,
         delivered_at: 0,
@@ -168,13 +173,13 @@ impl Flight {
         app_limited: true,
     };
 
-    /// The next segment is sent with nothing in flight.
+    /// Begins a flight: the next segment is sent with nothing in flight.
     pub(in crate::tcp) fn begin(&mut self, now: Instant) {
         self.first_sent_at = micros(now);
         self.delivered_at = micros(now);
     }
 
-    /// Whether rate samples of what is sent now are marked app-limited.
+    /// Returns whether rate samples of data sent now are marked app-limited.
     pub(in crate::tcp) fn is_app_limited(&self) -> bool {
         self.app_limited
     }
@@ -183,13 +188,13 @@ impl Flight {
         self.app_limited = false;
     }
 
-    /// When something was last delivered, or the flight began; not in the future of `now`.
+    /// Returns the time of the last delivery, or of the start of the flight, at most `now`.
     pub(in crate::tcp) fn delivered_at(&self, now: Instant) -> Instant {
         let age = u64::from(micros(now).wrapping_sub(self.delivered_at));
         Instant::from_nanos(now.as_nanos().saturating_sub(age * 1000))
     }
 
-    /// A segment is found to be lost, after `delivered` bytes were acknowledged in all.
+    /// Notes a lost segment. `delivered` bytes were acknowledged in all.
     pub(in crate::tcp) fn on_lost(
         &mut self,
         delivered: u32,
@@ -207,23 +212,24 @@ impl Flight {
         }
     }
 
-    /// Something was acknowledged since the last sample.
+    /// Returns whether something was acknowledged since the last sample.
     #[inline]
     pub(in crate::tcp) fn has_news(&self) -> bool {
         self.news > 0
     }
 
-    /// Bytes, and in how many runs.
+    /// Returns the bytes, and the number of their runs.
     pub(in crate::tcp) fn news(&self) -> (u32, u8) {
         (self.news, self.runs)
     }
 
-    /// What had been delivered when the last sent of what was acknowledged since then left.
+    /// Returns how much had been delivered when the last sent of the newly acknowledged segments
+    /// left.
     pub(in crate::tcp) fn delivered_before_newest(&self) -> Option<u32> {
         self.has_news().then_some(self.newest.delivered)
     }
 
-    /// A segment was acknowledged for the first time.
+    /// Notes the first acknowledgment of a segment.
     fn note(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
         let sent_at = micros(sent_at);
         if self.news == 0 || !is_before(sent_at, self.newest_sent_at) {
@@ -235,12 +241,13 @@ impl Flight {
 }
 
 impl Delivery {
-    /// What is written next waits for nothing but the application: everything before it is acknowledged.
+    /// Begins a flight of data that only the application delayed: everything before is
+    /// acknowledged.
     pub(in crate::tcp) fn new_flight(&self) -> Flight {
         Flight { app_limited_until: self.delivered, ..Flight::FIRST }
     }
 
-    /// For a segment that is sent now, and with which so many bytes are in flight.
+    /// Returns the snapshot of a segment that is sent now. `in_flight` includes it.
     pub(in crate::tcp) fn snapshot(&self, flight: &Flight, in_flight: u32) -> Snapshot {
         Snapshot {
             delivered: self.delivered,
@@ -251,14 +258,15 @@ impl Delivery {
         }
     }
 
-    /// Marks what is sent until the `in_flight` bytes are delivered: nothing waits to be sent though the window has room.
+    /// Marks the connection app-limited until the `in_flight` bytes are delivered: nothing waits
+    /// although the window has room.
     pub(in crate::tcp) fn set_app_limited(&self, flight: &mut Flight, in_flight: u32) {
         flight.app_limited = true;
         flight.app_limited_until = self.delivered.wrapping_add(in_flight);
     }
 
-    /// A segment that counts so many bytes is acknowledged for the first time (cumulatively or by SACK), last sent at `sent_at`, and only then if
-    /// `once`.
+    /// Notes the first acknowledgment of a segment (cumulatively or by SACK). It was last sent at
+    /// `sent_at`, and only then if `once`.
     pub(super) fn on_delivered(
         &mut self,
         flight: &mut Flight,
@@ -269,7 +277,7 @@ impl Delivery {
         flight.note(bytes, sent_at, once, snapshot);
     }
 
-    /// Something was delivered of which no segment tells: it arrived twice, or behind others.
+    /// Notes a delivery that no segment shows: a duplicate, or data behind other data.
     pub(in crate::tcp) fn delivered_besides(
         &mut self,
         flight: Option<&mut Flight>,
@@ -283,7 +291,7 @@ impl Delivery {
         }
     }
 
-    /// Of what was acknowledged just now, in segments of so many bytes, so much had been counted before.
+    /// Takes back bytes that were counted before the present acknowledgment.
     pub(in crate::tcp) fn was_delivered_before(&mut self, flight: &mut Flight, bytes: u32, segment: u32) {
         self.delivered = self.delivered.wrapping_sub(bytes);
         flight.news = flight.news.saturating_sub(bytes);
@@ -291,18 +299,19 @@ impl Delivery {
         flight.runs = flight.runs.saturating_sub(runs);
     }
 
-    /// Bytes acknowledged, cumulatively or not, modulo 2³².
+    /// Returns the bytes acknowledged, cumulatively or not, modulo 2³².
     pub(in crate::tcp) fn delivered(&self) -> u32 {
         self.delivered
     }
 
-    /// Nothing was acknowledged since then.
+    /// Returns whether nothing was acknowledged since the snapshot.
     pub(in crate::tcp) fn is_still_at(&self, then: &Snapshot) -> bool {
         self.delivered == then.delivered
     }
 
-    /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` (microseconds; 0: not
-    /// known) has passed: then what was acknowledged had been sent before the repetition that seems to be meant.
+    /// Ends an acknowledgment and returns its sample. There is none without news, and no rate if
+    /// less than `min_rtt` microseconds (0: unknown) have passed: the first transmission was
+    /// acknowledged then, not the retransmission.
     pub(in crate::tcp) fn take_sample(
         &mut self,
         flight: &mut Flight,
@@ -325,8 +334,8 @@ impl Delivery {
         Some(self.sample(now, min_rtt, (newly_acked, runs), &newest))
     }
 
-    /// All there was in flight is acknowledged at once, a single segment that was sent once: its sample, as
-    /// [`take_sample`](Self::take_sample) gives it.
+    /// Returns the sample of a flight that was a single segment, sent once, like
+    /// [`take_sample`](Self::take_sample).
     pub(in crate::tcp) fn sample_lone(
         &mut self,
         flight: &Flight,
@@ -351,7 +360,7 @@ impl Delivery {
         let (sending, acknowledging) =
             (sent_at.wrapping_sub(then.first_sent_at), now.wrapping_sub(then.delivered_at));
         let micros = sending.max(acknowledging);
-        // The difference of two truncated moments may lack one.
+        // The difference of two truncated times may be one too small.
         let too_fast = u64::from(micros) + 1 < u64::from(min_rtt);
         let rtt = Duration::from_micros(now.wrapping_sub(sent_at).into());
         let sample = RateSample {
@@ -367,7 +376,7 @@ impl Delivery {
         };
         if let Some(rate) = sample.rate() {
             let app_limited = if rate.app_limited { APP_LIMITED } else { 0 };
-            // Which of the two is greater is as good as random: chosen without a branch.
+            // Which is larger is unpredictable, so this has no branch.
             let yields = rate.app_limited && self.best().is_some_and(|best| !rate.is_at_least(&best));
             self.best = if yields {
                 self.best
@@ -403,7 +412,8 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// Ten segments, one per 10 ms from 1000 ms on; acknowledged one per `gap` ms from 1100 ms on. Returns the samples' rates.
+    /// Sends ten segments, one per 10 ms from 1000 ms on. They are acknowledged one per `gap` ms
+    /// from 1100 ms on. Returns the rates of the samples.
     fn rates(gap: u64) -> Vec<u64> {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
         flight.begin(at(1000));
@@ -415,14 +425,14 @@ mod tests {
         samples.collect()
     }
 
-    /// The n-th acknowledgement: n segments in 100 ms and n − 1 gaps.
+    /// The n-th acknowledgment: n segments in 100 ms and n − 1 gaps.
     #[test]
     fn the_rate_is_what_was_delivered_since_the_segment_left() {
         let expected: Vec<u64> = (1..=10).map(|n| n * 1_000_000 / (100 + 10 * (n - 1))).collect();
         assert_eq!(rates(10), expected);
     }
 
-    /// All acknowledged within a moment: the time it took to send them counts.
+    /// All are acknowledged at once: the time of sending counts.
     #[test]
     fn compressed_acknowledgements_feign_no_rate() {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
@@ -433,7 +443,7 @@ mod tests {
         }
         let sample = delivery.take_sample(&mut flight, at(451), 0).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (10 * MSS, 451_000));
-        // The next flight, sent over 200 ms, acknowledged in 2 ms.
+        // The next flight is sent over 200 ms and acknowledged in 2 ms.
         let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(&flight, MSS))).collect();
         delivery.on_delivered(&mut flight, (MSS, sent[0].0, true), &sent[0].1);
         delivery.take_sample(&mut flight, at(660), 0).unwrap();
@@ -480,8 +490,9 @@ mod tests {
         assert_eq!(delivery.take_sample(&mut flight, at(20), 0), None, "nothing new");
     }
 
-    /// Ten segments leave, of which the second and third are lost: each sample has what was lost since its segment was sent, and the fourth's
-    /// acknowledgement tells of both. A retransmission is no measure of the round trip.
+    /// Of ten segments the second and third are lost. Each sample has the data lost since its
+    /// segment was sent, and the fourth acknowledgment reveals both losses. A retransmission gives
+    /// no round trip.
     #[test]
     fn a_sample_tells_what_was_in_flight_and_what_of_it_was_lost() {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);

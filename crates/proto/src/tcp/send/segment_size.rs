@@ -1,4 +1,4 @@
-//! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
+//! Segment sizes: by the peer, the path and the device, and the MSS that we advertise.
 
 use super::mtu_search::MtuSearch;
 use super::rules::SendRules;
@@ -11,18 +11,18 @@ use crate::tuple::FourTuple;
 use crate::{Md5Key, Md5Keys, SocketOptions, State};
 use wire::{Capabilities, TCP_OPTIONS_MAX};
 
-/// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
+/// Windows up to this many bytes are not halved (Linux's `TCP_MSS_DEFAULT`).
 const BOUND_TO_HALF: u32 = 536;
 
-/// The least segment that small windows lead to, headers of TCP included (Linux's), bytes.
+/// Smallest segment that small windows cause, with TCP headers, in bytes (as in Linux).
 const SEGMENT_MIN: u16 = 48;
 
-/// Least MSS announced that follows from a path's MTU, bytes.
+/// Smallest advertised MSS that follows from a path's MTU, in bytes.
 const ADVMSS_MIN: u16 = 256;
 
 impl Sender {
-    /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
-    /// `tcp_bound_to_half_wnd`).
+    /// Returns the largest segment in bytes, at least `least`, if it is limited to half of the
+    /// largest window (Linux's `tcp_bound_to_half_wnd`).
     fn half_window(&self, least: u32) -> u32 {
         if self.wnd_max == 0 {
             return u32::MAX;
@@ -38,27 +38,30 @@ impl Sender {
 }
 
 impl Connection {
-    /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.
+    /// Returns the unit of the first window: the payload of the peer's segments, as far as our SYN
+    /// or SYN-ACK can tell.
     pub(crate) fn window_segment(&self) -> u32 {
         let timestamps =
             if self.state != State::SynSent && self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         u32::from(self.advmss.saturating_sub(timestamps).max(1))
     }
 
-    /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
+    /// Returns the largest payload of a segment: the peer's MSS and the path's MTU, less the
+    /// options of every segment.
     pub(crate) fn smss(&self) -> u16 {
         debug_assert_eq!(self.smss, self.smss_now());
         self.smss
     }
 
-    /// Packets may be of this size from now on.
+    /// Sets the size of packets.
     pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
         self.path_mtu = mtu;
         self.bound_search();
         self.resize();
     }
 
-    /// The path takes packets of this size from now on. Where segments are counted, the congestion window stays as many of them.
+    /// Sets the size of packets that the path carries. If windows count segments, the congestion
+    /// window keeps their number.
     pub(crate) fn path_mtu_changes(&mut self, cx: &Context, mtu: u16) {
         let smss = u32::from(self.smss());
         self.set_path_mtu(mtu);
@@ -68,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// What a path carries was reported some time ago, and is believed for `mtu_expires`.
+    /// Notes the time of a report about the path's MTU. It is valid for `mtu_expires`.
     #[cold]
     pub(crate) fn note_path_mtu_age(&mut self, cx: &Context) {
         let known = cx.paths.lookup(self.tuple.local, self.tuple.peer);
@@ -80,8 +83,9 @@ impl Connection {
         }
     }
 
-    /// If that is too long ago, larger packets are tried again (RFC 1191 §6.3, RFC 8201 §4). Not while something lost waits, perhaps for its
-    /// turn by the pacing rate: it may be lost for its size, and would be lost for it again, each time.
+    /// Tries larger packets again if the report is too old (RFC 1191 §6.3, RFC 8201 §4). Not while
+    /// lost data waits, for example for the pacer: it may have been lost for its size, and would be
+    /// lost again.
     #[inline]
     pub(crate) fn doubt_path_mtu(&mut self, cx: &Context) {
         let until = self.special.as_deref().and_then(|special| special.path_mtu_until);
@@ -100,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// What segments are made for may have changed.
+    /// Recomputes the segment size after a change.
     #[inline]
     pub(in crate::tcp) fn resize(&mut self) {
         let smss = self.smss_now();
@@ -114,7 +118,7 @@ impl Connection {
         self.smss = smss;
         let smss = u32::from(smss);
         if self.handshake.is_none() && self.congestion.cwnd() < smss {
-            // A window of no segment would let nothing go.
+            // A window of zero segments would allow nothing.
             self.congestion.on_resize(smss);
         }
         self.snd.queue.resize(smss);
@@ -123,7 +127,8 @@ impl Connection {
         }
     }
 
-    /// A SYN is retransmitted, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
+    /// Advertises the present MSS of the path with a retransmitted SYN. Other connections may have
+    /// learned it (Linux's `tcp_advertise_mss`).
     pub(crate) fn advertise_path_mss(&mut self, cx: &Context) {
         let mtu = cx.first_path_mtu(&self.tuple, self.route_metrics());
         if mtu < self.path_mtu {
@@ -134,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// The MSS that the cache holds for the peer's is taken for it until it tells it.
+    /// Assumes the cached MSS of the peer until the peer announces it.
     pub(crate) fn assume_mss(&mut self, cx: &Context, mss: u16) {
         self.agreed.peer_mss = mss;
         self.resize();
@@ -158,7 +163,7 @@ impl Connection {
         whole.min(u16::try_from(most).unwrap_or(u16::MAX))
     }
 
-    /// The SMSS as it would be, were the peer's window no bound.
+    /// Returns the SMSS without the limit by the peer's window.
     pub(crate) fn whole_segment(&self) -> u16 {
         let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
         let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
@@ -169,30 +174,31 @@ impl Connection {
         mss.saturating_sub(self.every_option_len()).max(8)
     }
 
-    /// Payload of one segment where no special option is set and no MTU is searched for.
+    /// Returns the payload of a segment without special options or MTU search.
     fn ordinary_segment(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         self.mss_in(self.path_mtu).saturating_sub(timestamps).max(8)
     }
 
-    /// Payload and options of one segment in a packet of this size, as the peer takes it.
+    /// Returns payload and options of a segment in a packet of this size, as far as the peer
+    /// accepts it.
     fn mss_in(&self, packet: u16) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         self.agreed.peer_mss.min(packet.saturating_sub(headers))
     }
 
-    /// What they leave of the room for options.
+    /// Returns the room for options that remains.
     pub(in crate::tcp) fn options_room(&self) -> u16 {
         (TCP_OPTIONS_MAX as u16).saturating_sub(self.every_option_len())
     }
 
-    /// Bytes of the options of every segment.
+    /// Returns the bytes of options in every segment.
     pub(in crate::tcp) fn every_option_len(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         timestamps + self.signature_len()
     }
 
-    /// The peer has offered more than ever before.
+    /// Handles the largest window so far.
     #[inline]
     pub(crate) fn window_grew(&mut self) {
         if self.snd.bounds_by_window() {
@@ -200,12 +206,13 @@ impl Connection {
         }
     }
 
-    /// Largest payload of the next segment: the SMSS less the SACK blocks and counts of marks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
+    /// Returns the largest payload of the next segment: the SMSS less SACK blocks and counts of
+    /// marks (Eff.snd.MSS of RFC 9293 §3.7.1).
     pub(crate) fn segment_max(&self) -> u16 {
         self.smss().saturating_sub(self.varying_options_len() as u16).max(8)
     }
 
-    /// The key by which segments of this connection are signed.
+    /// Returns the key that signs this connection's segments.
     pub(crate) fn md5_key(&self) -> Option<&Md5Key> {
         if self.options.is_ordinary() { None } else { self.own_md5_key() }
     }
@@ -215,7 +222,7 @@ impl Connection {
         self.options.md5_keys.for_peer(self.tuple.peer.to_ip())
     }
 
-    /// Bytes that its signature takes of every segment.
+    /// Returns the bytes of the signature in every segment.
     pub(crate) fn signature_len(&self) -> u16 {
         if self.md5_key().is_some() { wire::SIGNATURE_OPTION_LEN } else { 0 }
     }
@@ -228,23 +235,24 @@ impl Connection {
         }
     }
 
-    /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
+    /// Returns the size to which a write's segment grows: what the device cuts, in whole segments.
     pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
-        // No burst takes more than half of the largest window the peer ever offered (Linux's `tcp_bound_to_half_wnd`).
+        // A burst has at most half of the largest window that the peer offered (Linux's
+        // `tcp_bound_to_half_wnd`).
         let half = if self.snd.wnd_max > BOUND_TO_HALF { self.snd.wnd_max / 2 } else { u32::MAX };
         self.device_goal(capabilities, half)
     }
 
-    /// Bytes that the device cuts for us, in whole segments, `most` at most.
+    /// Returns how many bytes the device cuts, in whole segments, at most `most`.
     pub(crate) fn device_goal(&self, capabilities: &Capabilities, most: u32) -> u32 {
         let segment = u32::from(self.segment_max());
-        // The device would give all segments of a burst the signature of one.
+        // The device would copy the signature of one segment to all of the burst.
         let cut = if self.signature_len() > 0 { 0 } else { capabilities.gso_max_size };
         let device = cut.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
         (device.min(most) / segment).max(1) * segment
     }
 
-    /// The application's clamp of the MSS has changed.
+    /// Handles a change of the application's limit of the MSS.
     pub(crate) fn clamp_mss(&mut self, cx: &Context) {
         self.advmss = cx.advmss(&self.tuple, self.route.as_deref(), &self.options);
         self.resize();
@@ -252,7 +260,8 @@ impl Connection {
 }
 
 impl Context {
-    /// The link's MTU, or the route's, or what ICMP lately reported of the path, whichever is least; a locked route's is not doubted.
+    /// Returns the smallest MTU of the link, the route and recent ICMP reports. A locked route's
+    /// MTU is not doubted.
     #[inline]
     pub(in crate::tcp) fn first_path_mtu(&self, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
         let link = u16::try_from(self.capabilities.mtu).unwrap_or(u16::MAX);
@@ -267,7 +276,7 @@ impl Context {
             .map_or(own, |mtu| own.min(mtu))
     }
 
-    /// MSS we tell the peer: what the device and the route let it be, and the application.
+    /// Returns the MSS that we advertise, by the device, the route and the application.
     pub(in crate::tcp) fn advmss(
         &self,
         tuple: &FourTuple,
@@ -283,7 +292,8 @@ impl Context {
     }
 }
 
-/// What a packet of the path's MTU carries, but nothing absurd (Linux's `ip_rt_min_advmss`).
+/// Returns the payload of a packet with the path's MTU, within sane limits (Linux's
+/// `ip_rt_min_advmss`).
 fn of_path(mtu: u16, tuple: &FourTuple) -> u16 {
     mtu.saturating_sub(tuple.ip_header_len() as u16 + 20).max(ADVMSS_MIN)
 }
