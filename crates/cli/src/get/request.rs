@@ -135,7 +135,10 @@ impl How {
         headers
             .insert(USER_AGENT, HeaderValue::from_static(concat!("firstbyte/", env!("CARGO_PKG_VERSION"))));
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if !self.is_secure() {
+            // Over TLS a server that closes first sends no ticket for the next visit.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if !self.body.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         }
