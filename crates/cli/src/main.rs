@@ -80,11 +80,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     name = "firstbyte",
     version,
     disable_help_subcommand = true,
-    after_help = "Start with:\n  \
-        firstbyte lab fast-open --rtt 170ms --count 10      no root, no network\n  \
-        sudo firstbyte serve                                then: curl --tcp-fastopen \
+    after_help = "Start with (none needs root):\n  \
+        firstbyte lab fast-open --rtt 170ms --count 10      a comparison in virtual time\n  \
+        firstbyte explain example.org                       does Fast Open work there?\n  \
+        firstbyte serve --backend kernel --root . --listing\n  \
+        firstbyte get http://127.0.0.1:8080/\n\n\
+        On Firstbyte's own stack, as root:\n  \
+        firstbyte serve                                     then: curl --tcp-fastopen \
         http://10.77.0.2/\n  \
-        sudo firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
+        firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
         Exit codes: 0 done, 1 the job failed, 2 wrong arguments (doctor's say more: firstbyte \
         doctor --help)."
 )]

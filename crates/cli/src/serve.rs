@@ -512,11 +512,16 @@ async fn accept_one(
     places: &Arc<Semaphore>,
     crowd: &watch::Sender<bool>,
 ) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
-    crowd.send_replace(places.available_permits() == 0);
+    set(crowd, places.available_permits() == 0);
     let place = places.clone().acquire_owned().await.ok()?;
-    crowd.send_replace(false);
+    set(crowd, false);
     let (stream, peer) = listener.accept().await.ok()?;
     Some((place, stream, peer))
+}
+
+/// Sets a value. Wakes the tasks that wait for it only if it changes: every idle connection waits.
+fn set(value: &watch::Sender<bool>, to: bool) {
+    value.send_if_modified(|value| std::mem::replace(value, to) != to);
 }
 
 /// Polls a connection once before the driver's turn, so that a request on the SYN gets its reply

@@ -136,8 +136,8 @@ impl Report {
         }
         if !self.is_series && self.outcomes().any(|used| used.outcome == Outcome::CookieAsked) {
             page.paragraph(
-                "If the server granted a cookie, the kernel keeps it: the same command again sends the \
-                request on the SYN.",
+                "If the server granted a cookie, the kernel keeps it: the next SYN to this server can \
+                carry data.",
             );
         }
     }

@@ -156,7 +156,8 @@ impl SecureServer {
                     return;
                 }
                 Pin::new(&mut connection).graceful_shutdown();
-                connection.await
+                // Waits for the client to confirm that no more requests are under way.
+                tokio::time::timeout(LINGER, connection).await.unwrap_or(Ok(()))
             }
         };
         if let Err(error) = served {
