@@ -7,14 +7,18 @@ use std::process::{Command, Stdio};
 /// Systems on which `firstbyte` has a backend that the tests cannot run.
 const OTHER_SYSTEMS: [&str; 3] = ["x86_64-apple-darwin", "aarch64-apple-darwin", "x86_64-unknown-freebsd"];
 
-/// Checks and lints `firstbyte` for other systems, or prints SKIPPED with what is missing.
+/// The static command is built for this C library, and the lab has most of what it consists of.
+const STATIC: (&str, &str) = ("x86_64-unknown-linux-musl", "firstbyte-lab");
+
+/// Checks and lints `firstbyte` for other systems, and the lab for the static command, or prints
+/// SKIPPED with what is missing.
 pub(crate) fn check_other_systems() -> Result<(), String> {
-    for target in OTHER_SYSTEMS {
+    for (target, package) in OTHER_SYSTEMS.map(|target| (target, "firstbyte")).into_iter().chain([STATIC]) {
         if !is_ready(target)? {
-            skipped::say(&format!("firstbyte for {target}: no target; run `rustup target add {target}`"));
+            skipped::say(&format!("{package} for {target}: no target; run `rustup target add {target}`"));
             continue;
         }
-        let check = ["clippy", "--package", "firstbyte", "--locked", "--target", target];
+        let check = ["clippy", "--package", package, "--locked", "--target", target];
         cargo(&[&check[..], &["--", "--deny", "warnings"]].concat(), &[])?;
     }
     Ok(())

@@ -23,7 +23,6 @@ mod polling;
 mod zerocopy;
 
 pub use crate::process::{Process, Sides};
-pub(crate) use addr::name_bytes;
 pub use calls::*;
 pub use descriptors::*;
 pub use epolling::*;

@@ -28,7 +28,10 @@
 //! | `errno` | error numbers |
 //! | [`c`] | the calls with C's types, for libraries that export them; besides `system` the only `unsafe` code |
 //! | `system` | kernel calls while a call waits: descriptors, signals, a semaphore |
+#![cfg_attr(not(target_env = "gnu"), allow(dead_code, reason = "the calls with C's types use it"))]
 
+// The layout of C's types is glibc's; other C libraries differ, and nobody loads a library there.
+#[cfg(target_env = "gnu")]
 pub mod c;
 mod connect;
 mod description;
@@ -38,6 +41,7 @@ mod errno;
 pub mod error_queue;
 mod files;
 pub mod ioctl;
+mod name;
 mod open;
 mod options;
 mod parting;

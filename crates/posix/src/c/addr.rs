@@ -2,8 +2,9 @@
 
 use crate::destination::Destination;
 use crate::errno::Errno;
+use crate::name::name_bytes;
 use crate::socket::Domain;
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
 /// `sockaddr_in6` without `sin6_scope_id` (Linux's `SIN6_LEN_RFC2133`).
@@ -106,20 +107,4 @@ pub(super) unsafe fn write(name: SocketAddr, addr: *mut sockaddr, len: *mut sock
         *len = bytes.len() as socklen_t;
     }
     Ok(())
-}
-
-/// A `sockaddr_in` or `sockaddr_in6`.
-pub(crate) fn name_bytes(name: SocketAddr) -> Vec<u8> {
-    match name {
-        SocketAddr::V4(v4) => {
-            let head = [libc::AF_INET as u16, v4.port().to_be()].map(u16::to_ne_bytes).concat();
-            [head.as_slice(), &v4.ip().octets(), &[0; 8]].concat()
-        }
-        SocketAddr::V6(v6) => v6_bytes(v6),
-    }
-}
-
-fn v6_bytes(v6: SocketAddrV6) -> Vec<u8> {
-    let head = [libc::AF_INET6 as u16, v6.port().to_be()].map(u16::to_ne_bytes).concat();
-    [head.as_slice(), &[0; 4], &v6.ip().octets(), &[0; 4]].concat()
 }

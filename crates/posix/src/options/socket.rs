@@ -1,9 +1,9 @@
 //! Options of `SOL_SOCKET`.
 
 use super::{Asked, Given, Setting, bytes, flag, kept};
-use crate::c::name_bytes;
 use crate::errno::Errno;
 use crate::error_queue::{Clock, stamping};
+use crate::name::name_bytes;
 use crate::socket::{Domain, Role};
 use crate::sockets::Sockets;
 use core::time::Duration;

@@ -28,7 +28,7 @@ pub(crate) fn sleep(
     mask: Option<&sigset_t>,
 ) -> Result<usize, Errno> {
     let mut time = most.map(|most| timespec {
-        tv_sec: libc::time_t::try_from(most.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: most.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: most.subsec_nanos().into(),
     });
     let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
