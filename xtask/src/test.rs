@@ -47,7 +47,7 @@ fn quick() -> Result<(), String> {
 }
 
 /// Builds the examples that the guide's test runs.
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 17] = [
     "build",
     "--workspace",
     "--locked",
@@ -57,6 +57,8 @@ const EXAMPLES: [&str; 15] = [
     "echo",
     "--example",
     "axum",
+    "--example",
+    "https",
     "--example",
     "hyper_client",
     "--example",

@@ -101,7 +101,7 @@ struct Cli {
 enum Verb {
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Get(Box<get::GetArgs>),
     Metrics(metrics::MetricsArgs),
     Bdp(bdp::BdpArgs),
@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     let done = match verb {
         Verb::Lab(args) => lab::run(args),
         Verb::Link(args) => link::run(&args),
-        Verb::Serve(args) => serve::run(args),
+        Verb::Serve(args) => serve::run(*args),
         Verb::Get(args) => get::run(*args),
         Verb::Metrics(args) => metrics::run(args),
         Verb::Bdp(args) => bdp::run(&args),
