@@ -3,7 +3,7 @@
 //! Data on a SYN may arrive twice (RFC 7413 §6.1). [`FirstRequest`] decides which requests are sent
 //! with it: by default only those that change nothing at the server.
 //!
-//! With the feature `hyper-util`, [`Connector`] makes the connections of hyper-util's client, of
+//! With the feature `hyper-util`, `Connector` makes the connections of hyper-util's client, of
 //! tonic, and of every other library that takes a `tower_service::Service<Uri>`.
 #[cfg(feature = "hyper-util")]
 mod connector;
