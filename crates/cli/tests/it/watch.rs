@@ -69,7 +69,22 @@ impl Watched {
                 return status;
             }
             assert!(begun.elapsed() < Duration::from_secs(20), "it does not end");
+            self.read_for_a_moment();
+        }
+    }
+
+    /// Reads what is written to the terminal within 5 ms: a full terminal would block the command.
+    fn read_for_a_moment(&mut self) {
+        let moment = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+        let Some(user) = self.user.as_mut() else {
             std::thread::sleep(Duration::from_millis(5));
+            return;
+        };
+        let mut ready = [PollFd::new(user, PollFlags::IN)];
+        if poll(&mut ready, Some(&moment)) == Ok(1) {
+            let mut some = [0; 4096];
+            let len = user.read(&mut some).unwrap_or(0);
+            self.written.extend_from_slice(&some[..len]);
         }
     }
 
