@@ -23,7 +23,7 @@ pub type SessionFuture<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
 /// Sessions that several servers share, so that a client may come back to any of them.
 ///
-/// What is stored decrypts connections: protect the store and the way to it like private keys.
+/// Stored sessions decrypt connections: protect the store and the way to it like private keys.
 pub trait SharedSessions: Debug + Send + Sync + 'static {
     /// Stores a session for at most a day.
     fn put(&self, key: Vec<u8>, session: Vec<u8>) -> SessionFuture<()>;

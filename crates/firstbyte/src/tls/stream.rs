@@ -24,8 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// everything written goes with its flights in as few packets as possible.
 ///
 /// A stream that is dropped finishes in the background, on the current tokio runtime: a server
-/// sends the tickets of the next visit, and a client without a ticket waits for one. That takes at
-/// most [`LINGER`](super::LINGER).
+/// sends the tickets of the next visit, and a client that has received none waits for one. That
+/// takes at most [`LINGER`](super::LINGER).
 pub struct TlsStream {
     stage: Stage,
     /// The tasks that wait: a read may have to write, and the reverse, so each event is for all.
@@ -90,7 +90,8 @@ impl TlsStream {
 
     /// Returns a handle that tells whether what was read may be a replay.
     ///
-    /// A client's is complete once the server has answered.
+    /// A client's is complete once the server has answered. Ask for it when something was sent: a
+    /// handle of before never completes.
     #[must_use]
     pub fn handshake(&self) -> Handshake {
         self.session().map_or_else(|| Handshake::begin().1, Session::handshake)

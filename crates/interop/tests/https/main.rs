@@ -80,10 +80,12 @@ fn to_nginx(what: &str, client: Side) {
     let (certificate, key, _) = certified();
     let _nginx = Nginx::start_tls(server.host(), &"x".repeat(612), certificate, key);
     for protocol in PROTOCOLS {
-        let visitor = Client::new(&client, server.addresses.of(IpVersion::V4), protocol);
-        visitor.prepare();
-        let visits: Vec<Visit> = (0..10).map(|_| visitor.visit(&wire)).collect();
-        assert_one_round_trip(&format!("{what}, {protocol:?}"), &visits);
+        for version in VERSIONS {
+            let visitor = Client::new(&client, server.addresses.of(version), protocol);
+            visitor.prepare();
+            let visits: Vec<Visit> = (0..10).map(|_| visitor.visit(&wire)).collect();
+            assert_one_round_trip(&format!("{what}, {protocol:?}, {version:?}"), &visits);
+        }
     }
 }
 
